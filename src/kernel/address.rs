@@ -1,0 +1,226 @@
+//! Addresses, frames and ranges: numbers that must not be mixed up.
+//!
+//! Nothing here knows the page size of the machine that pmdb runs on: whoever divides an address
+//! into pages says by which [`PageSize`].
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $format:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// Wraps a raw number.
+            pub const fn new(raw: u64) -> Self {
+                Self(raw)
+            }
+            /// The raw number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+            /// This plus `distance`, or `None` past the last representable one.
+            pub fn checked_add(self, distance: u64) -> Option<Self> {
+                self.0.checked_add(distance).map(Self)
+            }
+            /// This minus `distance`, or `None` below zero.
+            pub fn checked_sub(self, distance: u64) -> Option<Self> {
+                self.0.checked_sub(distance).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "(", $format, ")"), self.0)
+            }
+        }
+    };
+}
+
+number!(
+    /// An address in the target's own address space, in bytes.
+    VirtualAddress, "{:#x}"
+);
+number!(
+    /// A physical (bus) address, in bytes.
+    PhysicalAddress, "{:#x}"
+);
+number!(
+    /// A page frame number (PFN): physical address divided by the page size.
+    FrameNumber, "{:#x}"
+);
+
+/// Serialises an address or a raw word as a hexadecimal string, as JSON numbers lose bits past 2^53.
+pub fn serialize_hex<S: Serializer>(raw: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{raw:#x}"))
+}
+
+impl Serialize for VirtualAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl Serialize for PhysicalAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl Serialize for FrameNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+/// The base page size of a target: a power of two.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PageSize {
+    shift: u8,
+}
+
+impl PageSize {
+    /// 4 KiB, the most usual one.
+    pub const FOUR_KIB: PageSize = PageSize { shift: 12 };
+
+    /// From a number of bytes; `None` unless it is a power of two between 512 bytes and 1 GiB.
+    pub fn from_bytes(bytes: u64) -> Option<Self> {
+        (bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes)).then(|| PageSize {
+            shift: bytes.trailing_zeros() as u8,
+        })
+    }
+    /// Bytes in a page.
+    pub const fn bytes(self) -> u64 {
+        1 << self.shift
+    }
+    /// log2 of the bytes in a page.
+    pub const fn shift(self) -> u32 {
+        self.shift as u32
+    }
+    /// Pages needed to hold `bytes`.
+    pub const fn pages_in(self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.bytes())
+    }
+    /// The first byte of the page that holds `address`.
+    pub const fn floor(self, address: VirtualAddress) -> VirtualAddress {
+        VirtualAddress(address.0 & !(self.bytes() - 1))
+    }
+    /// Where in its page `address` lies.
+    pub const fn offset(self, address: VirtualAddress) -> u64 {
+        address.0 & (self.bytes() - 1)
+    }
+    /// The index of the page that holds `address`: its index in `/proc/PID/pagemap`.
+    pub const fn index(self, address: VirtualAddress) -> u64 {
+        address.0 >> self.shift
+    }
+}
+
+impl FrameNumber {
+    /// Where the frame begins in physical memory; `None` if that does not fit 64 bits.
+    pub fn physical(self, page: PageSize) -> Option<PhysicalAddress> {
+        (self.0 <= u64::MAX >> page.shift).then(|| PhysicalAddress(self.0 << page.shift))
+    }
+}
+
+impl PhysicalAddress {
+    /// The frame that holds this address.
+    pub const fn frame(self, page: PageSize) -> FrameNumber {
+        FrameNumber(self.0 >> page.shift)
+    }
+    /// Where in its frame this address lies.
+    pub const fn offset(self, page: PageSize) -> u64 {
+        self.0 & (page.bytes() - 1)
+    }
+}
+
+/// A span of virtual addresses, `end` not included. Never empty, never reversed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct AddressRange {
+    start: VirtualAddress,
+    end: VirtualAddress,
+}
+
+impl AddressRange {
+    /// From `start` up to and without `end`; `None` if that is empty or reversed.
+    pub fn new(start: VirtualAddress, end: VirtualAddress) -> Option<Self> {
+        (start < end).then_some(AddressRange { start, end })
+    }
+    /// The first address.
+    pub const fn start(self) -> VirtualAddress {
+        self.start
+    }
+    /// The address after the last one.
+    pub const fn end(self) -> VirtualAddress {
+        self.end
+    }
+    /// Bytes in it.
+    pub const fn len(self) -> u64 {
+        self.end.0 - self.start.0
+    }
+    /// Never: kept for the company of `len`.
+    pub const fn is_empty(self) -> bool {
+        false
+    }
+    /// Whether `address` lies in it.
+    pub fn contains(self, address: VirtualAddress) -> bool {
+        self.start <= address && address < self.end
+    }
+    /// What both have in common.
+    pub fn intersection(self, other: AddressRange) -> Option<AddressRange> {
+        AddressRange::new(self.start.max(other.start), self.end.min(other.end))
+    }
+    /// Grown to whole pages. The last page of the address space keeps its ragged end.
+    pub fn to_pages(self, page: PageSize) -> AddressRange {
+        let end = self
+            .end
+            .0
+            .checked_add(page.bytes() - 1)
+            .map_or(self.end, |end| page.floor(VirtualAddress(end)));
+        AddressRange {
+            start: page.floor(self.start),
+            end,
+        }
+    }
+    /// The number of pages that it touches.
+    pub fn pages(self, page: PageSize) -> u64 {
+        page.index(VirtualAddress(self.end.0 - 1)) - page.index(self.start) + 1
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+/// A span of page frames, `end` not included. Never empty.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct FrameRange {
+    start: FrameNumber,
+    end: FrameNumber,
+}
+
+impl FrameRange {
+    /// From `start` up to and without `end`; `None` if that is empty or reversed.
+    pub fn new(start: FrameNumber, end: FrameNumber) -> Option<Self> {
+        (start < end).then_some(FrameRange { start, end })
+    }
+    /// The first frame.
+    pub const fn start(self) -> FrameNumber {
+        self.start
+    }
+    /// The frame after the last one.
+    pub const fn end(self) -> FrameNumber {
+        self.end
+    }
+    /// Frames in it.
+    pub const fn frames(self) -> u64 {
+        self.end.0 - self.start.0
+    }
+}

@@ -1,7 +1,17 @@
 //! Bytes into types: the kernel's page interfaces, decoded. Pure; no I/O.
 
 pub mod address;
+pub mod name;
+pub mod page;
+pub mod page_flags;
+pub mod page_map;
+pub mod region;
 
 pub use address::{
     AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress,
 };
+pub use name::Name;
+pub use page::{Kind, State};
+pub use page_flags::PageFlags;
+pub use page_map::{PageMapEntry, SwapEntry};
+pub use region::{Device, Permissions, Region};

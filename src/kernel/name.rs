@@ -1,0 +1,94 @@
+//! Names that somebody else chose: mapping names, symbols, comm. Bytes, not UTF-8.
+
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+/// A name as the kernel or an ELF file gives it: any bytes.
+///
+/// Its [`Display`](fmt::Display) and JSON forms are the only ways out to a terminal, and both escape: control
+/// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as
+/// `\x1b`, `\u{202e}` and the like, and a backslash as `\\`, so that two names never look the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Name(Box<[u8]>);
+
+impl Name {
+    /// Takes the bytes as they are.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Name(bytes.into().into_boxed_slice())
+    }
+    /// The bytes as they came.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+    /// Whether there is no name at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// The part after the last slash: what people call a library or a program.
+    pub fn file_name(&self) -> Name {
+        let bytes = &*self.0;
+        let tail = bytes
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(bytes, |slash| &bytes[slash + 1..]);
+        Name::new(tail)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&escape(&self.0))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Name({self})")
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Name::new(text.as_bytes())
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The printable form of hostile bytes; borrowed where nothing had to be escaped.
+pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && text.chars().all(|c| c != '\\' && is_plain(c))
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => out.push_str("\\\\"),
+                c if is_plain(c) => out.push(c),
+                c if (c as u32) < 0x80 => _ = write!(out, "\\x{:02x}", c as u32),
+                c => _ = write!(out, "\\u{{{:x}}}", c as u32),
+            }
+        }
+        for byte in chunk.invalid() {
+            _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a character shows itself as one visible mark (or a blank) and moves nothing else.
+fn is_plain(c: char) -> bool {
+    let hidden = matches!(c as u32,
+        0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
+        | 0x2028..=0x202f | 0x205f..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
+        | 0xe0000..=0xe0fff);
+    !c.is_control() && !hidden
+}

@@ -1,0 +1,85 @@
+//! One 64-bit entry of `/proc/PID/pagemap`.
+
+use super::FrameNumber;
+
+/// A raw page-map entry, and its bits. Valid for Linux 4.2 and later, where bits 55 to 60 are flags on every
+/// kernel; before that they held the page shift.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct PageMapEntry(u64);
+
+/// A swap area and a slot in it, or one of the kernel's pseudo swap types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SwapEntry {
+    /// Which swap area, in the kernel's own numbering (0 to 31).
+    pub kind: u8,
+    /// The page slot in that area; for pseudo types a frame number or marker bits.
+    pub offset: u64,
+}
+
+impl PageMapEntry {
+    const FRAME_BITS: u32 = 55;
+
+    /// From the eight bytes, already in this machine's order.
+    pub const fn new(raw: u64) -> Self {
+        Self(raw)
+    }
+    /// All 64 bits.
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+    const fn bit(self, bit: u32) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+    /// Bit 63: a page frame is mapped.
+    pub const fn is_present(self) -> bool {
+        self.bit(63)
+    }
+    /// Bit 62: a non-present entry: swap, but also markers, migration, hwpoison.
+    pub const fn is_swap_entry(self) -> bool {
+        self.bit(62)
+    }
+    /// Bit 61: a page of a file or of shared memory. Clear on a private copy.
+    pub const fn is_file_or_shared(self) -> bool {
+        self.bit(61)
+    }
+    /// Bit 58 (Linux 6.15): a guard page.
+    pub const fn is_guard(self) -> bool {
+        self.bit(58)
+    }
+    /// Bit 57: write-protected through userfaultfd.
+    pub const fn is_uffd_wp(self) -> bool {
+        self.bit(57)
+    }
+    /// Bit 56: mapped only once. Not to be trusted inside a PMD-mapped huge page.
+    pub const fn is_exclusive(self) -> bool {
+        self.bit(56)
+    }
+    /// Bit 55: soft-dirty. Zero for ever where the kernel has no soft-dirty tracking.
+    pub const fn is_soft_dirty(self) -> bool {
+        self.bit(55)
+    }
+    /// The frame of a present page; `None` when the page is not present, or when the kernel
+    /// hides the number (it then shows 0: the opener had no CAP_SYS_ADMIN).
+    pub fn frame(self) -> Option<FrameNumber> {
+        let frame = self.0 & ((1 << Self::FRAME_BITS) - 1);
+        (self.is_present() && frame != 0).then_some(FrameNumber::new(frame))
+    }
+    /// Whether the page is present but its frame number is hidden.
+    pub fn is_frame_hidden(self) -> bool {
+        self.is_present() && self.frame().is_none()
+    }
+    /// Type and offset of a non-present entry, when bit 62 says that there is one.
+    pub fn swap(self) -> Option<SwapEntry> {
+        (!self.is_present() && self.is_swap_entry()).then_some(SwapEntry {
+            kind: (self.0 & 0x1f) as u8,
+            offset: self.0 >> 5 & ((1 << 50) - 1),
+        })
+    }
+}
+
+impl std::fmt::Debug for PageMapEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PageMapEntry({:#018x})", self.0)
+    }
+}

@@ -1,0 +1,54 @@
+//! A region: one line of `/proc/PID/maps`, in kernel words a VMA.
+
+use super::{AddressRange, Name, VirtualAddress};
+
+/// Access rights of a region, as the four letters of `maps` give them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Permissions {
+    /// `r`
+    pub read: bool,
+    /// `w`
+    pub write: bool,
+    /// `x`
+    pub execute: bool,
+    /// `s` (shared); otherwise `p`, private: copied on write.
+    pub shared: bool,
+}
+
+/// A block or anonymous device number, as `maps` prints it (`08:02`, hexadecimal).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Device {
+    /// Major number; 0 for filesystems without a disk.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+/// One mapped region of the target (a VMA).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    /// The addresses it covers.
+    pub range: AddressRange,
+    /// Its access rights.
+    pub permissions: Permissions,
+    /// Where in the file its first byte lies, in bytes. For `/dev/mem` the physical address.
+    pub offset: u64,
+    /// The filesystem of the file behind it.
+    pub device: Device,
+    /// The inode of the file behind it; 0 when there is none.
+    pub inode: u64,
+    /// What `maps` calls it, its `\012` for a newline undone; empty for plain anonymous memory.
+    pub name: Name,
+    /// Whether `maps` marks the file as deleted (the mark is not part of `name`).
+    pub deleted: bool,
+}
+
+impl Region {
+    /// Where in the file behind the region `address` lies; `None` outside of it or with no file.
+    pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
+        let inside = self.inode != 0 && self.range.contains(address);
+        inside
+            .then(|| address.get() - self.range.start().get())
+            .and_then(|into| self.offset.checked_add(into))
+    }
+}

@@ -6,6 +6,8 @@ pub mod page;
 pub mod page_flags;
 pub mod page_map;
 pub mod region;
+pub mod swaps;
+pub mod zones;
 
 pub use address::{
     AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress,

@@ -1,0 +1,58 @@
+//! What can go wrong when bytes are fetched: what was tried, why it failed, the way out.
+
+use thiserror::Error as ThisError;
+
+/// `Result` with this room's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why bytes could not be had.
+#[derive(Clone, Debug, ThisError)]
+pub enum Error {
+    /// The target exited, or the process was never there. Exit status 3.
+    #[error("{what}")]
+    Gone {
+        /// A sentence: `process 812 (bash) has exited`.
+        what: String,
+    },
+    /// The kernel refuses. Exit status 4.
+    #[error("{what}")]
+    NotPermitted {
+        /// What was tried and the kernel's answer.
+        what: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// This kernel, or this kind of process, has no such thing.
+    #[error("{what}")]
+    NotAvailable {
+        /// What is missing and why.
+        what: String,
+    },
+    /// Several processes match a name. Exit status 3.
+    #[error("{} processes are called '{name}'", candidates.len())]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The processes.
+        candidates: Vec<super::ProcessEntry>,
+    },
+    /// Any other failure of a system call.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was being read.
+        what: String,
+        /// The kernel's answer.
+        error: rustix::io::Errno,
+    },
+}
+
+impl Error {
+    /// The way out, where there is one to name.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Error::NotPermitted { remedy, .. } => Some(remedy),
+            Error::Ambiguous { .. } => Some("attach by process id instead"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Where bytes come from. Three subjects, three traits: [`Process`], [`Machine`], [`Modules`].
+//!
+//! The live implementations read `/proc` and nothing else; they never ptrace and never make the target fault.
+//! A capture file will stand behind the same three traits. Callers decode nothing themselves: what comes
+//! out has been through `kernel`.
+
+mod error;
+
+pub use error::{Error, Result};
+
+use crate::kernel::{
+    AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress,
+};
+use bitflags::bitflags;
+use std::ops::ControlFlow;
+
+/// Who the target is: more than a number, as numbers are used again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22).
+    pub start_time: u64,
+    /// The short name the kernel keeps (`comm`).
+    pub name: Name,
+}
+
+/// The shape of the target's memory words. The target's own, never this machine's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Base page size.
+    pub page: PageSize,
+    /// Bytes in a pointer: 4 or 8.
+    pub pointer_bytes: u8,
+    /// Whether the least significant byte comes first.
+    pub little_endian: bool,
+}
+
+/// What has become of the target since it was attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Liveness {
+    /// Still the same program.
+    Alive,
+    /// The same process now runs another program: reopened, and everything known before is void.
+    Executed,
+    /// It has exited (or is a zombie): nothing is left to look at.
+    Exited,
+}
+
+bitflags! {
+    /// What PAGEMAP_SCAN can say of a page (Linux 6.7 and later).
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Categories: u64 {
+        /// Registered for asynchronous userfaultfd write tracking.
+        const WRITE_TRACKED = 1 << 0;
+        /// Written to; means something only together with `WRITE_TRACKED`.
+        const WRITTEN = 1 << 1;
+        /// A page of a file or of shared memory.
+        const FILE = 1 << 2;
+        /// A frame is mapped.
+        const PRESENT = 1 << 3;
+        /// A non-present entry: swap, marker, migration.
+        const SWAPPED = 1 << 4;
+        /// The zero page, or the huge zero page.
+        const ZERO = 1 << 5;
+        /// Mapped by one PMD (or a hugetlb page).
+        const HUGE = 1 << 6;
+        /// Soft-dirty.
+        const SOFT_DIRTY = 1 << 7;
+        /// A guard page (Linux 6.16).
+        const GUARD = 1 << 8;
+    }
+}
+
+/// A stretch of pages with something in their entries, all of the same categories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Populated {
+    /// Whole pages.
+    pub range: AddressRange,
+    /// Those of the categories asked for (and known to [`Process::categories`]) that hold for all of them.
+    pub categories: Categories,
+}
+
+/// One process: its regions, its page map, its memory.
+pub trait Process: Send + Sync {
+    /// Who it is.
+    fn identity(&self) -> &Identity;
+
+    /// Page size, pointer width and byte order.
+    fn layout(&self) -> Layout;
+
+    /// Whether it is still there and still the same. After [`Liveness::Executed`] the handles have been reopened.
+    fn liveness(&self) -> Result<Liveness>;
+
+    /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
+    fn regions(&self) -> Result<Vec<Region>>;
+
+    /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
+    fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>>;
+
+    /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that
+    /// the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
+    fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize>;
+
+    /// Which categories [`Process::populated`] can tell here.
+    fn categories(&self) -> Categories;
+
+    /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a non-present
+    /// entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the kernel.
+    /// Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the target.
+    fn populated(
+        &self,
+        range: AddressRange,
+        wanted: Categories,
+        visit: &mut dyn FnMut(Populated) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Whether the kernel hides the pages of the region at `range` (VM_PFNMAP), judged by a scan that passes such regions over;
+    /// `None` where it cannot be told without reading smaps.
+    fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>>;
+
+    /// Reads memory at `address` through `/proc/PID/mem`. This faults pages in: only for pages that were found
+    /// resident just before. Returns how much was read.
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize>;
+
+    /// Why frame numbers are hidden from this opener, if they are.
+    fn frames_hidden(&self) -> bool;
+
+    /// `/proc/PID/status` and `stat`, decoded, for `info process`.
+    fn status(&self) -> Result<ProcessStatus>;
+}
+
+/// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProcessStatus {
+    /// Process id.
+    pub pid: u32,
+    /// Parent process id.
+    pub parent: u32,
+    /// `comm`
+    pub name: Name,
+    /// One letter and its word: `S (sleeping)`.
+    pub state: String,
+    /// Number of threads.
+    pub threads: u32,
+    /// Real user id.
+    pub user: u32,
+    /// The pid that traces it, 0 if none.
+    pub tracer: u32,
+    /// The program file, if it may be known.
+    pub executable: Option<Name>,
+    /// Its command line, arguments parted by blanks.
+    pub command_line: Option<Name>,
+    /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
+    pub memory: Vec<(String, u64)>,
+}
+
+/// A process in a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessEntry {
+    /// Process id.
+    pub pid: u32,
+    /// Real user id.
+    pub user: u32,
+    /// `comm`
+    pub name: Name,
+    /// `S`, `R`, `Z` …
+    pub state: char,
+    /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
+    pub resident: Option<u64>,
+    /// Command line, empty for kernel threads.
+    pub command_line: Name,
+}
+
+/// The machine that the target runs on: its page frames, zones, processes.
+pub trait Machine: Send + Sync {
+    /// Kernel release, as `uname -r` prints it, and its first two numbers.
+    fn kernel(&self) -> KernelVersion;
+
+    /// Page size by which frames are counted.
+    fn page(&self) -> PageSize;
+
+    /// `/proc/kpageflags` from frame `first` on; fewer than asked for means that physical memory ends there.
+    fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize>;
+
+    /// `/proc/kpagecount` from frame `first` on: how often each frame is mapped.
+    fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize>;
+
+    /// `/proc/kpagecgroup` from frame `first` on: inode numbers of memory cgroups.
+    fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize>;
+
+    /// Zone and node of frames (`/proc/zoneinfo`).
+    fn zones(&self) -> Result<std::sync::Arc<crate::kernel::zones::Zones>>;
+
+    /// Swap areas (`/proc/swaps`), read anew.
+    fn swaps(&self) -> Result<crate::kernel::swaps::SwapAreas>;
+
+    /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
+    fn swap_layout(&self) -> crate::kernel::swaps::SwapLayout;
+
+    /// Which device numbers are tmpfs (or another shared-memory filesystem), judged from mountinfo.
+    fn is_shared_memory(&self, device: crate::kernel::Device) -> bool;
+
+    /// Every process that can be listed.
+    fn processes(&self) -> Result<Vec<ProcessEntry>>;
+}
+
+/// A kernel release.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelVersion {
+    /// `6.18.44-amd64`
+    pub release: String,
+    /// The first two numbers.
+    pub number: (u32, u32),
+}
+
+/// A file behind a region, opened by its identity and read by `pread`, never mapped: its owner may cut it short.
+pub trait ReadAt: Send + Sync {
+    /// Reads at `offset`; 0 at the end of the file.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
+    /// Its size in bytes when it was opened.
+    fn len(&self) -> u64;
+    /// Whether it was empty when it was opened.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Device, inode, size and modification time: changes when the contents may have.
+    fn fingerprint(&self) -> [u64; 4];
+}
+
+/// The files behind regions.
+pub trait Modules: Send + Sync {
+    /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
+    /// path under the target's own root).
+    fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>>;
+
+    /// Bytes of the vdso or another mapping that only memory holds, if they are resident.
+    fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>>;
+}
+
+/// One target, whole: what commands look at.
+pub struct Target {
+    /// Its process.
+    pub process: Box<dyn Process>,
+    /// The machine it runs on.
+    pub machine: std::sync::Arc<dyn Machine>,
+    /// The files behind its regions.
+    pub modules: Box<dyn Modules>,
+}

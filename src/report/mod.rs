@@ -1,1 +1,74 @@
+//! What commands say: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
 //!
+//! A record that misses a fact says why: a field is `None` and [`Why`] holds the reason under the field's name, so that hidden, not
+//! readable, and not known on this kernel never look like zero.
+
+mod page;
+mod session;
+mod sink;
+mod watch;
+mod why;
+
+pub use page::*;
+pub use session::*;
+pub use sink::{Sink, Stopped};
+pub use watch::*;
+pub use why::{Fact, Reason, Why};
+
+use serde::Serialize;
+
+/// One thing that a command says. In JSON one object a line, its `type` the name of the variant.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Record {
+    /// `translate ADDR`
+    Translation(Box<Translation>),
+    /// A row of `translate RANGE`: physically contiguous pages.
+    Run(Run),
+    /// A row of `walk`.
+    Pages(Pages),
+    /// A row of `walk pfn:A..pfn:B`.
+    Frames(Frames),
+    /// The totals that close a walk.
+    WalkSummary(WalkSummary),
+    /// A row of `walk … by`.
+    Group(Group),
+    /// `region`, and a row of `regions`.
+    Region(Box<RegionReport>),
+    /// The totals that close `regions`.
+    RegionsSummary(RegionsSummary),
+    /// `flags`
+    PageFlags(FlagsReport),
+    /// `decode`
+    Decoded(Decoded),
+    /// A line of `watch`.
+    Event(Event),
+    /// What `watch` says before it starts.
+    WatchStart(WatchStart),
+    /// What `watch` says when it ends.
+    WatchSummary(WatchSummary),
+    /// `print`
+    Value(ValueReport),
+    /// `info symbol`, `info address`
+    Symbol(SymbolReport),
+    /// `info process`
+    Process(Box<ProcessReport>),
+    /// A row of `ps`, and of an ambiguous name.
+    ProcessEntry(ProcessRow),
+    /// `attach`, `detach`: what the session is now looking at.
+    Target(TargetReport),
+    /// `show`
+    Setting(SettingReport),
+    /// `history`
+    History(HistoryEntry),
+    /// `echo`
+    Text(Text),
+    /// `help`, `apropos`
+    Help(Help),
+    /// Something the reader should know that is no answer: a remedy, a caution.
+    Note(Note),
+    /// A failure.
+    Error(ErrorReport),
+    /// The end of a request (`--serve`).
+    End(End),
+}

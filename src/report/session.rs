@@ -1,0 +1,239 @@
+//! Records about the session, its target, and values.
+
+use super::RegionBrief;
+use crate::kernel::{Name, VirtualAddress};
+use serde::Serialize;
+
+/// `print`, and anything with a value.
+#[derive(Clone, Debug, Serialize)]
+pub struct ValueReport {
+    /// `$1`, without the dollar; `None` for values that are not kept.
+    pub number: Option<usize>,
+    /// `address`, `physical`, `frame`, `integer`, `range`, `text`
+    pub kind: &'static str,
+    /// The value in its usual form (hexadecimal for addresses, decimal for integers).
+    pub value: String,
+    /// The same in another base or unit, in words, when that helps a reader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub also: Option<String>,
+    /// `main+16`, for an address in a symbol.
+    pub symbol: Option<String>,
+    /// Name of the region, for an address in one.
+    pub region: Option<Name>,
+}
+
+/// `info symbol`, `info address`
+#[derive(Clone, Debug, Serialize)]
+pub struct SymbolReport {
+    /// Demangled name.
+    pub name: Name,
+    /// As the file spells it, if that differs.
+    pub mangled: Option<Name>,
+    /// Where it starts in the process.
+    pub address: VirtualAddress,
+    /// Bytes, 0 when the file gives none.
+    pub size: u64,
+    /// How far into it the address asked for lies.
+    pub offset: u64,
+    /// `function`, `object`, `tls`, `section`, `untyped`
+    pub kind: &'static str,
+    /// ELF section.
+    pub section: Option<Name>,
+    /// The module that defines it.
+    pub module: Name,
+    /// Its address in the file, as objdump shows it.
+    pub file_address: VirtualAddress,
+}
+
+/// `info process`
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessReport {
+    /// Process id.
+    pub pid: u32,
+    /// Parent.
+    pub parent: u32,
+    /// `comm`
+    pub name: Name,
+    /// `S (sleeping)`
+    pub state: String,
+    /// Threads.
+    pub threads: u32,
+    /// User id.
+    pub user: u32,
+    /// Who traces it.
+    pub tracer: Option<u32>,
+    /// Program file.
+    pub executable: Option<Name>,
+    /// Command line.
+    pub command_line: Option<Name>,
+    /// Seconds since it started.
+    pub age: Option<f64>,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Bytes in a pointer.
+    pub pointer_bytes: u8,
+    /// The memory fields of status, with their meaning.
+    pub memory: Vec<MemoryField>,
+    /// Why frames are hidden, if they are.
+    pub frames_hidden: bool,
+}
+
+/// A memory field of `/proc/PID/status`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MemoryField {
+    /// As the kernel spells it: `VmRSS`.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// In words.
+    pub meaning: &'static str,
+}
+
+/// A row of `ps`.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessRow {
+    /// Process id.
+    pub pid: u32,
+    /// User id.
+    pub user: u32,
+    /// One letter.
+    pub state: char,
+    /// Resident bytes.
+    pub resident: Option<u64>,
+    /// `comm`
+    pub name: Name,
+    /// Command line.
+    pub command_line: Name,
+}
+
+/// What happened to the target.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetReport {
+    /// `attached`, `detached`, `executed`, `exited`
+    pub event: &'static str,
+    /// Process id.
+    pub pid: u32,
+    /// `comm`
+    pub name: Name,
+    /// Program file.
+    pub executable: Option<Name>,
+    /// Regions it has.
+    pub regions: Option<u64>,
+    /// What else is worth saying: it is a thread of …, it is pmdb itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// `show`
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingReport {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// What it does.
+    pub meaning: String,
+}
+
+/// A line of `history`.
+#[derive(Clone, Debug, Serialize)]
+pub struct HistoryEntry {
+    /// Number.
+    pub number: usize,
+    /// The line.
+    pub line: Name,
+}
+
+/// `echo`: text as the user asked for it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Text {
+    /// The text, its own line ends included.
+    pub text: String,
+}
+
+/// `help`
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "topic", rename_all = "kebab-case")]
+pub enum Help {
+    /// A heading with commands under it.
+    Group {
+        /// Its name.
+        name: &'static str,
+        /// What it is about.
+        about: &'static str,
+        /// Commands: usage name, short forms, summary.
+        commands: Vec<HelpEntry>,
+    },
+    /// One command in full.
+    Command {
+        /// Its name.
+        name: &'static str,
+        /// Short forms.
+        short: Vec<&'static str>,
+        /// Usage lines, from the grammar.
+        usage: Vec<String>,
+        /// One line.
+        summary: &'static str,
+        /// Paragraphs.
+        text: &'static str,
+        /// Examples: line and what it does.
+        examples: Vec<(&'static str, &'static str)>,
+    },
+}
+
+/// A command in a list.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct HelpEntry {
+    /// Its name.
+    pub name: &'static str,
+    /// Short forms.
+    pub short: Vec<&'static str>,
+    /// One line.
+    pub summary: &'static str,
+}
+
+/// A remark.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Note {
+    /// One sentence.
+    pub message: String,
+}
+
+/// A failure: what was tried, why it failed, the way out.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorReport {
+    /// What was tried and why it failed.
+    pub message: String,
+    /// File, line and column, or column of the line typed.
+    #[serde(rename = "where")]
+    pub place: Option<ErrorPlace>,
+    /// The way out.
+    pub hint: Option<String>,
+    /// Processes among which a name did not decide, or regions near an address.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<RegionBrief>,
+}
+
+/// Where in the input an error lies.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ErrorPlace {
+    /// Command file, if it was one.
+    pub file: Option<Name>,
+    /// Line in it, from 1.
+    pub line: Option<usize>,
+    /// Column in characters, from 1; `None` when the whole line is meant.
+    pub column: Option<usize>,
+    /// How many characters are meant.
+    pub width: usize,
+    /// The line.
+    pub text: String,
+}
+
+/// The end of a request.
+#[derive(Clone, Debug, Serialize)]
+pub struct End {
+    /// Number of the request, from 1.
+    pub id: u64,
+    /// `ok` or `error`
+    pub status: &'static str,
+}

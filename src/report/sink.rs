@@ -1,0 +1,21 @@
+//! Where records go.
+
+use super::Record;
+
+/// Why a command is to stop emitting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// Ctrl-C.
+    Interrupted,
+    /// Nobody reads any more: the pager was left, the pipe is closed.
+    Closed,
+}
+
+/// Takes records as they come. The answer tells the command to go on, or to stop: no command holds its output back.
+pub trait Sink {
+    /// Takes one record; `Err` means that the command should end, keeping its totals in order where it can.
+    fn emit(&mut self, record: Record) -> Result<(), Stopped>;
+
+    /// Whether the command should stop, for long work that has nothing to emit yet.
+    fn check(&mut self) -> Result<(), Stopped>;
+}

@@ -1,0 +1,129 @@
+//! Records of `watch`.
+
+use super::SymbolBrief;
+use crate::kernel::{FrameNumber, Name, PageFlags, State, VirtualAddress};
+use serde::{Serialize, Serializer};
+
+/// What happened to a page, a region or the target.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A page became present.
+    Came,
+    /// A page is no longer there.
+    Went,
+    /// Another frame, same contents as far as can be told.
+    Moved,
+    /// To swap.
+    SwappedOut,
+    /// From swap.
+    SwappedIn,
+    /// A shared or file page was replaced by a private copy.
+    CopiedOnWrite,
+    /// A huge page is now mapped by small entries.
+    Split,
+    /// Small pages are now mapped as one huge page.
+    Collapsed,
+    /// A guard page came.
+    GuardInstalled,
+    /// A guard page went.
+    GuardRemoved,
+    /// Page flags changed.
+    FlagsChanged,
+    /// The map count changed.
+    MapCountChanged,
+    /// The soft-dirty bit changed.
+    SoftDirty,
+    /// A region appeared.
+    RegionAppeared,
+    /// A region grew.
+    RegionGrew,
+    /// A region shrank.
+    RegionShrank,
+    /// A region went.
+    RegionWent,
+    /// A region's rights changed.
+    RegionChanged,
+    /// The process runs another program.
+    Executed,
+    /// The process exited.
+    Exited,
+}
+
+/// One change.
+#[derive(Clone, Debug, Serialize)]
+pub struct Event {
+    /// Seconds since the epoch.
+    pub time: f64,
+    /// Where it starts; `None` for events of the whole process.
+    pub address: Option<VirtualAddress>,
+    /// Pages that changed the same way at the same time.
+    pub pages: u64,
+    /// What happened.
+    pub kind: EventKind,
+    /// How it was.
+    pub before: Option<PageFacts>,
+    /// How it is.
+    pub after: Option<PageFacts>,
+    /// Name of the region.
+    pub region: Option<Name>,
+    /// The symbol there.
+    pub symbol: Option<SymbolBrief>,
+    /// More, in words: the new end of a region, the program executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+fn names<S: Serializer>(flags: &Option<PageFlags>, serializer: S) -> Result<S::Ok, S::Error> {
+    match flags {
+        Some(flags) => serializer.collect_seq(flags.names()),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// What an event compares: one side.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PageFacts {
+    /// State.
+    pub state: State,
+    /// First frame.
+    pub pfn: Option<FrameNumber>,
+    /// Flags, when they are watched.
+    #[serde(serialize_with = "names")]
+    pub flags: Option<PageFlags>,
+    /// Map count, when it is watched.
+    pub map_count: Option<u64>,
+}
+
+/// What is being watched, and what cannot be seen here.
+#[derive(Clone, Debug, Serialize)]
+pub struct WatchStart {
+    /// Pages in the range now.
+    pub pages: u64,
+    /// Seconds between two looks.
+    pub every: f64,
+    /// Kinds of event that cannot be seen here, each with the reason.
+    pub blind: Vec<Blind>,
+}
+
+/// A kind of event that cannot be seen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Blind {
+    /// The kind.
+    pub kind: EventKind,
+    /// Why not.
+    pub reason: String,
+}
+
+/// How a watch ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct WatchSummary {
+    /// Looks taken.
+    pub looks: u64,
+    /// Seconds it lasted.
+    pub seconds: f64,
+    /// Events of each kind.
+    pub events: Vec<(EventKind, u64)>,
+    /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
+    pub ended: &'static str,
+}

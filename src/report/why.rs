@@ -1,0 +1,69 @@
+//! Facts that may be unknown, and why.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A fact, or the reason why it is not known. Never a zero in place of a reason.
+pub type Fact<T> = Result<T, Reason>;
+
+/// Why a fact is not known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
+    FrameHidden,
+    /// A file could not be opened or read with these rights.
+    NotPermitted(String),
+    /// This kernel does not tell.
+    NotOnThisKernel(String),
+    /// The question has no answer for this page (it has no frame, say).
+    NotApplicable(&'static str),
+    /// The target changed while it was being read.
+    Changed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::FrameHidden => f.write_str("hidden: frame numbers need CAP_SYS_ADMIN"),
+            Reason::NotPermitted(text) | Reason::NotOnThisKernel(text) => f.write_str(text),
+            Reason::NotApplicable(text) => f.write_str(text),
+            Reason::Changed => f.write_str("the target changed while it was being read"),
+        }
+    }
+}
+
+/// The reasons of a record: field name → why it is `null`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Why(BTreeMap<&'static str, String>);
+
+impl Why {
+    /// Takes a fact apart: the value if it is known, otherwise its reason is noted under `field`.
+    pub fn take<T>(&mut self, field: &'static str, fact: Fact<T>) -> Option<T> {
+        match fact {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                self.note(field, &reason);
+                None
+            }
+        }
+    }
+    /// Notes why `field` is unknown.
+    pub fn note(&mut self, field: &'static str, reason: &Reason) {
+        self.0.insert(field, reason.to_string());
+    }
+    /// The reason for `field`.
+    pub fn of(&self, field: &str) -> Option<&str> {
+        self.0.get(field).map(String::as_str)
+    }
+    /// Fields and reasons, by field name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0
+            .iter()
+            .map(|(field, reason)| (*field, reason.as_str()))
+    }
+    /// Whether everything is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,232 @@
+//! Expressions and ranges, as written.
+
+use super::place::Spanned;
+
+/// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
+///
+/// What it stands for (a symbol first, then a region or module) is decided when it is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name(pub String);
+
+/// A symbol as `info address` and `&` take it: `main` or `libc.so.6!malloc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SymbolName {
+    /// The module it must be of.
+    pub module: Option<Spanned<Name>>,
+    /// The symbol.
+    pub symbol: Spanned<Name>,
+}
+
+/// Something with a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// A number from 0 to 2^64-1, suffixes `K M G T` already multiplied in. A pasted address is one too.
+    Integer(i128),
+    /// `4p`: so many pages of the target.
+    Pages(u64),
+    /// `"text"`, unescaped.
+    Text(String),
+    /// `main`, `libc.so.6`, `'a name'`, `heap`.
+    Name(Name),
+    /// `libc.so.6!malloc`
+    ModuleSymbol {
+        /// The module.
+        module: Spanned<Name>,
+        /// The symbol in it.
+        symbol: Spanned<Name>,
+    },
+    /// `libc.so.6!0x1149`: an address in the file, as objdump shows it.
+    ModuleAddress {
+        /// The module.
+        module: Spanned<Name>,
+        /// The address in the file.
+        address: Spanned<u64>,
+    },
+    /// `libc.so.6[2]`: a region of a module, counted from 0.
+    ModuleRegion {
+        /// The module.
+        module: Spanned<Name>,
+        /// Which of its regions.
+        index: Spanned<u64>,
+    },
+    /// `[heap]`: the region with that name; the brackets are not part of the text.
+    BracketedRegion(String),
+    /// `&name`, `&module!name`: the address of a symbol.
+    AddressOf(SymbolName),
+    /// `pfn:E`: a page frame.
+    Frame(Box<Spanned<Expression>>),
+    /// `phys:E`: a physical address.
+    Physical(Box<Spanned<Expression>>),
+    /// `$name`, without the `$`.
+    Variable(String),
+    /// `$`, `$N`, `$$`, `$$N`: a value of the value history.
+    History(HistoryReference),
+    /// `$_`: the last address that was looked at.
+    LastAddress,
+    /// `$pc`, `$sp`, as far as `/proc` tells.
+    Register(Register),
+    /// `-E` and its like; `*E` reads a pointer.
+    Unary {
+        /// The operator.
+        operator: Spanned<UnaryOperator>,
+        /// What it applies to.
+        operand: Box<Spanned<Expression>>,
+    },
+    /// `A + B` and its like.
+    Binary {
+        /// The operator, with its own place: that is where an overflow is pointed at.
+        operator: Spanned<BinaryOperator>,
+        /// The left operand.
+        left: Box<Spanned<Expression>>,
+        /// The right operand.
+        right: Box<Spanned<Expression>>,
+    },
+    /// `u8(E)` … `i64(E)`: reads the target's memory at the address E.
+    Read {
+        /// What is read.
+        as_type: IntegerType,
+        /// Where it is read.
+        address: Box<Spanned<Expression>>,
+    },
+    /// `pfn(A)`, `start(R)` and the other functions.
+    Call {
+        /// Which function.
+        function: Function,
+        /// Its argument; a single expression for those that want an address.
+        argument: Box<Spanned<Range>>,
+    },
+}
+
+/// What may stand where a range is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Range {
+    /// `all`: the whole address space.
+    All,
+    /// An address, region, module or symbol, or a variable that holds a range.
+    Expression(Expression),
+    /// `A..B`, B not included. `pfn:A..pfn:B` is one with two frames.
+    Span {
+        /// The first byte.
+        start: Spanned<Expression>,
+        /// The one after the last.
+        end: Spanned<Expression>,
+    },
+    /// `A, +LENGTH`, in bytes unless LENGTH is in pages.
+    Length {
+        /// The first byte.
+        start: Spanned<Expression>,
+        /// How long.
+        length: Spanned<Expression>,
+    },
+}
+
+/// A place in the value history, as in gdb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryReference {
+    /// `$`: the last value (`$$0`).
+    Last,
+    /// `$N`: the value numbered N.
+    Number(u64),
+    /// `$$N`: the Nth before the last; `$$` is `$$1`.
+    Back(u64),
+}
+
+/// The registers that `/proc/PID/syscall` and `stat` may tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// `$pc`
+    ProgramCounter,
+    /// `$sp`
+    StackPointer,
+}
+
+/// Operators before their operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnaryOperator {
+    /// `-`
+    Negate,
+    /// `+`
+    Plus,
+    /// `~`
+    BitNot,
+    /// `!`
+    Not,
+    /// `*`: the pointer that is stored at the address.
+    Dereference,
+}
+
+/// Operators between two operands, with C's meaning and precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BinaryOperator {
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Remainder,
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `<<`
+    ShiftLeft,
+    /// `>>`
+    ShiftRight,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `&`
+    BitAnd,
+    /// `^`
+    BitXor,
+    /// `|`, only in parentheses
+    BitOr,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+}
+
+/// The integer types that memory can be read as, in the target's byte order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IntegerType {
+    U8,
+    U16,
+    U32,
+    U64,
+    I8,
+    I16,
+    I32,
+    I64,
+}
+
+/// The functions of expressions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// `pfn(A)`: the frame behind an address.
+    Pfn,
+    /// `phys(A)`: the physical address behind an address.
+    Phys,
+    /// `page(A)`: the start of the page of an address.
+    Page,
+    /// `region(A)`: the region of an address, a range.
+    Region,
+    /// `start(R)`: the first address of a range.
+    Start,
+    /// `end(R)`: the address after a range.
+    End,
+    /// `size(R)`: the length of a range in bytes.
+    Size,
+    /// `symbol(A)`: the symbol at an address, text.
+    Symbol,
+}

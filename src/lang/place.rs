@@ -1,0 +1,53 @@
+//! Where in the line something stands.
+
+/// A half-open span of bytes of the line that was parsed: `start` is the first byte, `end` the one after the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset after the last byte; equal to `start` for a place between two characters.
+    pub end: usize,
+}
+
+impl Place {
+    /// The span from `start` up to `end`.
+    pub fn new(start: usize, end: usize) -> Self {
+        Place { start, end }
+    }
+
+    /// The span from the start of `self` to the end of `other`.
+    pub fn to(self, other: Place) -> Self {
+        Place::new(self.start, other.end)
+    }
+}
+
+/// A node of the tree and where it was written.
+///
+/// Two nodes are equal when they *mean* the same, wherever they stand: equality looks at `node` alone.
+#[derive(Clone, Debug)]
+pub struct Spanned<T> {
+    /// What was written.
+    pub node: T,
+    /// Where it was written.
+    pub at: Place,
+}
+
+impl<T> Spanned<T> {
+    /// `node`, written at `at`.
+    pub fn new(node: T, at: Place) -> Self {
+        Spanned { node, at }
+    }
+
+    /// The same place with another node.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Spanned<U> {
+        Spanned::new(change(self.node), self.at)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Spanned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+impl<T: Eq> Eq for Spanned<T> {}

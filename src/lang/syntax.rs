@@ -1,0 +1,270 @@
+//! The syntax tree of a line: plain data, with the place of everything that an error may have to point at.
+//!
+//! Nothing here knows a target: names are names, numbers are numbers, and what they come to is `eval`'s business.
+
+use std::time::Duration;
+
+pub use super::expression::{
+    BinaryOperator, Expression, Function, HistoryReference, IntegerType, Name, Range, Register,
+    SymbolName, UnaryOperator,
+};
+pub use super::field::{PageField, RegionField, ValueType};
+pub use super::filter::{Comparison, Filter, FilterField, Quantity};
+pub use super::place::{Place, Spanned};
+pub use super::setting::{ColorChoice, Setting, SettingValue};
+
+/// One line of input.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// Nothing, or only blanks: at a prompt this repeats the last command.
+    Empty,
+    /// A line that holds only a comment.
+    Comment,
+    /// `!TEXT` or `shell TEXT`: the text goes to the shell as it stands.
+    Shell(String),
+    /// A command of pmdb and where its output goes.
+    Command {
+        /// What to do.
+        command: Spanned<Command>,
+        /// Where the records are printed to.
+        output: Output,
+    },
+}
+
+/// Where the output of a command goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// The terminal, or whatever standard output is.
+    Screen,
+    /// `CMD | TEXT` or `pipe CMD | TEXT`: the raw text of a shell command.
+    Pipe(Spanned<String>),
+    /// `CMD > PATH` (`append` is false) or `CMD >> PATH`. A leading `~/` is still as typed.
+    File {
+        /// The path, unquoted.
+        path: Spanned<String>,
+        /// Whether the file is added to and not begun anew.
+        append: bool,
+    },
+}
+
+/// A command with its arguments, one variant a command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// `attach PID|NAME`
+    Attach(Spanned<TargetName>),
+    /// `detach`
+    Detach,
+    /// `ps [TEXT]`: the processes whose name contains the text.
+    Ps {
+        /// What the name must contain.
+        filter: Option<String>,
+    },
+    /// `info process`
+    InfoProcess,
+    /// `info symbol ADDRESS`: which symbol covers the address.
+    InfoSymbol(Spanned<Expression>),
+    /// `info address SYMBOL`: where a symbol lies.
+    InfoAddress(Spanned<SymbolName>),
+    /// `translate RANGE`: an address, or a range for a row per physically contiguous run.
+    Translate {
+        /// What to translate.
+        range: Spanned<Range>,
+    },
+    /// `region ADDRESS [full]`
+    Region {
+        /// An address in the region, or an expression that names the region.
+        address: Spanned<Expression>,
+        /// Whether to add what only `smaps` knows.
+        full: bool,
+    },
+    /// `regions [where FILTER] [by size|rss|name] [full]`
+    Regions {
+        /// Which regions; all if absent.
+        filter: Option<Spanned<Filter<RegionField>>>,
+        /// In which order; by address if absent.
+        by: Option<RegionOrder>,
+        /// Whether to add what only `smaps` knows.
+        full: bool,
+    },
+    /// `walk RANGE [where FILTER] [by KEY] [limit N]`
+    Walk {
+        /// The pages, or with `pfn:A..pfn:B` the frames.
+        range: Spanned<Range>,
+        /// Which of them; all if absent.
+        filter: Option<Spanned<Filter<PageField>>>,
+        /// Group by this; rows of neighbours if absent.
+        by: Option<GroupKey>,
+        /// At most so many rows.
+        limit: Option<u64>,
+    },
+    /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
+    Flags {
+        /// Whose frame.
+        place: Spanned<Expression>,
+    },
+    /// `decode VALUE [as entry|flags]`: a raw 64-bit word, explained.
+    Decode {
+        /// The word.
+        value: Spanned<Expression>,
+        /// How to read it; both ways if absent.
+        reading: Option<Reading>,
+    },
+    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …]`
+    Watch {
+        /// The pages.
+        range: Spanned<Range>,
+        /// Time between two looks; the command's default if absent.
+        every: Option<Duration>,
+        /// Stop after this time.
+        duration: Option<Duration>,
+        /// Stop after so many events.
+        count: Option<u64>,
+        /// Stop when a page of the range is so.
+        until: Option<Spanned<Filter<PageField>>>,
+        /// Kinds of change that are shown only on request, in the order given, each once.
+        with: Vec<OnRequest>,
+    },
+    /// `print[/FMT] VALUE`
+    Print {
+        /// How integers and addresses are written; by their type if absent.
+        format: Option<Format>,
+        /// What to print.
+        value: Spanned<Range>,
+    },
+    /// `set $NAME = VALUE` or `set SETTING VALUE`
+    Set(Assignment),
+    /// `show [SETTING | convenience]`
+    Show(Shown),
+    /// `echo TEXT`, escapes (`\n \t \\ \"`) already replaced.
+    Echo(String),
+    /// `source PATH`; a leading `~/` is still as typed.
+    Source {
+        /// The command file.
+        path: Spanned<String>,
+    },
+    /// `history [N]`: the last N lines.
+    History {
+        /// How many; the command's default if absent.
+        limit: Option<u64>,
+    },
+    /// `help [TOPIC]`
+    Help {
+        /// A command, a group or a subject, as typed; the overview if absent.
+        topic: Option<Spanned<String>>,
+    },
+    /// `apropos REGEX`
+    Apropos(Spanned<String>),
+    /// `quit [STATUS]`
+    Quit {
+        /// The exit status; 0 if absent.
+        status: Option<Spanned<Expression>>,
+    },
+}
+
+/// Whom to attach to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetName {
+    /// A process or thread id.
+    Id(u32),
+    /// Part of a name; always a name when it is written in quotes.
+    Name(String),
+    /// `self`: pmdb itself.
+    Itself,
+}
+
+/// The order of the rows of `regions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionOrder {
+    /// Largest first.
+    Size,
+    /// Most resident first.
+    Rss,
+    /// By the name of the mapping.
+    Name,
+}
+
+/// What `walk … by KEY` groups pages by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKey {
+    /// Present, swapped, guard, …
+    State,
+    /// Anonymous, file, shmem, …
+    Kind,
+    /// The set of page flags.
+    Flags,
+    /// The region.
+    Region,
+    /// The run of physically consecutive frames.
+    Run,
+}
+
+/// How `decode` reads a raw word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// As an entry of `/proc/PID/pagemap`.
+    Entry,
+    /// As a word of `/proc/kpageflags`.
+    Flags,
+}
+
+/// Changes that `watch` shows only when `with` asks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRequest {
+    /// The frame's `/proc/kpageflags`.
+    Flags,
+    /// The frame's `/proc/kpagecount`.
+    MapCount,
+    /// The soft-dirty bit.
+    SoftDirty,
+}
+
+/// The letter of `print/FMT`, as in gdb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `x`
+    Hexadecimal,
+    /// `d`
+    Signed,
+    /// `u`
+    Unsigned,
+    /// `o`
+    Octal,
+    /// `t`
+    Binary,
+    /// `a`: an address with its symbol.
+    Address,
+    /// `c`
+    Character,
+    /// `z`: hexadecimal, padded with zeros to the size of the value.
+    PaddedHexadecimal,
+}
+
+/// What `set` sets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Assignment {
+    /// `set $NAME = VALUE`
+    Variable {
+        /// Without the `$`.
+        name: Spanned<String>,
+        /// What it becomes.
+        value: Spanned<Range>,
+    },
+    /// `set SETTING VALUE`
+    Setting {
+        /// Which setting.
+        setting: Setting,
+        /// What it becomes, of the setting's own type.
+        value: SettingValue,
+    },
+}
+
+/// What `show` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// All settings.
+    All,
+    /// One setting.
+    Setting(Setting),
+    /// The variables: `$name`, and the value history.
+    Convenience,
+}

@@ -7,6 +7,7 @@ pub mod page_flags;
 pub mod page_map;
 pub mod region;
 pub mod swaps;
+pub mod text;
 pub mod zones;
 
 pub use address::{

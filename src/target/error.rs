@@ -28,6 +28,9 @@ pub enum Error {
         /// What is missing and why.
         what: String,
     },
+    /// The kernel wrote something that is not understood.
+    #[error(transparent)]
+    Malformed(#[from] crate::kernel::text::BadLine),
     /// Several processes match a name. Exit status 3.
     #[error("{} processes are called '{name}'", candidates.len())]
     Ambiguous {

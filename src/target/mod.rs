@@ -83,8 +83,8 @@ pub struct Populated {
 
 /// One process: its regions, its page map, its memory.
 pub trait Process: Send + Sync {
-    /// Who it is.
-    fn identity(&self) -> &Identity;
+    /// Who it is. Its name changes when it runs another program.
+    fn identity(&self) -> Identity;
 
     /// Page size, pointer width and byte order.
     fn layout(&self) -> Layout;
@@ -104,6 +104,10 @@ pub trait Process: Send + Sync {
 
     /// Which categories [`Process::populated`] can tell here.
     fn categories(&self) -> Categories;
+
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain reads give
+    /// the same answers. Says nothing to a capture.
+    fn set_scan(&self, _on: bool) {}
 
     /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a non-present
     /// entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the kernel.
@@ -197,6 +201,9 @@ pub trait Machine: Send + Sync {
 
     /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
     fn swap_layout(&self) -> crate::kernel::swaps::SwapLayout;
+
+    /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
+    fn kernel_option(&self, name: &str) -> Option<bool>;
 
     /// Which device numbers are tmpfs (or another shared-memory filesystem), judged from mountinfo.
     fn is_shared_memory(&self, device: crate::kernel::Device) -> bool;

@@ -1,0 +1,136 @@
+//! The text files of `/proc`, as bytes: lines, fields and numbers.
+
+use super::Name;
+use thiserror::Error;
+
+/// A line that does not have the form that the kernel gives it.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("line {line} of {file} is not understood: '{text}'")]
+pub struct BadLine {
+    /// The file, as a word: `maps`.
+    pub file: &'static str,
+    /// Counted from 1.
+    pub line: usize,
+    /// What it says.
+    pub text: Name,
+}
+
+/// One line, without its end.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a> {
+    number: usize,
+    /// The bytes of it.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    /// The error that says that this line of `file` makes no sense.
+    pub(crate) fn bad(self, file: &'static str) -> BadLine {
+        BadLine {
+            file,
+            line: self.number,
+            text: Name::new(self.bytes),
+        }
+    }
+    /// What blanks and tabs part.
+    pub(crate) fn fields(self) -> impl Iterator<Item = &'a [u8]> {
+        fields(self.bytes)
+    }
+}
+
+/// The lines of `bytes`, without empty ones.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let numbered = bytes.split(|&byte| byte == b'\n').zip(1..);
+    numbered
+        .map(|(bytes, number)| Line { number, bytes })
+        .filter(|line| !line.bytes.is_empty())
+}
+
+/// What blanks and tabs part.
+pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .split(|byte| matches!(byte, b' ' | b'\t'))
+        .filter(|field| !field.is_empty())
+}
+
+/// What stands before and after the first `mark`.
+pub(crate) fn split_once(bytes: &[u8], mark: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|&byte| byte == mark)?;
+    Some((bytes.get(..at)?, bytes.get(at + 1..)?))
+}
+
+/// A decimal number and nothing else.
+pub(crate) fn decimal<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
+    // `parse` would also take a sign.
+    let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(bytes)
+        .ok()
+        .filter(|_| digits)?
+        .parse()
+        .ok()
+}
+
+/// A hexadecimal number without `0x`, and nothing else.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
+    let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_hexdigit);
+    let text = std::str::from_utf8(bytes).ok().filter(|_| digits)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// Undoes `\NNN` (three octal digits), as `seq_file` writes what would break a line or a field.
+pub(crate) fn unescape_octal(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = match rest {
+            [b'\\', digits @ ..] => digits.first_chunk::<3>().and_then(octal_byte),
+            _ => None,
+        };
+        out.push(escaped.unwrap_or(first));
+        rest = match escaped {
+            Some(_) => rest.get(4..).unwrap_or_default(),
+            None => tail,
+        };
+    }
+    out
+}
+
+fn octal_byte(digits: &[u8; 3]) -> Option<u8> {
+    digits.iter().try_fold(0u8, |value, digit| match digit {
+        b'0'..=b'7' => value.checked_mul(8)?.checked_add(digit - b'0'),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octal_escapes() {
+        for (text, plain) in [
+            ("a\\040b", "a b"),
+            ("\\012", "\n"),
+            ("\\01", "\\01"),
+            ("\\777", "\\777"),
+            ("\\\\134x", "\\\\x"),
+            ("", ""),
+        ] {
+            assert_eq!(unescape_octal(text.as_bytes()), plain.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_no_signs_blanks_or_prefixes() {
+        for bad in ["", "+1", "-1", " 1", "1 ", "0x1", "18446744073709551616"] {
+            assert_eq!(decimal::<u64>(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(decimal(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(
+            hexadecimal(b"ffffffffff600000"),
+            Some(0xffff_ffff_ff60_0000)
+        );
+        assert_eq!(hexadecimal(b"10000000000000000"), None);
+        assert_eq!(hexadecimal(b"+f"), None);
+    }
+}

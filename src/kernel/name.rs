@@ -85,7 +85,7 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// Whether a character shows itself as one visible mark (or a blank) and moves nothing else.
-fn is_plain(c: char) -> bool {
+pub fn is_plain(c: char) -> bool {
     let hidden = matches!(c as u32,
         0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
         | 0x2028..=0x202f | 0x205f..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb

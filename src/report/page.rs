@@ -28,6 +28,27 @@ fn flag_names_only<S: Serializer>(flags: &PageFlags, serializer: S) -> Result<S:
     serializer.collect_seq(flags.names())
 }
 
+fn every_state<S: Serializer>(
+    states: &BTreeMap<State, u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(
+        State::ALL
+            .iter()
+            .map(|state| (state.word(), states.get(state).copied().unwrap_or(0))),
+    )
+}
+
+fn optional_object<S: Serializer>(
+    fields: &Option<Vec<(String, u64)>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match fields {
+        Some(fields) => serializer.collect_map(fields.iter().map(|(name, bytes)| (name, bytes))),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// A slot of a swap area.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SwapSlot {
@@ -235,8 +256,8 @@ pub struct WalkSummary {
     pub changed: bool,
     /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.
     pub cut_short: bool,
-    /// Pages in each state.
-    #[serde(flatten)]
+    /// Pages in each state; in JSON every state has its count, 0 where there are none.
+    #[serde(flatten, serialize_with = "every_state")]
     pub states: BTreeMap<State, u64>,
 }
 
@@ -285,7 +306,7 @@ pub struct RegionReport {
     pub private: Option<u64>,
     /// Bytes mapped by whole PMDs (or hugetlb).
     pub huge: Option<u64>,
-    /// Pages in each state, for `region` alone.
+    /// Pages in each state, for `region` alone: a report that has them is shown in full, one without is a row.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub states: BTreeMap<State, u64>,
     /// For `region ADDR`: the address asked for.
@@ -298,7 +319,10 @@ pub struct RegionReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm_flags: Option<Vec<VmFlag>>,
     /// With `full`: the fields of smaps as the kernel spells them, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_object"
+    )]
     pub smaps: Option<Vec<(String, u64)>>,
     /// Reasons for what is `null`.
     pub why: Why,

@@ -2,7 +2,7 @@
 
 use super::RegionBrief;
 use crate::kernel::{Name, VirtualAddress};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// `print`, and anything with a value.
 #[derive(Clone, Debug, Serialize)]
@@ -177,8 +177,21 @@ pub enum Help {
         /// Paragraphs.
         text: &'static str,
         /// Examples: line and what it does.
+        #[serde(serialize_with = "as_examples")]
         examples: Vec<(&'static str, &'static str)>,
     },
+}
+
+fn as_examples<S: Serializer>(
+    examples: &[(&'static str, &'static str)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Example {
+        line: &'static str,
+        does: &'static str,
+    }
+    serializer.collect_seq(examples.iter().map(|&(line, does)| Example { line, does }))
 }
 
 /// A command in a list.
@@ -200,16 +213,19 @@ pub struct Note {
 }
 
 /// A failure: what was tried, why it failed, the way out.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ErrorReport {
     /// What was tried and why it failed.
     pub message: String,
     /// File, line and column, or column of the line typed.
     #[serde(rename = "where")]
     pub place: Option<ErrorPlace>,
+    /// What could have stood at the place of a syntax error.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<String>,
     /// The way out.
     pub hint: Option<String>,
-    /// Processes among which a name did not decide, or regions near an address.
+    /// Regions near an address, or those among which a name did not decide.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<RegionBrief>,
 }

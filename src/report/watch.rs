@@ -50,6 +50,34 @@ pub enum EventKind {
     Exited,
 }
 
+impl EventKind {
+    /// What happened, in words: `copied on write`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            EventKind::Came => "came",
+            EventKind::Went => "went",
+            EventKind::Moved => "moved",
+            EventKind::SwappedOut => "swapped out",
+            EventKind::SwappedIn => "swapped in",
+            EventKind::CopiedOnWrite => "copied on write",
+            EventKind::Split => "split",
+            EventKind::Collapsed => "collapsed",
+            EventKind::GuardInstalled => "guard installed",
+            EventKind::GuardRemoved => "guard removed",
+            EventKind::FlagsChanged => "flags changed",
+            EventKind::MapCountChanged => "map count changed",
+            EventKind::SoftDirty => "soft-dirty",
+            EventKind::RegionAppeared => "region appeared",
+            EventKind::RegionGrew => "region grew",
+            EventKind::RegionShrank => "region shrank",
+            EventKind::RegionWent => "region went",
+            EventKind::RegionChanged => "region changed",
+            EventKind::Executed => "executed",
+            EventKind::Exited => "exited",
+        }
+    }
+}
+
 /// One change.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
@@ -79,6 +107,10 @@ fn names<S: Serializer>(flags: &Option<PageFlags>, serializer: S) -> Result<S::O
         Some(flags) => serializer.collect_seq(flags.names()),
         None => serializer.serialize_none(),
     }
+}
+
+fn counts<S: Serializer>(events: &[(EventKind, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(events.iter().map(|(kind, count)| (kind, count)))
 }
 
 /// What an event compares: one side.
@@ -122,7 +154,8 @@ pub struct WatchSummary {
     pub looks: u64,
     /// Seconds it lasted.
     pub seconds: f64,
-    /// Events of each kind.
+    /// Events of each kind that happened.
+    #[serde(serialize_with = "counts")]
     pub events: Vec<(EventKind, u64)>,
     /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
     pub ended: &'static str,

@@ -1,6 +1,6 @@
 //! Facts that may be unknown, and why.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::FrameHidden => f.write_str("hidden: frame numbers need CAP_SYS_ADMIN"),
+            Reason::FrameHidden => f.write_str("hidden: frame numbers need CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)"),
             Reason::NotPermitted(text) | Reason::NotOnThisKernel(text) => f.write_str(text),
             Reason::NotApplicable(text) => f.write_str(text),
             Reason::Changed => f.write_str("the target changed while it was being read"),
@@ -33,9 +33,15 @@ impl fmt::Display for Reason {
     }
 }
 
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The reasons of a record: field name → why it is `null`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Why(BTreeMap<&'static str, String>);
+pub struct Why(BTreeMap<&'static str, Reason>);
 
 impl Why {
     /// Takes a fact apart: the value if it is known, otherwise its reason is noted under `field`.
@@ -50,17 +56,15 @@ impl Why {
     }
     /// Notes why `field` is unknown.
     pub fn note(&mut self, field: &'static str, reason: &Reason) {
-        self.0.insert(field, reason.to_string());
+        self.0.insert(field, reason.clone());
     }
     /// The reason for `field`.
-    pub fn of(&self, field: &str) -> Option<&str> {
-        self.0.get(field).map(String::as_str)
+    pub fn of(&self, field: &str) -> Option<&Reason> {
+        self.0.get(field)
     }
     /// Fields and reasons, by field name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.0
-            .iter()
-            .map(|(field, reason)| (*field, reason.as_str()))
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Reason)> {
+        self.0.iter().map(|(field, reason)| (*field, reason))
     }
     /// Whether everything is known.
     pub fn is_empty(&self) -> bool {

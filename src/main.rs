@@ -1,1 +1,3 @@
-fn main() {}
+fn main() {
+    pmdb::demo::become_child_if_asked();
+}

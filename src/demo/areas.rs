@@ -1,0 +1,286 @@
+//! What the demonstration process sets up, one function an area.
+#![allow(unsafe_code)]
+
+use super::memory::{Pages, byte_range, during};
+use super::protocol::Area;
+use rustix::fs::MemfdFlags;
+use rustix::mm::MapFlags;
+use std::cell::UnsafeCell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of the program file itself that is used only through [`Pages`]. The alignment is the largest base page size in
+/// use, so that it begins with a page everywhere.
+#[repr(C, align(65536))]
+pub struct Static<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
+
+// SAFETY: reached through `Pages` alone, by a process of one thread.
+unsafe impl<const BYTES: usize> Sync for Static<BYTES> {}
+
+const KIB: usize = 1024;
+
+/// Initialised data: pages of the program file, until they are written to.
+// SAFETY: nothing else in the program has this name; it is plain so that it can be asked for by it.
+#[unsafe(no_mangle)]
+pub static demo_buffer: Static<{ 64 * KIB }> = Static(UnsafeCell::new([b'.'; 64 * KIB]));
+
+/// Zeroed data (`.bss`), touched only in part.
+// SAFETY: as for `demo_buffer`.
+#[unsafe(no_mangle)]
+pub static demo_zeroed: Static<{ 256 * KIB }> = Static(UnsafeCell::new([0; 256 * KIB]));
+
+/// Pages that come, go and move while one looks.
+// SAFETY: as for `demo_buffer`.
+#[unsafe(no_mangle)]
+pub static demo_busy: Static<{ 512 * KIB }> = Static(UnsafeCell::new([0; 512 * KIB]));
+
+/// How often `demo_busy` has been changed.
+// SAFETY: as for `demo_buffer`.
+#[unsafe(no_mangle)]
+pub static demo_counter: AtomicU64 = AtomicU64::new(1);
+
+impl<const BYTES: usize> Static<BYTES> {
+    fn pages(&'static self, page: usize) -> Pages {
+        // SAFETY: a static is there as long as the process and writable inside its cell; no reference into the cell
+        // is ever made, and the only thread changes it.
+        unsafe { Pages::within(self.0.get().cast(), BYTES, page) }
+    }
+}
+
+/// Everything that has been set up.
+pub(super) struct Areas {
+    /// What to announce.
+    pub(super) areas: Vec<Area>,
+    /// What the forked child writes to.
+    pub(super) copied: [Pages; 2],
+    /// What the forked child reads, so that its page tables hold it too.
+    pub(super) shared: Pages,
+    /// What changes while one looks.
+    pub(super) busy: Busy,
+}
+
+/// Sets everything up, in base pages of `page` bytes.
+pub(super) fn set_up(page: usize) -> io::Result<Areas> {
+    let mut areas = Announced(Vec::new());
+
+    let buffer = demo_buffer.pages(page);
+    let half = buffer.count().div_ceil(2);
+    buffer.slice(0..half).write();
+    buffer.slice(half..buffer.count()).read();
+    areas.add(
+        "buffer",
+        buffer,
+        "demo_buffer, initialised data of the program file: the first half has been written to, which made private copies of its pages; the rest was only read",
+    );
+
+    let zeroed = demo_zeroed.pages(page);
+    zeroed.slice(0..4).write();
+    areas.add(
+        "zeroed",
+        zeroed,
+        "demo_zeroed, zeroed data (.bss): only the first 4 pages have been written to",
+    );
+
+    demo_counter.store(1, Ordering::Relaxed);
+    areas.push(
+        "counter",
+        demo_counter.as_ptr().cast(),
+        size_of::<AtomicU64>(),
+        "demo_counter, a 64-bit number that grows each time demo_busy changes",
+    );
+
+    let block: &'static mut [u8] = vec![0x5a; 48 * KIB].leak();
+    areas.push(
+        "heap_block",
+        block.as_ptr(),
+        block.len(),
+        "48 KiB from malloc, all written to",
+    );
+
+    let program = File::open("/proc/self/exe")?;
+    let private = Pages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
+    private.read();
+    private.slice(1..2).write();
+    areas.add(
+        "private_file",
+        private,
+        "the start of the program file, mapped privately and read; the second page has been written to",
+    );
+
+    let memory = rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC)
+        .map_err(during("making a file in memory"))?;
+    rustix::fs::ftruncate(&memory, 16 * page as u64).map_err(during("sizing a file in memory"))?;
+    let shared = Pages::of_file(memory.as_fd(), MapFlags::SHARED, 16, page)?;
+    let written = shared.slice(0..8);
+    written.write();
+    areas.add(
+        "shared",
+        shared,
+        "shared memory (a memfd): the first 8 pages have been written to, and the child maps the same frames",
+    );
+
+    let anonymous = Pages::anonymous(64, page, c"demo_anonymous")?;
+    anonymous.slice(0..16).write();
+    areas.add(
+        "anonymous",
+        anonymous,
+        "anonymous memory: the first 16 of 64 pages have been written to",
+    );
+
+    let zero = Pages::anonymous(8, page, c"demo_zero")?;
+    zero.read();
+    areas.add(
+        "zero",
+        zero,
+        "anonymous memory that was only read: every page is the one zero page of the kernel",
+    );
+
+    let untouched = Pages::anonymous(256, page, c"demo_untouched")?;
+    areas.add(
+        "untouched",
+        untouched,
+        "anonymous memory that was never touched",
+    );
+
+    set_up_huge(&mut areas, page)?;
+    set_up_guard(&mut areas, page)?;
+
+    let busy = Busy {
+        pages: demo_busy.pages(page).slice(0..8),
+        step: 0,
+    };
+    areas.add(
+        "busy",
+        busy.pages,
+        "the first 8 pages of demo_busy: five times a second one of them comes, goes or moves to another frame",
+    );
+
+    Ok(Areas {
+        areas: areas.0,
+        copied: [buffer.slice(0..2), anonymous.slice(0..4)],
+        shared: written,
+        busy,
+    })
+}
+
+fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
+    // 2 MiB where the kernel does not say: there are no huge pages then, and the area is one of ordinary pages.
+    let bytes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .filter(|bytes: &usize| bytes.is_power_of_two() && *bytes > page)
+        .unwrap_or(2048 * KIB);
+    let huge = Pages::anonymous(2 * bytes / page, page, c"demo_huge")?.aligned(bytes);
+    let asked = huge.prefer_huge().is_ok();
+    huge.slice(0..1).write();
+    let given = asked && is_huge(huge)?;
+    if !given {
+        huge.write();
+    }
+    // A child that shared it would make its 512 map counts differ.
+    huge.keep_from_children()?;
+    let size = bytes / KIB;
+    areas.add(
+        "huge",
+        huge,
+        &if given {
+            format!("{size} KiB of anonymous memory in one huge page: one write brought it all")
+        } else {
+            format!(
+                "{size} KiB of anonymous memory for which a huge page was asked; the kernel gave ordinary pages"
+            )
+        },
+    );
+    Ok(())
+}
+
+/// Whether the region that holds these pages has a huge page, as the kernel's own account (`smaps`) says.
+fn is_huge(pages: Pages) -> io::Result<bool> {
+    let Some(range) = pages.range() else {
+        return Ok(false);
+    };
+    let mut here = false;
+    for line in BufReader::new(File::open("/proc/self/smaps")?).split(b'\n') {
+        // The line that opens a region may end with a file name, which is bytes.
+        let line = line?;
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+            .map(|word| std::str::from_utf8(word).unwrap_or_default());
+        let first = words.next().unwrap_or_default();
+        if let Some((start, end)) = first.split_once('-') {
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            here = address(start).is_some_and(|start| start <= range.start().get())
+                && address(end).is_some_and(|end| range.start().get() < end);
+        } else if here && first == "AnonHugePages:" {
+            return Ok(words.next().is_some_and(|kib| kib != "0"));
+        }
+    }
+    Ok(false)
+}
+
+fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
+    let pages = Pages::anonymous(3, page, c"demo_guard")?;
+    pages.write();
+    let guard = pages.slice(1..2);
+    let sentence = if guard.guard()? {
+        "a guard page between two ordinary ones: touching it is a fault, yet it is part of their region"
+    } else {
+        "an inaccessible page between two ordinary ones: this kernel has no guard pages (Linux 6.13)"
+    };
+    areas.add("guard", guard, sentence);
+    Ok(())
+}
+
+/// Areas to announce.
+struct Announced(Vec<Area>);
+
+impl Announced {
+    fn add(&mut self, name: &str, pages: Pages, sentence: &str) {
+        self.0.extend(pages.range().map(|range| Area {
+            name: name.to_owned(),
+            range,
+            sentence: sentence.to_owned(),
+        }));
+    }
+
+    fn push(&mut self, name: &str, start: *const u8, length: usize, sentence: &str) {
+        self.0.extend(byte_range(start, length).map(|range| Area {
+            name: name.to_owned(),
+            range,
+            sentence: sentence.to_owned(),
+        }));
+    }
+}
+
+/// The pages that change while one looks.
+pub(super) struct Busy {
+    pages: Pages,
+    step: usize,
+}
+
+impl Busy {
+    /// One change: the pages come one after another, then move to other frames, then go, and all over again.
+    pub(super) fn change(&mut self) -> io::Result<()> {
+        let count = self.pages.count().max(1);
+        let at = self.step % count;
+        let this = self.pages.slice(at..at + 1);
+        match self.step / count {
+            0 => this.write(),
+            1 => {
+                // The frame given back is the first to be given out again, so another page takes it.
+                let other = self.pages.slice((at + 1) % count..(at + 1) % count + 1);
+                this.give_back()?;
+                other.give_back()?;
+                this.write();
+                other.write();
+            }
+            _ => this.give_back()?,
+        }
+        self.step = (self.step + 1) % (3 * count);
+        demo_counter.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,348 @@
+//! The house keeps its floors: what each file under `src` uses, where `unsafe` stands, and how large files are.
+//!
+//! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
+const FLOORS: [&str; 14] = [
+    "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "target",
+    "render", "report", "lang", "kernel",
+];
+
+/// The demonstration stands beside the house: of what is below it, it may use this and what is below this.
+const DEMO_USES_FROM: &str = "target";
+
+/// The files that may speak to the system without the compiler's guard.
+const UNSAFE_FILES: [&str; 2] = ["target/sys.rs", "demo/"];
+
+/// Larger files hold more than one idea.
+const LARGEST_FILE: usize = 24 * 1024;
+
+/// A source file, its path relative to `src`.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// The path of its module: `command/watch.rs` is `command`, `watch`; `lib.rs` is the root.
+    fn module(&self) -> Vec<&str> {
+        let path = self.path.trim_end_matches(".rs");
+        path.split('/')
+            .filter(|part| !matches!(*part, "mod" | "lib" | "main"))
+            .collect()
+    }
+
+    fn tokens(&self) -> Vec<TokenTree> {
+        let tokens: TokenStream = self
+            .text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", self.path));
+        tokens.into_iter().collect()
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let mut faults = self.layer_faults();
+        faults.extend(self.unsafe_faults());
+        faults.extend(self.size_faults());
+        faults
+    }
+
+    fn layer_faults(&self) -> Vec<String> {
+        let module = self.module();
+        let Some(&room) = module.first() else {
+            // The root only names the rooms.
+            return Vec::new();
+        };
+        let Some(floor) = floor_of(room) else {
+            return vec![format!("{}: '{room}' has no floor", self.path)];
+        };
+        let mut used = Vec::new();
+        uses_of_rooms(&self.tokens(), module.len(), &mut used);
+        used.into_iter()
+            .filter(|used| used != room)
+            .filter_map(|used| match floor_of(&used) {
+                None => Some(format!("{}: uses '{used}', which is no room", self.path)),
+                Some(below) if below <= floor => {
+                    Some(format!("{}: uses '{used}' from a floor above", self.path))
+                }
+                Some(below) if room == "demo" && Some(below) < floor_of(DEMO_USES_FROM) => Some(
+                    format!("{}: uses '{used}', which is not beside it", self.path),
+                ),
+                Some(_) => None,
+            })
+            .collect()
+    }
+
+    fn unsafe_faults(&self) -> Vec<String> {
+        let allowed = UNSAFE_FILES.iter().any(|place| {
+            self.path == *place || place.ends_with('/') && self.path.starts_with(place)
+        });
+        // The root is where it is denied to all.
+        let words: &[&str] = match self.path.as_str() {
+            "lib.rs" => &["unsafe"],
+            _ => &["unsafe", "unsafe_code"],
+        };
+        let tokens = self.tokens();
+        words
+            .iter()
+            .filter(|word| !allowed && has_word(&tokens, word))
+            .map(|word| format!("{}: '{word}' has no place here", self.path))
+            .collect()
+    }
+
+    fn size_faults(&self) -> Vec<String> {
+        let size = self.text.len();
+        let fault = (size > LARGEST_FILE)
+            .then(|| format!("{}: {size} bytes, more than {LARGEST_FILE}", self.path));
+        fault.into_iter().collect()
+    }
+}
+
+fn floor_of(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| *floor == room)
+}
+
+fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
+    matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
+}
+
+fn is_colons(tokens: &[TokenTree]) -> bool {
+    let colon = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == ':');
+    colon(tokens.first()) && colon(tokens.get(1))
+}
+
+fn has_word(tokens: &[TokenTree], word: &str) -> bool {
+    tokens.iter().any(|token| match token {
+        TokenTree::Group(group) => has_word(&Vec::from_iter(group.stream()), word),
+        token => is_word(Some(token), word),
+    })
+}
+
+/// Finds the rooms that `crate::…` paths name, and `super::…` paths that climb to the root. `depth` is how many modules
+/// lie between these tokens and the root.
+fn uses_of_rooms(tokens: &[TokenTree], depth: usize, used: &mut Vec<String>) {
+    let mut rest = tokens;
+    while let Some((token, after)) = rest.split_first() {
+        rest = after;
+        if is_word(Some(token), "crate") && is_colons(rest) {
+            rooms_after_root(&rest[2..], used);
+        } else if is_word(Some(token), "super") {
+            rest = climb(rest, depth - 1, used);
+        } else if is_word(Some(token), "mod")
+            && let [TokenTree::Ident(_), TokenTree::Group(body), after @ ..] = rest
+        {
+            uses_of_rooms(&Vec::from_iter(body.stream()), depth + 1, used);
+            rest = after;
+        } else if let TokenTree::Group(group) = token {
+            uses_of_rooms(&Vec::from_iter(group.stream()), depth, used);
+        }
+    }
+}
+
+/// After a `super`, `depth` modules below the root: goes on through further ones, in braces too.
+fn climb<'a>(tokens: &'a [TokenTree], depth: usize, used: &mut Vec<String>) -> &'a [TokenTree] {
+    if !is_colons(tokens) {
+        return tokens;
+    }
+    let rest = &tokens[2..];
+    if depth == 0 {
+        rooms_after_root(rest, used);
+        return rest;
+    }
+    match rest {
+        [token, after @ ..] if is_word(Some(token), "super") => climb(after, depth - 1, used),
+        [TokenTree::Group(group), after @ ..] if group.delimiter() == Delimiter::Brace => {
+            uses_of_rooms(&Vec::from_iter(group.stream()), depth, used);
+            after
+        }
+        _ => rest,
+    }
+}
+
+/// The first names of what follows the root: `kernel::Region`, or `{kernel::Region, lang}`.
+fn rooms_after_root(tokens: &[TokenTree], used: &mut Vec<String>) {
+    match tokens.first() {
+        Some(TokenTree::Group(group)) => {
+            let inside = Vec::from_iter(group.stream());
+            for item in inside
+                .split(|token| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','))
+            {
+                rooms_after_root(item, used);
+            }
+        }
+        Some(TokenTree::Ident(room)) if room == "self" => {}
+        Some(TokenTree::Ident(room)) => used.push(room.to_string()),
+        // `crate::*` takes from every room.
+        Some(token) => used.push(token.to_string()),
+        None => {}
+    }
+}
+
+fn sources(folder: &Path, below: &str, found: &mut Vec<Source>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().into_string().expect("a plain name");
+        let path = format!("{below}{name}");
+        if entry.file_type().expect("a type").is_dir() {
+            sources(&entry.path(), &format!("{path}/"), found);
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(entry.path()).expect("text");
+            found.push(Source { path, text });
+        }
+    }
+}
+
+#[test]
+fn the_house_is_kept() {
+    let mut found = Vec::new();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources(&folder, "", &mut found);
+    assert!(found.iter().any(|source| source.path == "lib.rs"));
+    assert!(
+        found
+            .iter()
+            .any(|source| source.path.starts_with("kernel/"))
+    );
+    let faults: Vec<String> = found.iter().flat_map(Source::faults).collect();
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[track_caller]
+fn faulty(path: &str, text: &str) {
+    assert!(
+        !Source::new(path, text).faults().is_empty(),
+        "{path}: {text}"
+    );
+}
+
+#[track_caller]
+fn sound(path: &str, text: &str) {
+    assert_eq!(
+        Source::new(path, text).faults(),
+        Vec::<String>::new(),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_floor_above_is_a_fault() {
+    faulty("kernel/region.rs", "use crate::target::Process;");
+    faulty("kernel/region.rs", "pub use crate::target;");
+    faulty("kernel/mod.rs", "fn f() -> crate::lang::Line { line() }");
+    faulty(
+        "target/live.rs",
+        "use crate::{kernel::Region, symbol::{Table, Name}};",
+    );
+    faulty(
+        "target/live.rs",
+        "use crate::{\n    kernel::Region,\n    symbol,\n};",
+    );
+    faulty(
+        "report/sink.rs",
+        "fn f() { println!(\"{}\", crate::render::text()) }",
+    );
+    faulty(
+        "lang/mod.rs",
+        "mod tests { mod deep { use crate::session::Session; } }",
+    );
+    faulty(
+        "symbol/mod.rs",
+        "macro_rules! m { () => { $crate::command::run() } }",
+    );
+}
+
+#[test]
+fn a_floor_below_is_not() {
+    sound(
+        "command/watch.rs",
+        "use crate::{inspect::{watch, Event}, kernel::Region};",
+    );
+    sound(
+        "command/watch.rs",
+        "use crate::command::Context; use super::Flow;",
+    );
+    sound(
+        "command/watch.rs",
+        "// use crate::repl::Editor;\nconst A: &str = \"crate::repl\";",
+    );
+    sound("command/watch.rs", "/// See [`crate::repl`].\nfn f() {}");
+    sound("lib.rs", "pub mod kernel; pub mod repl;");
+    sound("main.rs", "mod args; use pmdb::session::Session;");
+}
+
+#[test]
+fn climbing_to_the_root_is_seen() {
+    faulty("kernel/mod.rs", "use super::target::Process;");
+    faulty("kernel/region.rs", "use super::super::target::Process;");
+    faulty(
+        "kernel/region.rs",
+        "use super::{Name, super::target::Process};",
+    );
+    faulty("kernel/maps/line.rs", "use super::super::super::lang;");
+    faulty(
+        "kernel/region.rs",
+        "mod tests { use super::super::super::lang; }",
+    );
+    sound(
+        "kernel/region.rs",
+        "use super::Name; mod tests { use super::*; use super::super::target; }",
+    );
+    sound("kernel/maps/mod.rs", "use super::target_like::Thing;");
+}
+
+#[test]
+fn everything_at_once_and_unknown_rooms_are_faults() {
+    faulty("command/watch.rs", "use crate::*;");
+    faulty("command/watch.rs", "use crate::utils::helper;");
+    faulty("utils/mod.rs", "pub fn helper() {}");
+    faulty("utils.rs", "pub fn helper() {}");
+}
+
+#[test]
+fn the_demonstration_stands_beside() {
+    sound(
+        "demo/mod.rs",
+        "use crate::target::Error; use crate::kernel::Region;",
+    );
+    faulty("demo/mod.rs", "use crate::symbol::Table;");
+    faulty("demo/mod.rs", "use crate::command::Flow;");
+    faulty("demo/mod.rs", "use crate::session::Session;");
+    sound("session/mod.rs", "use crate::demo;");
+    faulty("target/mod.rs", "use crate::demo;");
+    faulty("command/attach.rs", "use crate::demo;");
+}
+
+#[test]
+fn unsafe_elsewhere_is_a_fault() {
+    let code = "fn f() { unsafe { libc::fork() }; }";
+    faulty("target/live.rs", code);
+    faulty("target/sys/other.rs", code);
+    faulty("demonstration.rs", code);
+    faulty("main.rs", code);
+    faulty("lib.rs", "unsafe impl Sync for A {}");
+    faulty("session/mod.rs", "#[unsafe(no_mangle)] static A: u8 = 0;");
+    faulty("session/mod.rs", "#![allow(unsafe_code)]");
+    faulty("session/mod.rs", "fn f() { m!({ unsafe { g() } }) }");
+    sound("target/sys.rs", code);
+    sound("demo/child.rs", code);
+    sound("lib.rs", "#![deny(unsafe_code)]");
+    sound("session/mod.rs", "// unsafe\nconst A: &str = \"unsafe\";");
+}
+
+#[test]
+fn a_large_file_is_a_fault() {
+    let line = "//! A line.\n";
+    sound("lang/large.rs", &line.repeat(LARGEST_FILE / line.len()));
+    faulty("lang/large.rs", &line.repeat(LARGEST_FILE / line.len() + 1));
+}

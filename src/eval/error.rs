@@ -1,13 +1,17 @@
 //! Why an expression has no value.
 
+use crate::lang::Place;
 use crate::target;
-use std::ops::Range;
+use std::fmt;
+
+/// `Result` with this room's error.
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// An expression that could not be worked out, and the place in the line.
 #[derive(Clone, Debug)]
 pub struct Error {
     /// Bytes of the line that are meant.
-    pub at: Range<usize>,
+    pub at: Place,
     /// What was tried and why it failed.
     pub message: String,
     /// The way out.
@@ -17,6 +21,38 @@ pub struct Error {
 }
 
 impl Error {
+    /// A failure at a place.
+    pub fn new(at: Place, message: impl Into<String>) -> Self {
+        Error {
+            at,
+            message: message.into(),
+            hint: None,
+            cause: None,
+        }
+    }
+
+    /// With a way out.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Bytes that could not be had for what stands at a place.
+    pub fn target(at: Place, cause: target::Error) -> Self {
+        Error {
+            at,
+            message: cause.to_string(),
+            hint: cause.remedy().map(str::to_owned),
+            cause: Some(cause),
+        }
+    }
+
+    /// Something that only a target can tell, and there is none.
+    pub fn no_target(at: Place, what: impl fmt::Display) -> Self {
+        Error::new(at, format!("{what}: no process is attached"))
+            .hint("attach to one with: attach PID (ps lists them)")
+    }
+
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
         match &self.cause {
@@ -26,3 +62,11 @@ impl Error {
         }
     }
 }
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

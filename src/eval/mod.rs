@@ -1,5 +1,95 @@
 //! Expressions and ranges to values, filters to `inspect::Filter`, against a target.
+//!
+//! Everything is worked out within a [`Scope`]: the debugging session. An error says what was tried, why it failed and where in
+//! the line. Numbers are exact and values typed: an address plus an integer is an address, two addresses cannot be added, and
+//! what does not fit is an error, never wrapped. Memory is read only where the page map says that a frame is mapped.
 
 mod error;
+mod evaluator;
+mod extent;
+mod functions;
+mod integer;
+mod mapping;
+mod memory;
+mod names;
+mod operators;
+mod scope;
+mod spans;
+mod subject;
+mod suggest;
+mod symbols;
+mod value;
 
-pub use error::Error;
+pub use error::{Error, Result};
+pub use extent::Extent;
+pub use integer::Integer;
+pub use scope::Scope;
+pub use spans::{Origin, Spans};
+pub use subject::{Location, Subject};
+pub use value::Value;
+
+use crate::kernel::VirtualAddress;
+use crate::lang::{self, Expression, Spanned};
+use evaluator::Evaluator;
+
+/// The value of an expression. A symbol is its address, a region or module a range.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn evaluate(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Value> {
+    Evaluator::new(scope).evaluate(expression)
+}
+
+/// The value of what `print` and `set $name =` take: as [`evaluate`], and `A..B`, `A, +LENGTH` and `all` are ranges.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value> {
+    match &written.node {
+        lang::Range::Expression(expression) => {
+            Evaluator::new(scope).evaluate_at(expression, written.at)
+        }
+        _ => range(written, scope).map(Value::from),
+    }
+}
+
+/// An address of the target. A number that is not negative is one, and a range stands for its first address.
+///
+/// # Errors
+/// With the place of what has no value or is no address.
+pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
+    Evaluator::new(scope).address(expression)
+}
+
+/// The integer that an expression comes to: an address and the like count as their number.
+///
+/// # Errors
+/// With the place of what has no value or is text.
+pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Integer> {
+    let value = Evaluator::new(scope).placed(expression)?;
+    operators::number(&value)
+}
+
+/// A range of addresses or of page frames. A lone address is its one byte, a symbol with a size its bytes.
+///
+/// # Errors
+/// With the place of what has no value; for ranges that are empty, reversed, or pass the last address.
+pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> {
+    Evaluator::new(scope).extent(range)
+}
+
+/// An address, a page frame (`pfn:N`) or a physical address (`phys:N`).
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Location> {
+    Evaluator::new(scope).location(expression)
+}
+
+/// What `translate` is asked about: an address, a symbol with a size, or a range.
+///
+/// # Errors
+/// With the place of what has no value; for page frames, which there is nothing to translate of.
+pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Subject> {
+    Evaluator::new(scope).subject(range)
+}

@@ -132,6 +132,23 @@ pub trait Process: Send + Sync {
 
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     fn status(&self) -> Result<ProcessStatus>;
+
+    /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it.
+    /// An error while it runs: the kernel tells only of threads that wait.
+    fn registers(&self) -> Result<Registers> {
+        Err(Error::NotAvailable {
+            what: "the registers of this target are not known".to_owned(),
+        })
+    }
+}
+
+/// The two registers that `/proc/PID/syscall` gives of a waiting thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registers {
+    /// The address of the next instruction in user space.
+    pub program_counter: VirtualAddress,
+    /// The stack pointer in user space.
+    pub stack_pointer: VirtualAddress,
 }
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.

@@ -1,0 +1,218 @@
+//! One evaluation: expressions to values. What it reads of the target's regions it reads once.
+
+use super::error::{Error, Result};
+use super::names::Named;
+use super::{Integer, Scope, Value, operators};
+use crate::kernel::{Region, VirtualAddress};
+use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOperator};
+use crate::target::Target;
+use std::cell::OnceCell;
+
+/// Works out the parts of one line.
+pub(super) struct Evaluator<'a> {
+    pub(super) scope: &'a dyn Scope,
+    regions: OnceCell<Vec<Region>>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(scope: &'a dyn Scope) -> Self {
+        Evaluator {
+            scope,
+            regions: OnceCell::new(),
+        }
+    }
+
+    /// The target; without one an error that says what it was wanted for.
+    pub(super) fn target(&self, at: Place, what: &str) -> Result<&'a Target> {
+        self.scope
+            .target()
+            .ok_or_else(|| Error::no_target(at, what))
+    }
+
+    /// The target's regions in address order, as they were when they were first asked for.
+    pub(super) fn regions(&self, at: Place, what: &str) -> Result<&[Region]> {
+        if let Some(regions) = self.regions.get() {
+            return Ok(regions);
+        }
+        let regions = self
+            .target(at, what)?
+            .process
+            .regions()
+            .map_err(|cause| Error::target(at, cause))?;
+        Ok(self.regions.get_or_init(|| regions))
+    }
+
+    /// The value of an expression.
+    pub(super) fn evaluate(&self, expression: &Spanned<Expression>) -> Result<Value> {
+        self.evaluate_at(&expression.node, expression.at)
+    }
+
+    /// The value of an expression that stands at a place.
+    pub(super) fn evaluate_at(&self, expression: &Expression, at: Place) -> Result<Value> {
+        Ok(match expression {
+            Expression::Integer(number) => Integer::new(*number)
+                .ok_or_else(|| Error::new(at, "too large a number: integers end at 2^64-1"))?
+                .into(),
+            Expression::Pages(pages) => self.bytes_of_pages(*pages, at)?.into(),
+            Expression::Text(text) => Value::Text(text.clone()),
+            Expression::Name(name) => self.name(name, at)?.value(),
+            Expression::ModuleSymbol { module, symbol } => {
+                self.module_symbol(module, symbol)?.value()
+            }
+            Expression::ModuleAddress { module, address } => {
+                self.module_address(module, address)?
+            }
+            Expression::ModuleRegion { module, index } => self.module_region(module, index)?,
+            Expression::BracketedRegion(name) => self.bracketed(name, at)?,
+            Expression::AddressOf(symbol) => self.symbol_name(symbol)?.value(),
+            Expression::Frame(number) => self.frame_number(number)?,
+            Expression::Physical(number) => self.physical(number)?,
+            Expression::Variable(name) => self.variable(name, at)?,
+            Expression::History(reference) => self
+                .scope
+                .history(*reference)
+                .map_err(|message| Error::new(at, message))?,
+            Expression::LastAddress => Value::Address(self.last_address(at)?),
+            Expression::Register(register) => Value::Address(self.register(*register, at)?),
+            Expression::Unary { operator, operand } => self.unary(operator, operand, at)?,
+            Expression::Binary {
+                operator,
+                left,
+                right,
+            } => self.chain(operator, left, right)?,
+            Expression::Read { as_type, address } => {
+                let start = self.address(address)?;
+                self.integer_at(start, *as_type, address.at)?
+            }
+            Expression::Call { function, argument } => self.call(*function, argument)?,
+        })
+    }
+
+    /// A value with its place, for what may have to point at it.
+    pub(super) fn placed(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
+        self.evaluate(expression)
+            .map(|value| Spanned::new(value, expression.at))
+    }
+
+    /// Where an address is wanted: a number that is not negative is one, and a range stands for its first address.
+    pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
+        let value = self.placed(expression)?;
+        to_address(&value)
+    }
+
+    /// `4p`, in bytes.
+    pub(super) fn bytes_of_pages(&self, pages: u64, at: Place) -> Result<Integer> {
+        pages
+            .checked_mul(self.scope.page_size().bytes())
+            .map(Integer::from)
+            .ok_or_else(|| Error::new(at, "too many pages: their bytes pass 2^64-1"))
+    }
+
+    fn unary(
+        &self,
+        operator: &Spanned<UnaryOperator>,
+        operand: &Spanned<Expression>,
+        at: Place,
+    ) -> Result<Value> {
+        match operator.node {
+            UnaryOperator::Dereference => self.pointer(self.address(operand)?, at),
+            _ => operators::unary(operator, self.placed(operand)?),
+        }
+    }
+
+    /// `A + B - C …`: a chain leans to the left and may be as long as a line, so it is walked down, not called down.
+    fn chain(
+        &self,
+        operator: &Spanned<BinaryOperator>,
+        left: &Spanned<Expression>,
+        right: &Spanned<Expression>,
+    ) -> Result<Value> {
+        let mut links = vec![(operator, right)];
+        let mut leftmost = left;
+        while let Expression::Binary {
+            operator,
+            left,
+            right,
+        } = &leftmost.node
+        {
+            links.push((operator, right));
+            leftmost = left;
+        }
+        let mut value = self.placed(leftmost)?;
+        for (operator, right) in links.into_iter().rev() {
+            let decided = match operator.node {
+                BinaryOperator::And => Some(false),
+                BinaryOperator::Or => Some(true),
+                _ => None,
+            };
+            // As in C, the right side of `&&` and `||` is not looked at when the left side decides.
+            let node = match decided {
+                Some(answer) if operators::truth(&value)? == answer => Integer::from(answer).into(),
+                _ => operators::binary(&value, operator, &self.placed(right)?)?,
+            };
+            value = Spanned::new(node, value.at.to(right.at));
+        }
+        Ok(value.node)
+    }
+
+    fn variable(&self, name: &str, at: Place) -> Result<Value> {
+        self.scope.variable(name).ok_or_else(|| {
+            Error::new(at, format!("${name} has not been set")).hint(format!(
+                "set ${name} = VALUE gives it a value; show convenience lists those there are"
+            ))
+        })
+    }
+
+    fn last_address(&self, at: Place) -> Result<VirtualAddress> {
+        self.scope
+            .last_address()
+            .ok_or_else(|| Error::new(at, "$_ has no value: no address has been looked at yet"))
+    }
+
+    fn register(&self, register: Register, at: Place) -> Result<VirtualAddress> {
+        let name = match register {
+            Register::ProgramCounter => "$pc",
+            Register::StackPointer => "$sp",
+        };
+        let registers = self
+            .target(at, name)?
+            .process
+            .registers()
+            .map_err(|cause| Error::target(at, cause))?;
+        Ok(match register {
+            Register::ProgramCounter => registers.program_counter,
+            Register::StackPointer => registers.stack_pointer,
+        })
+    }
+
+    /// What a name stands for, as [`Named`], where the expression is nothing but a name.
+    pub(super) fn named(&self, expression: &Expression, at: Place) -> Result<Option<Named>> {
+        match expression {
+            Expression::Name(name) => self.name(name, at).map(Some),
+            Expression::ModuleSymbol { module, symbol } => {
+                self.module_symbol(module, symbol).map(Some)
+            }
+            Expression::AddressOf(symbol) => self.symbol_name(symbol).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A value as an address.
+pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
+    match &value.node {
+        Value::Address(address) => Ok(*address),
+        Value::Integer(number) => number
+            .to_u64()
+            .map(VirtualAddress::new)
+            .ok_or_else(|| Error::new(value.at, format!("{number} is no address: it is negative"))),
+        Value::Range(spans) => Ok(spans.start()),
+        Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => Err(Error::new(
+            value.at,
+            format!("{} is no address of the process", value.node.phrase()),
+        )
+        .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N")),
+        Value::Text(_) => Err(Error::new(value.at, "text is no address")
+            .hint("names with blanks and the like go in 'single quotes'")),
+    }
+}

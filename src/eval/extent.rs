@@ -1,0 +1,257 @@
+//! Ranges: what `walk`, `watch`, `translate` and the functions of ranges work on.
+
+use super::error::{Error, Result};
+use super::evaluator::{Evaluator, to_address};
+use super::functions::frame_range;
+use super::names::Named;
+use super::{Origin, Spans, Value};
+use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use crate::lang::{Expression, Place, Range, Spanned};
+
+/// What a range comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// Memory of the target.
+    Addresses(Spans),
+    /// Page frames of the machine.
+    Frames(FrameRange),
+}
+
+impl From<Extent> for Value {
+    fn from(extent: Extent) -> Self {
+        match extent {
+            Extent::Addresses(spans) => Value::Range(spans),
+            Extent::Frames(frames) => Value::Frames(frames),
+        }
+    }
+}
+
+impl Evaluator<'_> {
+    /// The range that was written. A lone address stands for its one byte, a lone frame for itself, and a name for all that
+    /// it names: a symbol with a size for its bytes.
+    pub(super) fn extent(&self, range: &Spanned<Range>) -> Result<Extent> {
+        match &range.node {
+            Range::All => self.all(range.at).map(Extent::Addresses),
+            Range::Expression(expression) => match self.named_extent(expression, range.at)? {
+                Some(spans) => Ok(Extent::Addresses(spans)),
+                None => self.lone(Spanned::new(
+                    self.evaluate_at(expression, range.at)?,
+                    range.at,
+                )),
+            },
+            Range::Span { start, end } => {
+                self.span(self.placed(start)?, self.placed(end)?, range.at)
+            }
+            Range::Length { start, length } => self.length(self.placed(start)?, length, range.at),
+        }
+    }
+
+    /// A region, a module, or a symbol with a size, when the expression is nothing but its name.
+    pub(super) fn named_extent(&self, expression: &Expression, at: Place) -> Result<Option<Spans>> {
+        Ok(match self.named(expression, at)? {
+            Some(Named::Range(spans)) => Some(spans),
+            Some(Named::Symbol(symbol)) => symbol.spans(),
+            None => None,
+        })
+    }
+
+    /// Every region. What is between them is not part of it.
+    fn all(&self, at: Place) -> Result<Spans> {
+        let regions = self.regions(at, "all")?;
+        Spans::new(regions.iter().map(|region| region.range), Origin::All)
+            .ok_or_else(|| Error::new(at, "the process has no regions"))
+    }
+
+    fn lone(&self, value: Spanned<Value>) -> Result<Extent> {
+        match value.node {
+            Value::Range(spans) => Ok(Extent::Addresses(spans)),
+            Value::Frames(frames) => Ok(Extent::Frames(frames)),
+            Value::Frame(_) | Value::Physical(_) => {
+                let frame = self.whole_frame(&value)?;
+                let end = frame.checked_add(1).unwrap_or(frame);
+                frame_range(frame, end, value.at).map(Extent::Frames)
+            }
+            _ => {
+                let start = to_address(&value)?;
+                addresses(start, start.checked_add(1), value.at)
+            }
+        }
+    }
+
+    fn span(&self, start: Spanned<Value>, end: Spanned<Value>, at: Place) -> Result<Extent> {
+        match (is_physical(&start.node), is_physical(&end.node)) {
+            (false, false) => {
+                let (start, end) = (to_address(&start)?, to_address(&end)?);
+                addresses(start, Some(end), at)
+            }
+            // `pfn:0x1000..0x2000`: the end is in the unit of the start.
+            (true, false) => {
+                let end = self.like(&start.node, &end)?;
+                self.span(start, end, at)
+            }
+            (false, true) => Err(Error::new(
+                at,
+                format!(
+                    "{} and {} make no range",
+                    start.node.phrase(),
+                    end.node.phrase()
+                ),
+            )),
+            (true, true) => {
+                let first = self.whole_frame(&start)?;
+                let end = self.frame_after(&end)?;
+                frame_range(first, end, at).map(Extent::Frames)
+            }
+        }
+    }
+
+    fn length(
+        &self,
+        start: Spanned<Value>,
+        length: &Spanned<Expression>,
+        at: Place,
+    ) -> Result<Extent> {
+        let bytes = match self.evaluate(length)? {
+            Value::Integer(bytes) => bytes.to_u64().filter(|&bytes| bytes > 0),
+            other => {
+                return Err(Error::new(
+                    length.at,
+                    format!("a length is an integer, not {}", other.phrase()),
+                ));
+            }
+        };
+        let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length is more than zero"))?;
+        if !is_physical(&start.node) {
+            let start = to_address(&start)?;
+            return addresses(start, start.checked_add(bytes), at);
+        }
+        let page = self.scope.page_size();
+        if bytes % page.bytes() != 0 {
+            return Err(
+                Error::new(length.at, "a length of frames is in whole pages")
+                    .hint("`+16p` is sixteen pages"),
+            );
+        }
+        let first = self.whole_frame(&start)?;
+        let end = first
+            .checked_add(page.pages_in(bytes))
+            .ok_or_else(|| past_the_end(at))?;
+        frame_range(first, end, at).map(Extent::Frames)
+    }
+
+    /// A number in the unit of another value.
+    fn like(&self, unit: &Value, number: &Spanned<Value>) -> Result<Spanned<Value>> {
+        let Value::Integer(integer) = &number.node else {
+            return Err(Error::new(
+                number.at,
+                format!(
+                    "{} and {} make no range",
+                    unit.phrase(),
+                    number.node.phrase()
+                ),
+            ));
+        };
+        let raw = integer
+            .to_u64()
+            .ok_or_else(|| Error::new(number.at, format!("{integer} is negative")))?;
+        let value = match unit {
+            Value::Physical(_) => Value::Physical(PhysicalAddress::new(raw)),
+            _ => Value::Frame(FrameNumber::new(raw)),
+        };
+        Ok(Spanned::new(value, number.at))
+    }
+
+    /// The frame that a frame or physical address begins in.
+    fn whole_frame(&self, value: &Spanned<Value>) -> Result<FrameNumber> {
+        match value.node {
+            Value::Frame(frame) => Ok(frame),
+            Value::Frames(frames) => Ok(frames.start()),
+            Value::Physical(address) => Ok(address.frame(self.scope.page_size())),
+            _ => Err(Error::new(
+                value.at,
+                format!("{} is no page frame", value.node.phrase()),
+            )),
+        }
+    }
+
+    /// The frame that a range up to a frame or physical address ends before: a part of a frame counts whole.
+    fn frame_after(&self, end: &Spanned<Value>) -> Result<FrameNumber> {
+        let frame = self.whole_frame(end)?;
+        match end.node {
+            Value::Physical(address) if address.offset(self.scope.page_size()) != 0 => {
+                frame.checked_add(1).ok_or_else(|| past_the_end(end.at))
+            }
+            _ => Ok(frame),
+        }
+    }
+}
+
+fn is_physical(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Frame(_) | Value::Frames(_) | Value::Physical(_)
+    )
+}
+
+fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Place) -> Result<Extent> {
+    let end = end.ok_or_else(|| past_the_end(at))?;
+    AddressRange::new(start, end)
+        .map(|range| Extent::Addresses(Spans::one(range, Origin::Written)))
+        .ok_or_else(|| not_ascending(at, &start, &end, start == end))
+}
+
+fn past_the_end(at: Place) -> Error {
+    Error::new(at, "the range passes 2^64-1, the last address there is")
+}
+
+/// An empty or reversed range.
+pub(super) fn not_ascending(
+    at: Place,
+    start: &dyn std::fmt::Display,
+    end: &dyn std::fmt::Display,
+    empty: bool,
+) -> Error {
+    match empty {
+        true => Error::new(at, format!("the range from {start} to {end} is empty"))
+            .hint("the end of a range is not part of it; A, +LENGTH is a range too"),
+        false => Error::new(
+            at,
+            format!("the range is reversed: {start} lies after {end}"),
+        )
+        .hint(format!("did you mean {end}..{start}?")),
+    }
+}
+
+impl Evaluator<'_> {
+    /// `pfn:E`
+    pub(super) fn frame_number(&self, number: &Spanned<Expression>) -> Result<Value> {
+        let value = self.placed(number)?;
+        match value.node {
+            Value::Frame(_) => Ok(value.node),
+            Value::Integer(_) => self
+                .like(&Value::Frame(FrameNumber::default()), &value)
+                .map(|value| value.node),
+            _ => Err(Error::new(
+                value.at,
+                format!("pfn: takes a number, not {}", value.node.phrase()),
+            )
+            .hint("pfn(ADDRESS) is the frame behind an address")),
+        }
+    }
+
+    /// `phys:E`
+    pub(super) fn physical(&self, number: &Spanned<Expression>) -> Result<Value> {
+        let value = self.placed(number)?;
+        match value.node {
+            Value::Physical(_) => Ok(value.node),
+            Value::Integer(_) => self
+                .like(&Value::Physical(PhysicalAddress::default()), &value)
+                .map(|value| value.node),
+            _ => Err(Error::new(
+                value.at,
+                format!("phys: takes a number, not {}", value.node.phrase()),
+            )
+            .hint("phys(ADDRESS) is the physical address behind an address")),
+        }
+    }
+}

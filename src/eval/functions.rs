@@ -1,0 +1,135 @@
+//! The functions of expressions: `pfn(A)`, `start(R)`, `symbol(A)` …
+
+use super::error::{Error, Result};
+use super::evaluator::{Evaluator, to_address};
+use super::extent::Extent;
+use super::{Integer, Origin, Spans, Value};
+use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use crate::lang::{Function, Place, Range, Spanned};
+
+impl Evaluator<'_> {
+    /// `F(ARGUMENT)`
+    pub(super) fn call(&self, function: Function, argument: &Spanned<Range>) -> Result<Value> {
+        let at = argument.at;
+        match function {
+            Function::Start => Ok(match self.sized(argument)? {
+                Extent::Addresses(spans) => Value::Address(spans.start()),
+                Extent::Frames(frames) => Value::Frame(frames.start()),
+            }),
+            Function::End => Ok(match self.sized(argument)? {
+                Extent::Addresses(spans) => Value::Address(spans.end()),
+                Extent::Frames(frames) => Value::Frame(frames.end()),
+            }),
+            Function::Size => match self.sized(argument)? {
+                Extent::Addresses(spans) => Ok(Integer::from(spans.size()).into()),
+                Extent::Frames(frames) => self.bytes_of_pages(frames.frames(), at).map(Value::from),
+            },
+            Function::Pfn => self.pfn(self.single(argument)?).map(Value::Frame),
+            Function::Phys => self.phys(self.single(argument)?).map(Value::Physical),
+            Function::Page => self.page(self.single(argument)?),
+            Function::Region => self.region(to_address(&self.single(argument)?)?, at),
+            Function::Symbol => self.symbol_text(to_address(&self.single(argument)?)?, at),
+        }
+    }
+
+    /// The argument of a function that wants one place: a range stands for its first address.
+    fn single(&self, argument: &Spanned<Range>) -> Result<Spanned<Value>> {
+        let value = match &argument.node {
+            Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,
+            _ => Value::Address(match self.extent(argument)? {
+                Extent::Addresses(spans) => spans.start(),
+                Extent::Frames(frames) => {
+                    return Ok(Spanned::new(Value::Frame(frames.start()), argument.at));
+                }
+            }),
+        };
+        Ok(Spanned::new(value, argument.at))
+    }
+
+    /// The argument of a function that wants a range: a lone address has no size.
+    fn sized(&self, argument: &Spanned<Range>) -> Result<Extent> {
+        if let Range::Expression(expression) = &argument.node {
+            if self.named_extent(expression, argument.at)?.is_none() {
+                return match self.evaluate_at(expression, argument.at)? {
+                    Value::Range(spans) => Ok(Extent::Addresses(spans)),
+                    Value::Frames(frames) => Ok(Extent::Frames(frames)),
+                    other => Err(Error::new(
+                        argument.at,
+                        format!("{} has no size here: a range is wanted", other.phrase()),
+                    )
+                    .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
+                };
+            }
+        }
+        self.extent(argument)
+    }
+
+    fn pfn(&self, of: Spanned<Value>) -> Result<FrameNumber> {
+        match of.node {
+            Value::Frame(frame) => Ok(frame),
+            Value::Frames(frames) => Ok(frames.start()),
+            Value::Physical(address) => Ok(address.frame(self.scope.page_size())),
+            _ => self.frame(to_address(&of)?, of.at),
+        }
+    }
+
+    fn phys(&self, of: Spanned<Value>) -> Result<PhysicalAddress> {
+        let page = self.scope.page_size();
+        if let Value::Physical(address) = of.node {
+            return Ok(address);
+        }
+        let offset = match of.node {
+            Value::Frame(_) | Value::Frames(_) => 0,
+            _ => page.offset(to_address(&of)?),
+        };
+        let at = of.at;
+        self.pfn(of)?
+            .physical(page)
+            .and_then(|start| start.checked_add(offset))
+            .ok_or_else(|| {
+                Error::new(
+                    at,
+                    "the frame lies beyond the last physical address, 2^64-1",
+                )
+            })
+    }
+
+    fn page(&self, of: Spanned<Value>) -> Result<Value> {
+        let page = self.scope.page_size();
+        match of.node {
+            Value::Physical(address) => {
+                let start = address.get() - address.offset(page);
+                Ok(Value::Physical(PhysicalAddress::new(start)))
+            }
+            _ => Ok(Value::Address(page.floor(to_address(&of)?))),
+        }
+    }
+
+    fn region(&self, address: VirtualAddress, at: Place) -> Result<Value> {
+        let target = self.target(at, "finding the region of an address")?;
+        let region = target
+            .process
+            .region_at(address)
+            .map_err(|cause| Error::target(at, cause))?
+            .ok_or_else(|| {
+                Error::new(at, format!("{address} is in no region"))
+                    .hint("region ADDRESS names the nearest below and above")
+            })?;
+        Ok(Value::Range(Spans::one(
+            region.range,
+            Origin::Region(region.name),
+        )))
+    }
+}
+
+/// A range of frames from two frames, with its place for an empty or reversed one.
+pub(super) fn frame_range(start: FrameNumber, end: FrameNumber, at: Place) -> Result<FrameRange> {
+    FrameRange::new(start, end).ok_or_else(|| {
+        super::extent::not_ascending(
+            at,
+            &format!("pfn:{start}"),
+            &format!("pfn:{end}"),
+            start == end,
+        )
+    })
+}

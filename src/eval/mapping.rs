@@ -1,0 +1,155 @@
+//! Names of what is mapped: regions in brackets, files by path or file name.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::{Origin, Spans, Value, suggest};
+use crate::kernel::{Device, Name as Bytes, Region};
+use crate::lang::{self, Place, Spanned};
+
+/// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
+pub(super) struct Mapping<'a> {
+    pub(super) regions: Vec<&'a Region>,
+}
+
+impl<'a> Mapping<'a> {
+    fn first(&self) -> Option<&'a Region> {
+        self.regions.first().copied()
+    }
+
+    /// As `maps` calls it.
+    fn name(&self) -> Bytes {
+        self.first()
+            .map(|region| region.name.clone())
+            .unwrap_or_default()
+    }
+
+    fn is(&self, region: &Region) -> bool {
+        self.first()
+            .is_some_and(|first| identity(first) == identity(region))
+    }
+
+    /// All of it.
+    pub(super) fn spans(&self, at: Place) -> Result<Spans> {
+        let name = self.name();
+        let origin = match self.first().is_some_and(|region| region.inode != 0) {
+            true => Origin::Module(name.file_name()),
+            false => Origin::Region(name),
+        };
+        Spans::new(self.regions.iter().map(|region| region.range), origin)
+            .ok_or_else(|| Error::new(at, "nothing is mapped under this name"))
+    }
+}
+
+/// What makes regions belong together.
+fn identity(region: &Region) -> (Device, u64, &Bytes) {
+    (region.device, region.inode, &region.name)
+}
+
+/// Whether a person calls the region so: by its whole name, the part after the last slash, or either as it is displayed.
+fn is_called(region: &Region, name: &str) -> bool {
+    let (whole, tail) = (&region.name, region.name.file_name());
+    !region.name.is_empty()
+        && (whole.as_bytes() == name.as_bytes()
+            || tail.as_bytes() == name.as_bytes()
+            || whole.to_string() == name
+            || tail.to_string() == name)
+}
+
+/// Every mapping with that name, by first address.
+pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> {
+    let mut found: Vec<Mapping<'a>> = Vec::new();
+    for region in regions.iter().filter(|region| is_called(region, name)) {
+        match found.iter_mut().find(|mapping| mapping.is(region)) {
+            Some(mapping) => mapping.regions.push(region),
+            None => found.push(Mapping {
+                regions: vec![region],
+            }),
+        }
+    }
+    found
+}
+
+impl Evaluator<'_> {
+    /// The one mapping with that name, `None` if there is none; several are an error.
+    pub(super) fn mapping(&self, name: &str, at: Place) -> Result<Option<Mapping<'_>>> {
+        let mut found = called(self.regions(at, &format!("looking up '{name}'"))?, name);
+        if found.len() > 1 {
+            let list = suggest::list(found.iter().map(|mapping| {
+                let start = mapping.first().map(|region| region.range.start());
+                let start = start.unwrap_or_default();
+                format!("'{}' at {start}", mapping.name())
+            }));
+            return Err(Error::new(
+                at,
+                format!("several files called '{name}' are mapped: {list}"),
+            )
+            .hint("write the whole path in 'single quotes', or region(ADDRESS)"));
+        }
+        Ok(found.pop())
+    }
+
+    /// The module that stands before `!` or `[N]`.
+    pub(super) fn module(&self, module: &Spanned<lang::Name>) -> Result<Mapping<'_>> {
+        let name = &module.node.0;
+        match self.mapping(name, module.at)? {
+            Some(mapping) => Ok(mapping),
+            None => {
+                let error = Error::new(module.at, format!("no module is called '{name}'"));
+                Err(self.did_you_mean_mapping(error, name))
+            }
+        }
+    }
+
+    /// `libc.so.6[2]`
+    pub(super) fn module_region(
+        &self,
+        module: &Spanned<lang::Name>,
+        index: &Spanned<u64>,
+    ) -> Result<Value> {
+        let mapping = self.module(module)?;
+        let regions = mapping.regions.len();
+        let region = usize::try_from(index.node)
+            .ok()
+            .and_then(|index| mapping.regions.get(index))
+            .ok_or_else(|| {
+                let name = &module.node.0;
+                let message = match regions {
+                    1 => format!("'{name}' has one region: only [0] is there"),
+                    _ => format!("'{name}' has {regions} regions: [0] to [{}]", regions - 1),
+                };
+                Error::new(index.at, message)
+            })?;
+        let origin = Origin::Region(region.name.clone());
+        Ok(Value::Range(Spans::one(region.range, origin)))
+    }
+
+    /// `[heap]`; the brackets are not part of `name`.
+    pub(super) fn bracketed(&self, name: &str, at: Place) -> Result<Value> {
+        let bracketed = format!("[{name}]");
+        match self.mapping(&bracketed, at)? {
+            Some(mapping) => mapping.spans(at).map(Value::Range),
+            None => {
+                let error = Error::new(at, format!("no region is called {bracketed}"));
+                Err(self.did_you_mean_mapping(error, &bracketed))
+            }
+        }
+    }
+
+    /// Adds what is mapped under a similar name, if regions can be had.
+    pub(super) fn did_you_mean_mapping(&self, error: Error, name: &str) -> Error {
+        let regions = match self.regions(error.at, "") {
+            Ok(regions) => regions,
+            Err(_) => return error,
+        };
+        let names = regions
+            .iter()
+            .map(|region| region.name.file_name().to_string());
+        match suggest::similar(name, names).as_slice() {
+            [] => error.hint("regions lists what is mapped"),
+            near => {
+                let near = near.iter().map(|near| suggest::spelling(near));
+                error.hint(format!("did you mean {}?", suggest::alternatives(near)))
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Words for what may have been meant.
+
+/// How many near names are worth showing.
+const NEAR: usize = 3;
+
+/// How many of a list are shown before it is cut.
+const SHOWN: usize = 8;
+
+/// The names nearest to `wanted`, best first: those that differ by few letters, and those that only lack brackets.
+pub(super) fn similar(wanted: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let bare = |name: &str| name.trim_matches(['[', ']']).to_lowercase();
+    let wanted = bare(wanted);
+    let mut near: Vec<(usize, String)> = names
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .filter_map(|name| {
+            let other = bare(&name);
+            let distance = match other.starts_with(&wanted) && wanted.len() >= 3 {
+                true => 1,
+                false => strsim::damerau_levenshtein(&wanted, &other),
+            };
+            let limit = wanted.chars().count().div_ceil(4);
+            (distance <= limit).then_some((distance, name))
+        })
+        .collect();
+    near.sort();
+    near.dedup();
+    near.truncate(NEAR);
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// A name as it has to be typed: brackets and plain names as they are, everything else in single quotes.
+pub(super) fn spelling(name: &str) -> String {
+    let bracketed = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .is_some_and(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
+    match bracketed || is_plain(name) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),
+    }
+}
+
+/// Whether a name needs no quotes: letters, digits, `_`, with single dots and `::` inside.
+fn is_plain(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name
+            .split("::")
+            .flat_map(|part| part.split('.'))
+            .all(|part| !part.is_empty() && part.chars().all(word))
+}
+
+/// Whether a word looks like a hexadecimal number without its `0x`.
+pub(super) fn looks_hexadecimal(word: &str) -> bool {
+    word.len() >= 3 && word.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// `a`, `a or b`, `a, b or c`
+pub(super) fn alternatives(names: impl IntoIterator<Item = String>) -> String {
+    let names: Vec<String> = names.into_iter().collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// The items with commas, cut after some.
+pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
+    let mut items: Vec<String> = items.into_iter().collect();
+    let left = items.len().saturating_sub(SHOWN);
+    items.truncate(SHOWN);
+    match left {
+        0 => items.join(", "),
+        _ => format!("{} and {left} more", items.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_with_or_without_brackets() {
+        let names = ["[heap]", "[stack]", "libc.so.6", "[vdso]", "libm.so.6", ""];
+        let names = || names.map(str::to_owned);
+        assert_eq!(similar("heap", names()), ["[heap]"]);
+        assert_eq!(similar("[haep]", names()), ["[heap]"]);
+        assert_eq!(similar("vdso", names()), ["[vdso]"]);
+        assert_eq!(similar("libc.so", names()), ["libc.so.6", "libm.so.6"]);
+        assert!(similar("entirely_else", names()).is_empty());
+    }
+
+    #[test]
+    fn what_is_suggested_can_be_typed() {
+        assert_eq!(spelling("libc.so.6"), "libc.so.6");
+        assert_eq!(spelling("a::b"), "a::b");
+        assert_eq!(spelling("[anon: a b]"), "[anon: a b]");
+        assert_eq!(spelling("ld-linux-x86-64.so.2"), "'ld-linux-x86-64.so.2'");
+        assert_eq!(spelling("it's"), "'it\\'s'");
+        assert_eq!(spelling("a..b"), "'a..b'");
+    }
+
+    #[test]
+    fn a_hexadecimal_word() {
+        assert!(looks_hexadecimal("deadbeef"));
+        assert!(!looks_hexadecimal("decade_"));
+    }
+}

@@ -1,0 +1,74 @@
+//! What an expression comes to.
+
+use super::{Integer, Spans};
+use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use std::fmt;
+
+/// A typed value of the command language.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// An address of the target.
+    Address(VirtualAddress),
+    /// A physical address.
+    Physical(PhysicalAddress),
+    /// A page frame.
+    Frame(FrameNumber),
+    /// A number.
+    Integer(Integer),
+    /// A range of addresses.
+    Range(Spans),
+    /// A range of page frames.
+    Frames(FrameRange),
+    /// Text.
+    Text(String),
+}
+
+impl Value {
+    /// Its type in one word, as in the JSON of `print`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Address(_) => "address",
+            Value::Physical(_) => "physical",
+            Value::Frame(_) => "frame",
+            Value::Integer(_) => "integer",
+            Value::Range(_) => "range",
+            Value::Frames(_) => "frames",
+            Value::Text(_) => "text",
+        }
+    }
+
+    /// Its type with an article, for a sentence.
+    pub(super) fn phrase(&self) -> &'static str {
+        match self {
+            Value::Address(_) => "an address",
+            Value::Physical(_) => "a physical address",
+            Value::Frame(_) => "a page frame",
+            Value::Integer(_) => "an integer",
+            Value::Range(_) => "a range",
+            Value::Frames(_) => "a range of frames",
+            Value::Text(_) => "text",
+        }
+    }
+}
+
+impl From<Integer> for Value {
+    fn from(value: Integer) -> Self {
+        Value::Integer(value)
+    }
+}
+
+/// The usual form: hexadecimal for addresses and frames, decimal for integers, text as it is (not escaped: a
+/// renderer does that).
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Address(address) => write!(f, "{address}"),
+            Value::Physical(address) => write!(f, "phys:{address}"),
+            Value::Frame(frame) => write!(f, "pfn:{frame}"),
+            Value::Integer(integer) => write!(f, "{integer}"),
+            Value::Range(spans) => write!(f, "{spans}"),
+            Value::Frames(range) => write!(f, "pfn:{}..pfn:{}", range.start(), range.end()),
+            Value::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,11 +1,15 @@
 //! Bytes into types: the kernel's page interfaces, decoded. Pure; no I/O.
 
 pub mod address;
+pub mod config;
+pub mod maps;
+pub mod mounts;
 pub mod name;
 pub mod page;
 pub mod page_flags;
 pub mod page_map;
 pub mod region;
+pub mod status;
 pub mod swaps;
 pub mod text;
 pub mod zones;

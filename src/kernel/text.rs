@@ -95,6 +95,18 @@ pub(crate) fn unescape_octal(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Undoes `\012`, the only thing that `maps` escapes: every other backslash stands for itself.
+pub(crate) fn unescape_newline(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = rest.strip_prefix(b"\\012");
+        out.push(if escaped.is_some() { b'\n' } else { first });
+        rest = escaped.unwrap_or(tail);
+    }
+    out
+}
+
 fn octal_byte(digits: &[u8; 3]) -> Option<u8> {
     digits.iter().try_fold(0u8, |value, digit| match digit {
         b'0'..=b'7' => value.checked_mul(8)?.checked_add(digit - b'0'),

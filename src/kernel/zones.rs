@@ -1,6 +1,7 @@
 //! Memory zones and nodes, from `/proc/zoneinfo`.
 
 use super::FrameNumber;
+use super::text::{self, BadLine};
 
 /// The zones of a machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -20,12 +21,110 @@ pub struct Zone {
 }
 
 impl Zones {
-    /// The zone that spans `frame`.
+    /// Decodes `/proc/zoneinfo`, of which only headings, `spanned` and `start_pfn` matter here. Zones that span nothing are left out.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
+        let mut zones: Vec<Zone> = Vec::new();
+        for line in text::lines(bytes) {
+            let bad = || line.bad("zoneinfo");
+            let words: Vec<&[u8]> = line.fields().collect();
+            match (words.as_slice(), zones.last_mut()) {
+                ([b"Node", node, b"zone", name], _) => zones.push(Zone {
+                    node: node
+                        .strip_suffix(b",")
+                        .and_then(text::decimal)
+                        .ok_or_else(bad)?,
+                    name: String::from_utf8_lossy(name).into_owned(),
+                    start: FrameNumber::new(0),
+                    spanned: 0,
+                }),
+                ([b"spanned", frames], Some(zone)) => {
+                    zone.spanned = text::decimal(frames).ok_or_else(bad)?;
+                }
+                ([b"start_pfn:", first], Some(zone)) => {
+                    zone.start = FrameNumber::new(text::decimal(first).ok_or_else(bad)?);
+                }
+                _ => {}
+            }
+        }
+        zones.retain(|zone| zone.spanned > 0);
+        Ok(Zones(zones))
+    }
+
+    /// The zone that spans `frame`. Where the zones of two nodes interleave, the first that does.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
         self.0.iter().find(|zone| {
             frame
                 .checked_sub(zone.start.get())
                 .is_some_and(|into| into.get() < zone.spanned)
         })
+    }
+
+    /// All of them, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Zone> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &[u8] = b"Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 2789
+  pages free     3840
+        boost    0
+        spanned  4095
+        present  3998
+        protection: (0, 3019, 7627, 7627, 7627)
+  node_unreclaimable:  0
+  start_pfn:           1
+Node 0, zone   Normal
+  pages free     0
+        spanned  1044480
+        present  782336
+  start_pfn:           4096
+Node 1, zone  Movable
+  pages free     0
+        spanned  0
+        present  0
+  start_pfn:           0
+Node 1, zone   Device
+  pages free     0
+        spanned  10
+  start_pfn:           1048576
+";
+
+    #[test]
+    fn zone_and_node_of_a_frame() {
+        let zones = Zones::parse(TEXT).expect("zones");
+        let of = |frame| {
+            zones
+                .of(FrameNumber::new(frame))
+                .map(|zone| (zone.node, &*zone.name))
+        };
+        assert_eq!(of(0), None);
+        assert_eq!(of(1), Some((0, "DMA")));
+        assert_eq!(of(4095), Some((0, "DMA")));
+        assert_eq!(of(4096), Some((0, "Normal")));
+        assert_eq!(of(1_048_575), Some((0, "Normal")));
+        assert_eq!(of(1_048_585), Some((1, "Device")));
+        assert_eq!(of(1_048_586), None);
+        assert_eq!(of(u64::MAX), None);
+        assert_eq!(zones.iter().count(), 3);
+    }
+
+    #[test]
+    fn a_bad_number_is_named() {
+        let error = Zones::parse(b"Node 0, zone DMA\n  spanned many\n").expect_err("a bad line");
+        assert_eq!(error.line, 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            _ = Zones::parse(&bytes);
+        }
     }
 }

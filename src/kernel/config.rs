@@ -1,0 +1,67 @@
+//! The configuration that a kernel was built with (`/proc/config.gz`, unpacked).
+
+use super::swaps::SwapOptions;
+use super::text;
+
+/// The options of a kernel, as bytes of its configuration file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Config(Vec<u8>);
+
+impl Config {
+    /// Takes the text as it is; `None` if there is not one option in it.
+    pub fn new(text: Vec<u8>) -> Option<Self> {
+        let is_one = text::lines(&text).any(|line| line.bytes.starts_with(b"CONFIG_"));
+        is_one.then_some(Config(text))
+    }
+
+    /// Whether `option`, as `CONFIG_MIGRATION`, is built in: `=y`.
+    pub fn is_set(&self, option: &str) -> bool {
+        text::lines(&self.0).any(|line| {
+            line.bytes
+                .strip_prefix(option.as_bytes())
+                .map(<[u8]>::trim_ascii_end)
+                == Some(b"=y")
+        })
+    }
+
+    /// Those that lay out the swap types.
+    pub fn swap_options(&self) -> SwapOptions {
+        SwapOptions {
+            memory_failure: self.is_set("CONFIG_MEMORY_FAILURE"),
+            migration: self.is_set("CONFIG_MIGRATION"),
+            device_private: self.is_set("CONFIG_DEVICE_PRIVATE"),
+            pte_marker: self.is_set("CONFIG_PTE_MARKER"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options() {
+        let text = b"#\n# Linux/x86 6.12\n#\nCONFIG_MIGRATION=y\n# CONFIG_MEMORY_FAILURE is not set\nCONFIG_ZRAM=m\nCONFIG_HZ=250\nCONFIG_DEVICE_PRIVATE=y\n";
+        let config = Config::new(text.to_vec()).expect("options");
+        assert_eq!(
+            config.swap_options(),
+            SwapOptions {
+                memory_failure: false,
+                migration: true,
+                device_private: true,
+                pte_marker: false
+            }
+        );
+        for absent in [
+            "CONFIG_ZRAM",
+            "CONFIG_HZ",
+            "CONFIG_MIGRATIO",
+            "CONFIG",
+            "MIGRATION",
+        ] {
+            assert!(!config.is_set(absent), "{absent}");
+        }
+        assert_eq!(Config::new(b"# nothing\n".to_vec()), None);
+        assert_eq!(Config::new(Vec::new()), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! `/proc/PID/maps`: a region a line.
+
+use super::text::{self, BadLine};
+use super::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
+
+const DELETED: &[u8] = b" (deleted)";
+
+/// Decodes the whole file into regions in address order.
+///
+/// The kernel writes it in pieces, and regions may merge or grow between two of them: what an earlier line has covered
+/// already is taken off a later one, so that regions never overlap.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
+    let mut regions = Vec::new();
+    let mut covered = VirtualAddress::new(0);
+    for line in text::lines(bytes) {
+        let region = region(line.bytes).ok_or_else(|| line.bad("maps"))?;
+        if let Some(region) = without(region, covered) {
+            covered = region.range.end();
+            regions.push(region);
+        }
+    }
+    Ok(regions)
+}
+
+/// One line: `start-end perms offset major:minor inode`, blanks, and a name that may hold anything but a newline.
+fn region(line: &[u8]) -> Option<Region> {
+    let (range, rest) = text::split_once(line, b' ')?;
+    let (permissions, rest) = text::split_once(rest, b' ')?;
+    let (offset, rest) = text::split_once(rest, b' ')?;
+    let (device, rest) = text::split_once(rest, b' ')?;
+    let (inode, rest) = text::split_once(rest, b' ').unwrap_or((rest, b""));
+    // The name begins with a slash, a bracket or a letter, and is padded with blanks from the left.
+    let (name, deleted) = name(&text::unescape_newline(rest.trim_ascii_start()));
+    Some(Region {
+        range: address_range(range)?,
+        permissions: letters(permissions)?,
+        offset: text::hexadecimal(offset)?,
+        device: device_number(device)?,
+        inode: text::decimal(inode)?,
+        name,
+        deleted,
+    })
+}
+
+fn address_range(text: &[u8]) -> Option<AddressRange> {
+    let (start, end) = text::split_once(text, b'-')?;
+    AddressRange::new(
+        VirtualAddress::new(text::hexadecimal(start)?),
+        VirtualAddress::new(text::hexadecimal(end)?),
+    )
+}
+
+fn letters(text: &[u8]) -> Option<Permissions> {
+    let [read, write, execute, shared] = text.try_into().ok()?;
+    let set = |letter: u8, on: u8, off: u8| (letter == on || letter == off).then_some(letter == on);
+    Some(Permissions {
+        read: set(read, b'r', b'-')?,
+        write: set(write, b'w', b'-')?,
+        execute: set(execute, b'x', b'-')?,
+        shared: set(shared, b's', b'p')?,
+    })
+}
+
+fn device_number(text: &[u8]) -> Option<Device> {
+    let (major, minor) = text::split_once(text, b':')?;
+    Some(Device {
+        major: text::hexadecimal(major)?.try_into().ok()?,
+        minor: text::hexadecimal(minor)?.try_into().ok()?,
+    })
+}
+
+/// Takes the kernel's mark for deleted files off the path of a file.
+///
+/// A file can really be called so: who opens it compares inodes. Bracketed names are never marked, and the inode says nothing: that of
+/// the first System V segment is 0.
+pub fn name(bytes: &[u8]) -> (Name, bool) {
+    match bytes.strip_suffix(DELETED) {
+        Some(path) if path.starts_with(b"/") => (Name::new(path), true),
+        _ => (Name::new(bytes), false),
+    }
+}
+
+/// What of `region` lies at or above `covered`.
+fn without(region: Region, covered: VirtualAddress) -> Option<Region> {
+    let start = region.range.start().max(covered);
+    let range = AddressRange::new(start, region.range.end())?;
+    let offset = match region.inode {
+        0 => region.offset,
+        _ => region.file_offset(start).unwrap_or(region.offset),
+    };
+    Some(Region {
+        range,
+        offset,
+        ..region
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one(line: &[u8]) -> Region {
+        let mut regions = parse(line).expect("a good line");
+        assert_eq!(regions.len(), 1);
+        regions.remove(0)
+    }
+
+    #[test]
+    fn a_file() {
+        let region = one(b"7f0c2a628000-7f0c2a77d000 r-xp 00028000 fe:00 1835010                    /usr/lib/x86_64-linux-gnu/libc.so.6\n");
+        assert_eq!(region.range.start().get(), 0x7f0c_2a62_8000);
+        assert_eq!(region.range.end().get(), 0x7f0c_2a77_d000);
+        assert_eq!(
+            region.permissions,
+            Permissions {
+                read: true,
+                write: false,
+                execute: true,
+                shared: false
+            }
+        );
+        assert_eq!(region.offset, 0x28000);
+        assert_eq!(
+            region.device,
+            Device {
+                major: 0xfe,
+                minor: 0
+            }
+        );
+        assert_eq!(region.inode, 1_835_010);
+        assert_eq!(
+            region.name.as_bytes(),
+            b"/usr/lib/x86_64-linux-gnu/libc.so.6"
+        );
+        assert!(!region.deleted);
+    }
+
+    #[test]
+    fn names_as_hostile_as_they_come() {
+        for (text, name, deleted) in [
+            (&b""[..], &b""[..], false),
+            (b"[stack]", b"[stack]", false),
+            (
+                b"[anon: a heap of my own]",
+                b"[anon: a heap of my own]",
+                false,
+            ),
+            (b"[anon:x (deleted)]", b"[anon:x (deleted)]", false),
+            (
+                b"/tmp/with blanks  and\ttab ",
+                b"/tmp/with blanks  and\ttab ",
+                false,
+            ),
+            (b"/tmp/a\\012b", b"/tmp/a\nb", false),
+            (b"/tmp/a\\134b\\01", b"/tmp/a\\134b\\01", false),
+            (b"/tmp/\xff\xfe\x1b[31m", b"/tmp/\xff\xfe\x1b[31m", false),
+            (b"/tmp/gone (deleted)", b"/tmp/gone", true),
+            (b"/tmp/x (deleted) (deleted)", b"/tmp/x (deleted)", true),
+            (b"/SYSV00000000 (deleted)", b"/SYSV00000000", true),
+            (b"/SYSV", b"/SYSV", false),
+            (b"/memfd:one (deleted)", b"/memfd:one", true),
+            (b"/dev/zero (deleted)", b"/dev/zero", true),
+            (b"(unreachable)/x", b"(unreachable)/x", false),
+            (
+                b"anon_inode:[perf_event]",
+                b"anon_inode:[perf_event]",
+                false,
+            ),
+            (b"socket:[12345]", b"socket:[12345]", false),
+        ] {
+            let mut line = b"55d0a0000000-55d0a0021000 rw-p 00000000 00:01 7 ".to_vec();
+            line.resize(73, b' ');
+            line.extend_from_slice(text);
+            line.push(b'\n');
+            let region = one(&line);
+            assert_eq!((region.name.as_bytes(), region.deleted), (name, deleted));
+        }
+    }
+
+    #[test]
+    fn widths_and_the_ends_of_the_address_space() {
+        let region = one(b"00010000-00031000 r--s 00000000 00:00 0 ");
+        assert_eq!(region.range.start().get(), 0x10000);
+        assert!(region.permissions.shared);
+        let region = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");
+        assert_eq!(region.range.end().get(), 0xffff_ffff_ff60_1000);
+        let region = one(
+            b"7f0000000000-7f0000001000 rw-s 3f00000000 103:fffff 18446744073709551615 /dev/mem",
+        );
+        assert_eq!(region.offset, 0x3f_0000_0000);
+        assert_eq!(
+            region.device,
+            Device {
+                major: 0x103,
+                minor: 0xfffff
+            }
+        );
+        assert_eq!(region.inode, u64::MAX);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        for bad in [
+            &b"2000-1000 rw-p 0 0:0 0"[..],
+            b"1000-1000 rw-p 0 0:0 0",
+            b"1000-2000 rwxq 0 0:0 0",
+            b"1000-2000 rw 0 0:0 0",
+            b"1000-2000 rw-p 0 0 0",
+            b"1000-2000 rw-p 0 100000000:0 0",
+            b"1000-2000 rw-p 0 0:0",
+            b"10000000000000000-20000000000000000 rw-p 0 0:0 0",
+            b"Name: bash",
+            b"\xff",
+        ] {
+            let text = [b"1000-2000 rw-p 00000000 00:00 0 \n".as_slice(), bad].concat();
+            let error = parse(&text).expect_err("a bad second line");
+            assert_eq!((error.file, error.line), ("maps", 2));
+            assert_eq!(error.text.as_bytes(), bad);
+        }
+    }
+
+    #[test]
+    fn rows_that_changed_between_reads_do_not_overlap() {
+        let text = b"1000-3000 rw-p 00000000 00:00 0 \n\
+            1000-3000 rw-p 00000000 00:00 0 \n\
+            2000-5000 rw-p 00007000 08:01 9 /f\n\
+            5000-6000 rw-p 00000000 00:00 0 \n";
+        let regions = parse(text).expect("regions");
+        let ranges: Vec<_> = regions
+            .iter()
+            .map(|r| (r.range.start().get(), r.range.end().get()))
+            .collect();
+        assert_eq!(
+            ranges,
+            [(0x1000, 0x3000), (0x3000, 0x5000), (0x5000, 0x6000)]
+        );
+        assert_eq!(regions.get(1).map(|r| r.offset), Some(0x8000));
+    }
+
+    fn line() -> impl Strategy<Value = Vec<u8>> {
+        let name =
+            proptest::collection::vec(any::<u8>().prop_filter("one line", |&b| b != b'\n'), 0..30);
+        (any::<u64>(), 1u64..1 << 40, name).prop_map(|(start, len, name)| {
+            let mut line = format!(
+                "{start:08x}-{:08x} rw-p 00000000 00:01 77 ",
+                start.saturating_add(len)
+            )
+            .into_bytes();
+            line.extend(name);
+            line
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            _ = parse(&bytes);
+        }
+
+        #[test]
+        fn regions_are_in_order_and_apart(lines in proptest::collection::vec(line(), 0..6)) {
+            if let Ok(regions) = parse(&lines.join(&b'\n')) {
+                for pair in regions.windows(2) {
+                    prop_assert!(pair[0].range.end() <= pair[1].range.start());
+                }
+            }
+        }
+    }
+}

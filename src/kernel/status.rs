@@ -1,0 +1,201 @@
+//! `/proc/PID/stat` and `/proc/PID/status`.
+
+use super::Name;
+use super::text::{self, BadLine};
+
+/// A flag of a task: it is a kernel thread (include/linux/sched.h).
+const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// What pmdb needs of `/proc/PID/stat`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stat {
+    /// `comm`: raw, unlike in `status`.
+    pub name: Name,
+    /// `R`, `S`, `D`, `Z` …
+    pub state: char,
+    /// Process id of the parent.
+    pub parent: u32,
+    /// Whether it is a kernel thread and has no memory of its own.
+    pub is_kernel_thread: bool,
+    /// Number of threads.
+    pub threads: u32,
+    /// Clock ticks from boot until it started.
+    pub start_time: u64,
+    /// Resident pages.
+    pub resident_pages: u64,
+}
+
+impl Stat {
+    /// Decodes the one line. `comm` stands in parentheses and may hold any byte, parentheses and newlines too.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
+        Self::fields(bytes).ok_or_else(|| BadLine {
+            file: "stat",
+            line: 1,
+            text: Name::new(bytes.trim_ascii_end()),
+        })
+    }
+
+    fn fields(bytes: &[u8]) -> Option<Self> {
+        let open = bytes.iter().position(|&byte| byte == b'(')?;
+        let close = bytes.iter().rposition(|&byte| byte == b')')?;
+        let fields: Vec<&[u8]> = text::fields(bytes.get(close + 1..)?.trim_ascii()).collect();
+        // proc_pid_stat(5) counts fields from 1; what follows the name begins with the third.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let flags: u32 = text::decimal(field(9)?)?;
+        Some(Stat {
+            name: Name::new(bytes.get(open + 1..close)?),
+            state: char::from(*field(3)?.first()?),
+            parent: text::decimal(field(4)?)?,
+            is_kernel_thread: flags & PF_KTHREAD != 0,
+            threads: text::decimal(field(20)?)?,
+            start_time: text::decimal(field(22)?)?,
+            resident_pages: text::decimal(field(24)?)?,
+        })
+    }
+}
+
+/// What pmdb needs of `/proc/PID/status`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// One letter and its word: `S (sleeping)`.
+    pub state: String,
+    /// The process that a thread belongs to.
+    pub process: u32,
+    /// The process that traces it, 0 if none.
+    pub tracer: u32,
+    /// Real user id.
+    pub user: u32,
+    /// The Vm, Rss and Huge fields in the order of the file: name as the kernel spells it, bytes. Empty without memory.
+    pub memory: Vec<(String, u64)>,
+}
+
+impl Status {
+    /// Decodes the file. Fields that are not known here are passed over.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
+        let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
+        let mut memory = Vec::new();
+        for line in text::lines(bytes) {
+            let Some((key, value)) = text::split_once(line.bytes, b':') else {
+                return Err(line.bad("status"));
+            };
+            let first = text::fields(value).next().unwrap_or_default();
+            let number = || text::decimal(first).ok_or_else(|| line.bad("status"));
+            match key {
+                b"State" => state = Some(String::from_utf8_lossy(value.trim_ascii()).into_owned()),
+                b"Tgid" => process = Some(number()?),
+                b"TracerPid" => tracer = Some(number()?),
+                b"Uid" => user = Some(number()?),
+                _ => memory.extend(amount(key, value).map_err(|()| line.bad("status"))?),
+            }
+        }
+        let missing = |field: &str| BadLine {
+            file: "status",
+            line: text::lines(bytes).count() + 1,
+            text: Name::new(format!("{field} is missing")),
+        };
+        Ok(Status {
+            state: state.ok_or_else(|| missing("State"))?,
+            process: process.ok_or_else(|| missing("Tgid"))?,
+            tracer: tracer.ok_or_else(|| missing("TracerPid"))?,
+            user: user.ok_or_else(|| missing("Uid"))?,
+            memory,
+        })
+    }
+}
+
+/// A field of the memory of a process, in bytes: `VmRSS: 1800 kB`. `None` for every other field.
+fn amount(key: &[u8], value: &[u8]) -> Result<Option<(String, u64)>, ()> {
+    let is_memory = [&b"Vm"[..], b"Rss", b"Huge"]
+        .iter()
+        .any(|start| key.starts_with(start));
+    if !is_memory {
+        return Ok(None);
+    }
+    let words: Vec<&[u8]> = text::fields(value).collect();
+    match words.as_slice() {
+        [number, b"kB"] => {
+            let bytes = text::decimal(number).and_then(|kib: u64| kib.checked_mul(1024));
+            Ok(Some((
+                String::from_utf8_lossy(key).into_owned(),
+                bytes.ok_or(())?,
+            )))
+        }
+        _ => Err(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TAIL: &str = " S 1 5 6 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 3 0 98134 3133440 394 18446744073709551615 94558467072000 0\n";
+
+    #[test]
+    fn stat_with_any_name() {
+        for name in [
+            &b"cat"[..],
+            b"",
+            b"a) S 1 (b",
+            b"x\ny",
+            b"\xff\x1b[0m",
+            b"(sd-pam)",
+        ] {
+            let line = [b"5 (".as_slice(), name, b")", TAIL.as_bytes()].concat();
+            let stat = Stat::parse(&line).expect("a good line");
+            assert_eq!(stat.name.as_bytes(), name);
+            assert_eq!((stat.state, stat.parent, stat.threads), ('S', 1, 3));
+            assert_eq!((stat.start_time, stat.resident_pages), (98134, 394));
+            assert!(!stat.is_kernel_thread);
+        }
+        let kernel = b"2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 0";
+        assert!(Stat::parse(kernel).expect("a good line").is_kernel_thread);
+        for bad in [&b""[..], b"1 (x", b"1 x) S 1", b")(", b"1 (x) S 1 2 3"] {
+            assert!(Stat::parse(bad).is_err());
+        }
+    }
+
+    const STATUS: &[u8] = b"Name:\tbash\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t812\nNgid:\t0\nPid:\t813\nPPid:\t1\nTracerPid:\t77\n\
+        Uid:\t1000\t1001\t1002\t1003\nGroups:\t \nVmPeak:\t    2928 kB\nVmRSS:\t    1800 kB\nRssAnon:\t     116 kB\n\
+        HugetlbPages:\t       0 kB\nuntag_mask:\t0xffffffffffffffff\nThreads:\t1\n";
+
+    #[test]
+    fn status_in_order() {
+        let status = Status::parse(STATUS).expect("status");
+        assert_eq!(
+            (status.process, status.tracer, status.user),
+            (812, 77, 1000)
+        );
+        assert_eq!(status.state, "S (sleeping)");
+        let names: Vec<_> = status
+            .memory
+            .iter()
+            .map(|(name, bytes)| (&**name, *bytes))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("VmPeak", 2928 << 10),
+                ("VmRSS", 1800 << 10),
+                ("RssAnon", 116 << 10),
+                ("HugetlbPages", 0)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_status_is_named() {
+        let error = Status::parse(b"State:\tS\nTgid:\t1\nVmRSS:\tmuch\n").expect_err("no number");
+        assert_eq!(error.line, 3);
+        let error = Status::parse(b"State:\tS\nTgid:\t1\n").expect_err("cut short");
+        assert_eq!(error.text.as_bytes(), b"TracerPid is missing");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            _ = Stat::parse(&bytes);
+            _ = Status::parse(&bytes);
+        }
+    }
+}

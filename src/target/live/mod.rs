@@ -1,0 +1,40 @@
+//! Processes and machines that run now, read from `/proc`.
+
+mod directory;
+mod frames;
+mod handle;
+mod list;
+mod machine;
+mod memory;
+mod modules;
+mod populated;
+mod process;
+mod resolve;
+mod rights;
+
+pub use resolve::{Resolved, resolve};
+
+use super::{Machine, Result, Target};
+use std::sync::Arc;
+
+/// Attaches to the process with that id: opens what pmdb reads of it. A thread id stands for its process. Nothing of the process changes.
+///
+/// # Errors
+/// [`Gone`](super::Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](super::Error::NotAvailable)
+/// for a kernel thread, [`NotPermitted`](super::Error::NotPermitted) if its page map may not be read.
+pub fn attach(pid: u32) -> Result<Target> {
+    let handle = Arc::new(handle::Handle::open(pid)?);
+    let process = Arc::new(process::LiveProcess::new(handle.clone())?);
+    let machine = machine::LiveMachine::new(handle.directory());
+    let modules = modules::LiveModules::new(process.clone());
+    Ok(Target {
+        process,
+        machine: Arc::new(machine),
+        modules: Box::new(modules),
+    })
+}
+
+/// The machine that pmdb runs on, with no target.
+pub fn machine() -> Arc<dyn Machine> {
+    Arc::new(machine::LiveMachine::new(&directory::Directory::own()))
+}

@@ -1,0 +1,196 @@
+//! System calls that `rustix` has no safe wrapper for. The only `unsafe` of this room.
+#![allow(unsafe_code)]
+
+use crate::kernel::{PageFlags, PageMapEntry};
+use rustix::fd::AsFd;
+use rustix::io::{Errno, Result, pread, retry_on_intr};
+use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
+use std::ffi::c_void;
+
+/// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
+///
+/// # Safety
+/// It must have the size and alignment of a `u64` and no invalid values.
+pub(crate) unsafe trait Word: Copy {}
+
+// SAFETY: it is one.
+unsafe impl Word for u64 {}
+// SAFETY: `repr(transparent)` around a `u64` that is valid whatever its bits.
+unsafe impl Word for PageMapEntry {}
+// SAFETY: `repr(transparent)` around a `u64`; unknown bits are kept.
+unsafe impl Word for PageFlags {}
+
+/// The most that one read asks for: throughput is flat from 32 KiB on.
+const READ_BYTES: usize = 64 << 10;
+
+/// Fills `into` with 64-bit words from word `first` of `file` on, and returns how many there were before its end.
+pub(crate) fn read_words<T: Word>(file: impl AsFd, first: u64, into: &mut [T]) -> Result<usize> {
+    const WORD: usize = size_of::<u64>();
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let words = rest.len().min(READ_BYTES / WORD);
+        // SAFETY: `Word` promises the layout of a `u64` and takes whatever bytes are written; `words` is within `rest`.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), words * WORD) };
+        let offset = first.checked_add(done as u64).and_then(|word| word.checked_mul(WORD as u64));
+        let Some(offset) = offset.filter(|&offset| i64::try_from(offset).is_ok()) else {
+            break;
+        };
+        let read = retry_on_intr(|| pread(&file, &mut *bytes, offset))? / WORD;
+        if read == 0 {
+            break;
+        }
+        done += read;
+    }
+    Ok(done)
+}
+
+/// `struct page_region`: a stretch of pages of the same categories.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PageRegion {
+    pub start: u64,
+    pub end: u64,
+    pub categories: u64,
+}
+
+/// What PAGEMAP_SCAN is asked. Its flags are not to be had: both would write-protect pages of the target.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Scan {
+    /// First address, on a page boundary.
+    pub start: u64,
+    /// Address after the last, not beyond the task size of the caller.
+    pub end: u64,
+    /// A page matches if it has one of these; any page does if there are none.
+    pub any_of: u64,
+    /// The categories to tell.
+    pub returned: u64,
+    /// Stop after so many pages; 0: never.
+    pub max_pages: u64,
+}
+
+/// `struct pm_scan_arg` (Linux 6.7).
+#[repr(C)]
+struct ScanArgument {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+/// Asks the kernel which pages match. Returns the stretches found and where the walk stopped: `scan.end` unless `into` was full.
+pub(crate) fn scan<'a>(
+    page_map: impl AsFd,
+    scan: Scan,
+    into: &'a mut [PageRegion],
+) -> Result<(&'a [PageRegion], u64)> {
+    let argument = ScanArgument {
+        size: size_of::<ScanArgument>() as u64,
+        flags: 0,
+        start: scan.start,
+        end: scan.end,
+        walk_end: 0,
+        vec: into.as_mut_ptr().addr() as u64,
+        vec_len: into.len() as u64,
+        max_pages: scan.max_pages,
+        category_inverted: 0,
+        category_mask: 0,
+        category_anyof_mask: scan.any_of,
+        return_mask: scan.returned,
+    };
+    into.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel writes `walk_end` and at most `vec_len` elements of `vec`, which `into` lends for that long.
+    let (found, argument) = unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, 16>(argument))? };
+    let found = usize::try_from(found).ok().and_then(|found| into.get(..found));
+    Ok((found.ok_or(Errno::OVERFLOW)?, argument.walk_end))
+}
+
+/// `struct procmap_query` (Linux 6.11).
+#[repr(C)]
+#[derive(Default)]
+struct MapsQuery {
+    size: u64,
+    query_flags: u64,
+    query_addr: u64,
+    vma_start: u64,
+    vma_end: u64,
+    vma_flags: u64,
+    vma_page_size: u64,
+    vma_offset: u64,
+    inode: u64,
+    dev_major: u32,
+    dev_minor: u32,
+    vma_name_size: u32,
+    build_id_size: u32,
+    vma_name_addr: u64,
+    build_id_addr: u64,
+}
+
+/// What PROCMAP_QUERY answers.
+pub(crate) struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    /// 1 readable, 2 writable, 4 executable, 8 shared.
+    pub flags: u64,
+    pub offset: u64,
+    pub inode: u64,
+    pub device: (u32, u32),
+    /// Raw: a newline is a newline.
+    pub name: Vec<u8>,
+}
+
+/// The most that the kernel gives of a name (PATH_MAX).
+const NAME_BYTES: usize = 4096;
+
+/// Asks the kernel for the mapping that holds `address`. ENOENT: none does; ENOTTY: it cannot be asked (before Linux 6.11).
+pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
+    let mut name = [0u8; NAME_BYTES];
+    let query = MapsQuery {
+        size: size_of::<MapsQuery>() as u64,
+        query_addr: address,
+        vma_name_size: NAME_BYTES as u32,
+        vma_name_addr: name.as_mut_ptr().expose_provenance() as u64,
+        ..MapsQuery::default()
+    };
+    // SAFETY: the kernel writes the structure and at most `vma_name_size` bytes of `name`, which outlives the call.
+    let (_, answer) = unsafe { ioctl::ioctl(maps, Exchange::<MapsQuery, 17>(query))? };
+    // The size counts the final zero; it is 0 where there is no name.
+    let length = (answer.vma_name_size as usize).saturating_sub(1);
+    Ok(Mapping {
+        start: answer.vma_start,
+        end: answer.vma_end,
+        flags: answer.vma_flags,
+        offset: answer.vma_offset,
+        inode: answer.inode,
+        device: (answer.dev_major, answer.dev_minor),
+        name: name.get(..length).ok_or(Errno::OVERFLOW)?.to_vec(),
+    })
+}
+
+/// An ioctl `_IOWR('f', NUMBER, T)` that gives back its return value and the structure as the kernel left it.
+struct Exchange<T, const NUMBER: u8>(T);
+
+// SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h; the kernel reads and writes
+// just that structure and what it points to, for which the callers above answer.
+unsafe impl<T, const NUMBER: u8> Ioctl for Exchange<T, NUMBER> {
+    type Output = (i32, T);
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        ioctl::opcode::read_write::<T>(b'f', NUMBER)
+    }
+    fn as_ptr(&mut self) -> *mut c_void {
+        (&raw mut self.0).cast()
+    }
+    unsafe fn output_from_ptr(returned: IoctlOutput, argument: *mut c_void) -> Result<(i32, T)> {
+        // SAFETY: `argument` is what `as_ptr` gave: a valid `T` of plain numbers, not used again by the caller.
+        Ok((returned, unsafe { argument.cast::<T>().read() }))
+    }
+}

@@ -1,7 +1,7 @@
 //! `/proc/PID/stat` and `/proc/PID/status`.
 
-use super::Name;
 use super::text::{self, BadLine};
+use super::{AddressRange, Name, VirtualAddress};
 
 /// A flag of a task: it is a kernel thread (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -23,6 +23,8 @@ pub struct Stat {
     pub start_time: u64,
     /// Resident pages.
     pub resident_pages: u64,
+    /// Where its arguments lie, if the reader may know.
+    pub arguments: Option<AddressRange>,
 }
 
 impl Stat {
@@ -41,6 +43,7 @@ impl Stat {
         let fields: Vec<&[u8]> = text::fields(bytes.get(close + 1..)?.trim_ascii()).collect();
         // proc_pid_stat(5) counts fields from 1; what follows the name begins with the third.
         let field = |number: usize| fields.get(number - 3).copied();
+        let address = |field: Option<&[u8]>| field.and_then(text::decimal).map(VirtualAddress::new);
         let flags: u32 = text::decimal(field(9)?)?;
         Some(Stat {
             name: Name::new(bytes.get(open + 1..close)?),
@@ -50,6 +53,9 @@ impl Stat {
             threads: text::decimal(field(20)?)?,
             start_time: text::decimal(field(22)?)?,
             resident_pages: text::decimal(field(24)?)?,
+            arguments: address(field(48))
+                .zip(address(field(49)))
+                .and_then(|(start, end)| AddressRange::new(start, end)),
         })
     }
 }

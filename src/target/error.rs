@@ -50,6 +50,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The failure of a system call that has no better name.
+    pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
+        Error::Io {
+            what: what.into(),
+            error,
+        }
+    }
+
     /// The way out, where there is one to name.
     pub fn remedy(&self) -> Option<&str> {
         match self {

@@ -5,6 +5,8 @@
 //! out has been through `kernel`.
 
 mod error;
+pub mod live;
+mod sys;
 
 pub use error::{Error, Result};
 

@@ -30,8 +30,11 @@ pub(crate) fn read_words<T: Word>(file: impl AsFd, first: u64, into: &mut [T]) -
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let words = rest.len().min(READ_BYTES / WORD);
         // SAFETY: `Word` promises the layout of a `u64` and takes whatever bytes are written; `words` is within `rest`.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), words * WORD) };
-        let offset = first.checked_add(done as u64).and_then(|word| word.checked_mul(WORD as u64));
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<u8>(), words * WORD) };
+        let offset = first
+            .checked_add(done as u64)
+            .and_then(|word| word.checked_mul(WORD as u64));
         let Some(offset) = offset.filter(|&offset| i64::try_from(offset).is_ok()) else {
             break;
         };
@@ -86,11 +89,11 @@ struct ScanArgument {
 }
 
 /// Asks the kernel which pages match. Returns the stretches found and where the walk stopped: `scan.end` unless `into` was full.
-pub(crate) fn scan<'a>(
+pub(crate) fn scan(
     page_map: impl AsFd,
     scan: Scan,
-    into: &'a mut [PageRegion],
-) -> Result<(&'a [PageRegion], u64)> {
+    into: &mut [PageRegion],
+) -> Result<(&[PageRegion], u64)> {
     let argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
         flags: 0,
@@ -107,8 +110,11 @@ pub(crate) fn scan<'a>(
     };
     into.as_mut_ptr().expose_provenance();
     // SAFETY: the kernel writes `walk_end` and at most `vec_len` elements of `vec`, which `into` lends for that long.
-    let (found, argument) = unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, 16>(argument))? };
-    let found = usize::try_from(found).ok().and_then(|found| into.get(..found));
+    let (found, argument) =
+        unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, 16>(argument))? };
+    let found = usize::try_from(found)
+        .ok()
+        .and_then(|found| into.get(..found));
     Ok((found.ok_or(Errno::OVERFLOW)?, argument.walk_end))
 }
 

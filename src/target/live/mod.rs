@@ -1,5 +1,6 @@
 //! Processes and machines that run now, read from `/proc`.
 
+mod attached;
 mod directory;
 mod frames;
 mod handle;
@@ -12,7 +13,7 @@ mod process;
 mod resolve;
 mod rights;
 
-pub use resolve::{Resolved, resolve};
+pub use resolve::{Asked, Resolved, resolve};
 
 use super::{Machine, Result, Target};
 use std::sync::Arc;
@@ -23,18 +24,16 @@ use std::sync::Arc;
 /// [`Gone`](super::Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](super::Error::NotAvailable)
 /// for a kernel thread, [`NotPermitted`](super::Error::NotPermitted) if its page map may not be read.
 pub fn attach(pid: u32) -> Result<Target> {
-    let handle = Arc::new(handle::Handle::open(pid)?);
-    let process = Arc::new(process::LiveProcess::new(handle.clone())?);
-    let machine = machine::LiveMachine::new(handle.directory());
-    let modules = modules::LiveModules::new(process.clone());
+    let attached = Arc::new(attached::Attached::open(pid)?);
+    let machine = machine::LiveMachine::new(Some(attached.clone()));
     Ok(Target {
-        process,
+        process: Box::new(process::LiveProcess::new(attached.clone())?),
         machine: Arc::new(machine),
-        modules: Box::new(modules),
+        modules: Box::new(modules::LiveModules::new(attached)),
     })
 }
 
 /// The machine that pmdb runs on, with no target.
 pub fn machine() -> Arc<dyn Machine> {
-    Arc::new(machine::LiveMachine::new(&directory::Directory::own()))
+    Arc::new(machine::LiveMachine::new(None))
 }

@@ -1,0 +1,136 @@
+//! A process that is attached to: its identity, and the address space that it has now.
+
+use super::directory::Directory;
+use super::handle::{Handle, named};
+use super::memory::Memory;
+use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
+use crate::target::{Error, Identity, Liveness, Result, sys};
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Shared by those who look at the process and at the files behind its regions.
+pub(super) struct Attached {
+    handle: Handle,
+    memory: RwLock<Arc<Memory>>,
+}
+
+impl Attached {
+    /// Attaches to the process `pid`.
+    pub(super) fn open(pid: u32) -> Result<Self> {
+        let handle = Handle::open(pid)?;
+        let memory = RwLock::new(Arc::new(Memory::open(&handle)?));
+        Ok(Attached { handle, memory })
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        Identity {
+            pid: self.handle.pid(),
+            start_time: self.handle.start_time(),
+            name: self.memory().name.clone(),
+        }
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+    pub(super) fn directory(&self) -> &Directory {
+        self.handle.directory()
+    }
+
+    /// The address space as it was last opened.
+    pub(super) fn memory(&self) -> Arc<Memory> {
+        // What is in there is whole at any time: whoever panicked has only read it.
+        self.memory
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether it is still the same program; opens the address space of the new one if not.
+    pub(super) fn liveness(&self) -> Result<Liveness> {
+        if self.handle.has_exited() {
+            return Ok(Liveness::Exited);
+        }
+        if self.memory().is_alive() {
+            return Ok(Liveness::Alive);
+        }
+        match Memory::open(&self.handle) {
+            Ok(memory) => {
+                *self.memory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(memory);
+                Ok(Liveness::Executed)
+            }
+            // Its memory goes a moment before the process does.
+            Err(Error::Gone { .. }) => Ok(Liveness::Exited),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why the address space `memory` has nothing more to say.
+    pub(super) fn lost(&self, memory: &Memory) -> Error {
+        let has_memory = || Memory::open(&self.handle).is_ok_and(|now| now.is_alive());
+        if self.handle.has_exited() || !has_memory() {
+            return self.handle.exited(&memory.name);
+        }
+        let who = named(self.handle.pid(), &memory.name);
+        Error::Gone {
+            what: format!(
+                "{who} has executed another program: what was known of its memory is void"
+            ),
+        }
+    }
+
+    /// An error of a system call on a file of the address space `memory`.
+    pub(super) fn failed(&self, memory: &Memory, file: &str, error: Errno) -> Error {
+        match error {
+            Errno::SRCH => self.lost(memory),
+            error => Error::io(
+                format!("reading /proc/{}/{}", self.handle.pid(), memory.path(file)),
+                error,
+            ),
+        }
+    }
+
+    pub(super) fn regions(&self) -> Result<Vec<Region>> {
+        let memory = self.memory();
+        let text = memory
+            .maps_text()
+            .map_err(|error| self.failed(&memory, "maps", error))?;
+        if text.is_empty() && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        Ok(maps::parse(&text)?)
+    }
+
+    pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
+        let memory = self.memory();
+        let read = sys::read_words(&memory.page_map, first, into)
+            .map_err(|error| self.failed(&memory, "pagemap", error))?;
+        // The page map of a dead address space ends at once: only a living one tells where memory ends.
+        if read < into.len() && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        Ok(read)
+    }
+
+    pub(super) fn read_memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let memory = self.memory();
+        let contents = memory.contents(&self.handle)?;
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let Some(from) = address.checked_add(done as u64) else {
+                break;
+            };
+            match retry_on_intr(|| pread(contents, &mut *rest, from.get())) {
+                // A guard page, a hole, a page beyond the end of its file.
+                Err(Errno::IO | Errno::FAULT) => break,
+                Err(error) => return Err(self.failed(&memory, "mem", error)),
+                Ok(0) => break,
+                Ok(read) => done += read,
+            }
+        }
+        if done < into.len() && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        Ok(done)
+    }
+}

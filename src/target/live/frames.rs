@@ -1,0 +1,64 @@
+//! `/proc/kpageflags` and its kin: a 64-bit word for each page frame.
+
+use super::directory::Directory;
+use super::memory::SETCAP;
+use crate::kernel::FrameNumber;
+use crate::target::{Error, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::sync::OnceLock;
+
+/// One of these files, opened when it is first read.
+pub(super) struct FrameFile {
+    name: &'static str,
+    option: &'static str,
+    file: OnceLock<Result<OwnedFd>>,
+}
+
+impl FrameFile {
+    /// The file `name`, which is there if the kernel was built with `option`.
+    pub(super) const fn new(name: &'static str, option: &'static str) -> Self {
+        FrameFile {
+            name,
+            option,
+            file: OnceLock::new(),
+        }
+    }
+
+    /// Reads words from `first` on. Fewer than asked for: physical memory ends there.
+    pub(super) fn read<T: sys::Word>(&self, first: FrameNumber, into: &mut [T]) -> Result<usize> {
+        let file = self
+            .file
+            .get_or_init(|| self.open())
+            .as_ref()
+            .map_err(Clone::clone)?;
+        sys::read_words(file, first.get(), into)
+            .map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
+    }
+
+    fn open(&self) -> Result<OwnedFd> {
+        let name = self.name;
+        let opened = Directory::open("/proc").and_then(|proc| proc.file(name));
+        let file = opened.map_err(|error| match error {
+            Errno::ACCESS | Errno::PERM => Error::NotPermitted {
+                what: format!("may not open /proc/{name}: it is for root"),
+                remedy: format!("run pmdb as root or with CAP_DAC_READ_SEARCH: with sudo, or {SETCAP}"),
+            },
+            Errno::NOENT => Error::NotAvailable {
+                what: format!(
+                    "there is no /proc/{name}: the kernel was built without {}, or this /proc shows processes only",
+                    self.option
+                ),
+            },
+            error => Error::io(format!("opening /proc/{name}"), error),
+        })?;
+        // Containers put an empty file over what is not to be read: that is not a machine without memory.
+        let mut first = [0u64];
+        match sys::read_words(&file, 0, &mut first) {
+            Ok(0) => Err(Error::NotAvailable {
+                what: format!("/proc/{name} is empty: something hides it, as containers do"),
+            }),
+            _ => Ok(file),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Who the target is: a pidfd, a handle on its directory and its start time. A number alone could be another's tomorrow.
+
+use super::directory::Directory;
+use crate::kernel::Name;
+use crate::kernel::status::{Stat, Status};
+use crate::target::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// One process, for as long as it lives and not a moment longer.
+pub(super) struct Handle {
+    pid: u32,
+    directory: Directory,
+    pidfd: OwnedFd,
+    start_time: u64,
+}
+
+impl Handle {
+    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to.
+    pub(super) fn open(pid: u32) -> Result<Self> {
+        let absent = || Error::Gone {
+            what: format!("there is no process {pid} (or it is hidden from this user)"),
+        };
+        let directory = Directory::open(&format!("/proc/{pid}")).map_err(|_| absent())?;
+        let read = |path| directory.read(path).map_err(|_| absent());
+        let process = Status::parse(&read("status")?)?.process;
+        if process != pid {
+            return Handle::open(process);
+        }
+        let raw = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .ok_or_else(absent)?;
+        let pidfd = pidfd_open(raw, PidfdFlags::empty()).map_err(|error| match error {
+            Errno::SRCH => absent(),
+            error => Error::io(format!("pidfd_open of process {pid}"), error),
+        })?;
+        // Read after the pidfd was opened: if the directory still answers, both are of the same process.
+        let start_time = Stat::parse(&read("stat")?)?.start_time;
+        Ok(Handle {
+            pid,
+            directory,
+            pidfd,
+            start_time,
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+    pub(super) fn start_time(&self) -> u64 {
+        self.start_time
+    }
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Whether all its threads have ended. A pidfd can be read from then on, whether or not the parent has waited.
+    pub(super) fn has_exited(&self) -> bool {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// `/proc/PID/stat`, as long as there is one.
+    pub(super) fn stat(&self) -> Result<Stat> {
+        let bytes = self.directory.read("stat").map_err(|error| match error {
+            Errno::SRCH | Errno::NOENT => self.exited(&Name::default()),
+            error => Error::io(format!("reading /proc/{}/stat", self.pid), error),
+        })?;
+        Ok(Stat::parse(&bytes)?)
+    }
+
+    /// The error that says that it is gone, and whose its number is now.
+    pub(super) fn exited(&self, name: &Name) -> Error {
+        let named = named(self.pid, name);
+        let successor = Directory::open(&format!("/proc/{}", self.pid))
+            .and_then(|directory| directory.read("stat"))
+            .ok()
+            .and_then(|bytes| Stat::parse(&bytes).ok())
+            .filter(|stat| stat.start_time != self.start_time);
+        let what = match successor {
+            Some(stat) => format!(
+                "{named} has exited; its number now belongs to another process ({})",
+                stat.name
+            ),
+            None => format!("{named} has exited"),
+        };
+        Error::Gone { what }
+    }
+}
+
+/// `process 812 (bash)`
+pub(super) fn named(pid: u32, name: &Name) -> String {
+    match name.is_empty() {
+        true => format!("process {pid}"),
+        false => format!("process {pid} ({name})"),
+    }
+}

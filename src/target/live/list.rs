@@ -1,0 +1,48 @@
+//! The processes that run.
+
+use super::directory::Directory;
+use crate::kernel::Name;
+use crate::kernel::status::{Stat, Status};
+use crate::target::{Error, ProcessEntry, Result};
+
+/// Every process that can be listed, by number. Those that end meanwhile are left out.
+pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
+    let mut numbers = process_ids()?;
+    numbers.sort_unstable();
+    Ok(numbers.into_iter().filter_map(entry).collect())
+}
+
+/// The numbers in `/proc`.
+pub(super) fn process_ids() -> Result<Vec<u32>> {
+    let numbers = Directory::open("/proc").and_then(|proc| proc.numbers("."));
+    numbers.map_err(|error| Error::io("listing /proc", error))
+}
+
+/// What a listing says of a process; `None` if there is none of that number.
+pub(super) fn entry(pid: u32) -> Option<ProcessEntry> {
+    let directory = Directory::open(&format!("/proc/{pid}")).ok()?;
+    let stat = Stat::parse(&directory.read("stat").ok()?).ok()?;
+    let status = Status::parse(&directory.read("status").ok()?).ok()?;
+    let resident = status.memory.iter().find(|(field, _)| field == "VmRSS");
+    Some(ProcessEntry {
+        pid,
+        user: status.user,
+        name: stat.name,
+        state: stat.state,
+        resident: resident.map(|(_, bytes)| *bytes),
+        command_line: command_line(&directory.read("cmdline").unwrap_or_default()),
+    })
+}
+
+/// Arguments end in zero bytes; blanks part them here.
+pub(super) fn command_line(bytes: &[u8]) -> Name {
+    let end = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    let arguments = bytes.get(..end).unwrap_or_default();
+    let parted = arguments
+        .iter()
+        .map(|&byte| if byte == 0 { b' ' } else { byte });
+    Name::new(parted.collect::<Vec<u8>>())
+}

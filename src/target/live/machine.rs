@@ -1,0 +1,173 @@
+//! The live [`Machine`].
+
+use super::attached::Attached;
+use super::directory::{Directory, read_all};
+use super::frames::FrameFile;
+use super::list;
+use crate::kernel::config::Config;
+use crate::kernel::swaps::{SwapAreas, SwapLayout};
+use crate::kernel::zones::Zones;
+use crate::kernel::{Device, FrameNumber, PageFlags, PageSize, mounts};
+use crate::target::{Error, KernelVersion, Machine, ProcessEntry, Result};
+use flate2::read::GzDecoder;
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
+use std::io::Read;
+use std::sync::{Arc, OnceLock};
+
+/// The machine that pmdb runs on.
+pub(super) struct LiveMachine {
+    kernel: KernelVersion,
+    flags: FrameFile,
+    counts: FrameFile,
+    cgroups: FrameFile,
+    zones: OnceLock<Result<Arc<Zones>>>,
+    config: OnceLock<Option<Config>>,
+    /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
+    unmounted: Option<Device>,
+    /// Whose mounts count too: those of a container are not in pmdb's own list.
+    target: Option<Arc<Attached>>,
+}
+
+impl LiveMachine {
+    pub(super) fn new(target: Option<Arc<Attached>>) -> Self {
+        LiveMachine {
+            kernel: kernel_version(),
+            flags: FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR"),
+            counts: FrameFile::new("kpagecount", "CONFIG_PROC_PAGE_MONITOR"),
+            cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
+            zones: OnceLock::new(),
+            config: OnceLock::new(),
+            unmounted: device_of_a_memfd(),
+            target,
+        }
+    }
+
+    fn config(&self) -> Option<&Config> {
+        self.config
+            .get_or_init(|| config(&self.kernel.release))
+            .as_ref()
+    }
+}
+
+impl Machine for LiveMachine {
+    fn kernel(&self) -> KernelVersion {
+        self.kernel.clone()
+    }
+
+    fn page(&self) -> PageSize {
+        PageSize::from_bytes(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB)
+    }
+
+    fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
+        self.flags.read(first, into)
+    }
+
+    fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
+        self.counts.read(first, into)
+    }
+
+    fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
+        self.cgroups.read(first, into)
+    }
+
+    fn zones(&self) -> Result<Arc<Zones>> {
+        let parse = || Ok(Arc::new(Zones::parse(&read_proc("zoneinfo")?)?));
+        self.zones.get_or_init(parse).clone()
+    }
+
+    fn swaps(&self) -> Result<SwapAreas> {
+        Ok(SwapAreas::parse(&read_proc("swaps")?)?)
+    }
+
+    fn swap_layout(&self) -> SwapLayout {
+        SwapLayout {
+            options: self.config().map(Config::swap_options),
+            kernel: self.kernel.number,
+        }
+    }
+
+    fn kernel_option(&self, name: &str) -> Option<bool> {
+        self.config().map(|config| config.is_set(name))
+    }
+
+    fn is_shared_memory(&self, device: Device) -> bool {
+        // Disks have numbers of their own; everything without one has a major number of 0.
+        device.major == 0
+            && (self.unmounted == Some(device) || self.is_mounted_shared_memory(device))
+    }
+
+    fn processes(&self) -> Result<Vec<ProcessEntry>> {
+        list::processes()
+    }
+}
+
+impl LiveMachine {
+    /// Read anew each time, as mounts come and go.
+    fn is_mounted_shared_memory(&self, device: Device) -> bool {
+        let own = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
+        let targets = self
+            .target
+            .as_ref()
+            .map(|target| target.directory().read(&target.memory().path("mountinfo")));
+        let lists = [Some(own), targets].into_iter().flatten().flatten();
+        lists
+            .filter_map(|text| mounts::parse(&text).ok())
+            .flatten()
+            .any(|mount| mount.device == device && mount.is_shared_memory())
+    }
+}
+
+fn read_proc(name: &str) -> Result<Vec<u8>> {
+    let read = Directory::open("/proc").and_then(|proc| proc.read(name));
+    read.map_err(|error| Error::io(format!("reading /proc/{name}"), error))
+}
+
+fn kernel_version() -> KernelVersion {
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    KernelVersion { release, number }
+}
+
+/// Every memfd, System V segment and shared anonymous mapping lives on one filesystem that is mounted nowhere: one of
+/// our own shows its number.
+fn device_of_a_memfd() -> Option<Device> {
+    let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC).ok()?).ok()?;
+    Some(Device {
+        major: major(stat.st_dev),
+        minor: minor(stat.st_dev),
+    })
+}
+
+/// The configuration of the kernel that runs, from itself or from where distributions leave it.
+fn config(release: &str) -> Option<Config> {
+    // A generous bound for a text of some 300 KiB.
+    const MOST: u64 = 8 << 20;
+    let unpacked = || {
+        let packed = read_proc("config.gz").ok()?;
+        let mut text = Vec::new();
+        GzDecoder::new(&*packed)
+            .take(MOST)
+            .read_to_end(&mut text)
+            .ok()?;
+        Config::new(text)
+    };
+    let beside = |path: String| {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = openat(CWD, path, flags, Mode::empty()).ok()?;
+        let stat = fstat(&file).ok()?;
+        let is_text = u64::try_from(stat.st_size).is_ok_and(|size| size <= MOST);
+        is_text
+            .then(|| read_all(file).ok())
+            .flatten()
+            .and_then(Config::new)
+    };
+    unpacked()
+        .or_else(|| beside(format!("/boot/config-{release}")))
+        .or_else(|| beside(format!("/lib/modules/{release}/config")))
+}

@@ -1,0 +1,181 @@
+//! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
+
+use super::handle::{Handle, named};
+use crate::kernel::status::Status;
+use crate::kernel::{Name, PageMapEntry, PageSize};
+use crate::target::{Error, Layout, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::sync::OnceLock;
+
+/// The address space of a process, as long as it runs the same program.
+pub(super) struct Memory {
+    /// What the process was called when this was opened.
+    pub(super) name: Name,
+    /// Page size, pointer width and byte order of the program.
+    pub(super) layout: Layout,
+    /// `/proc/PID/maps`
+    pub(super) maps: OwnedFd,
+    /// `/proc/PID/pagemap`
+    pub(super) page_map: OwnedFd,
+    /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
+    thread: Option<u32>,
+    contents: OnceLock<Result<OwnedFd>>,
+}
+
+impl Memory {
+    /// Opens the address space that the process has now.
+    pub(super) fn open(handle: &Handle) -> Result<Self> {
+        let stat = handle.stat()?;
+        let who = named(handle.pid(), &stat.name);
+        if stat.is_kernel_thread {
+            return Err(Error::NotAvailable {
+                what: format!("{who} is a kernel thread: it has no memory of its own"),
+            });
+        }
+        let (thread, page_map) = open_page_map(handle).map_err(|error| match error {
+            Errno::SRCH | Errno::NOENT if stat.state == 'Z' && !handle_is_reaped(handle) => {
+                Error::Gone {
+                    what: format!(
+                        "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                    ),
+                }
+            }
+            Errno::SRCH | Errno::NOENT => handle.exited(&stat.name),
+            error => refused(handle, &who, "pagemap", error),
+        })?;
+        let path = path(thread, "maps");
+        let maps = handle
+            .directory()
+            .file(&path)
+            .map_err(|error| refused(handle, &who, &path, error))?;
+        Ok(Memory {
+            name: stat.name,
+            layout: layout(handle, thread),
+            maps,
+            page_map,
+            thread,
+            contents: OnceLock::new(),
+        })
+    }
+
+    /// The path of a file below `/proc/PID` that only a thread which still runs can answer for.
+    pub(super) fn path(&self, file: &str) -> String {
+        path(self.thread, file)
+    }
+
+    /// Whether the address space is still there. The page map of one that is has an entry for address 0, mapped or not.
+    pub(super) fn is_alive(&self) -> bool {
+        let mut first = [PageMapEntry::default()];
+        sys::read_words(&self.page_map, 0, &mut first).is_ok_and(|read| read == 1)
+    }
+
+    /// All of `/proc/PID/maps`. Empty when the address space is gone.
+    pub(super) fn maps_text(&self) -> rustix::io::Result<Vec<u8>> {
+        const STEP: usize = 64 << 10;
+        let mut text = Vec::new();
+        loop {
+            let so_far = text.len();
+            text.resize(so_far + STEP, 0);
+            let into = text.get_mut(so_far..).unwrap_or_default();
+            let read = retry_on_intr(|| pread(&self.maps, &mut *into, so_far as u64))?;
+            text.truncate(so_far + read);
+            if read == 0 {
+                return Ok(text);
+            }
+        }
+    }
+
+    /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
+    pub(super) fn contents(&self, handle: &Handle) -> Result<&OwnedFd> {
+        let open = || {
+            let path = self.path("mem");
+            let who = named(handle.pid(), &self.name);
+            let opened = handle.directory().file(&path);
+            opened.map_err(|error| refused(handle, &who, &path, error))
+        };
+        self.contents
+            .get_or_init(open)
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+fn path(thread: Option<u32>, file: &str) -> String {
+    match thread {
+        Some(thread) => format!("task/{thread}/{file}"),
+        None => file.to_owned(),
+    }
+}
+
+/// Opens the page map through the process, or through any thread that has memory still (sourceware bug 31207 shows what happens to
+/// those who do not look).
+fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
+    let directory = handle.directory();
+    let error = match directory.file("pagemap") {
+        Ok(file) => return Ok((None, file)),
+        Err(error) if error != Errno::SRCH => return Err(error),
+        Err(error) => error,
+    };
+    let threads = directory.numbers("task")?;
+    let others = threads.into_iter().filter(|&thread| thread != handle.pid());
+    let open = |thread| {
+        let file = directory.file(&path(Some(thread), "pagemap")).ok()?;
+        Some((Some(thread), file))
+    };
+    others.filter_map(open).next().ok_or(error)
+}
+
+fn handle_is_reaped(handle: &Handle) -> bool {
+    handle.directory().read("stat").is_err()
+}
+
+/// What the ELF header of the program says of its words; where it may not be read, those of pmdb.
+fn layout(handle: &Handle, thread: Option<u32>) -> Layout {
+    let mut header = [0u8; 6];
+    let read = handle
+        .directory()
+        .file(&path(thread, "exe"))
+        .and_then(|file| retry_on_intr(|| pread(&file, &mut header, 0)));
+    let (pointer_bytes, little_endian) = match (read, header) {
+        (Ok(6), [0x7f, b'E', b'L', b'F', class @ (1 | 2), order @ (1 | 2)]) => {
+            (class * 4, order == 1)
+        }
+        _ => (size_of::<usize>() as u8, cfg!(target_endian = "little")),
+    };
+    let page = PageSize::from_bytes(rustix::param::page_size() as u64);
+    Layout {
+        page: page.unwrap_or(PageSize::FOUR_KIB),
+        pointer_bytes,
+        little_endian,
+    }
+}
+
+/// Why a file of a process may not be opened, and what would help.
+fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> Error {
+    let path = format!("/proc/{}/{file}", handle.pid());
+    if error != Errno::ACCESS && error != Errno::PERM {
+        return Error::io(format!("opening {path} of {who}"), error);
+    }
+    let us = rustix::process::geteuid().as_raw();
+    let owner = handle
+        .directory()
+        .read("status")
+        .ok()
+        .and_then(|bytes| Status::parse(&bytes).ok());
+    let why = match owner {
+        Some(status) if status.user != us => format!("it runs as user {}, pmdb as user {us}", status.user),
+        Some(_) => "it runs as the same user but is not dumpable (it changed its ids, or asked for it) or is in another user namespace".into(),
+        None => "the kernel does not say more".into(),
+    };
+    Error::NotPermitted {
+        what: format!("may not open {path} of {who}: {why}"),
+        remedy: format!(
+            "run pmdb with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: with sudo, or {SETCAP}"
+        ),
+    }
+}
+
+/// How pmdb gets its rights without sudo.
+pub(super) const SETCAP: &str =
+    "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";

@@ -1,0 +1,290 @@
+//! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both say the same.
+
+use super::attached::Attached;
+use super::memory::Memory;
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
+use crate::target::{Categories, Populated, Result, sys};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+/// Who is told of each stretch.
+pub(super) type Visit<'a> = dyn FnMut(Populated) -> ControlFlow<()> + 'a;
+
+/// What makes a page populated.
+const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
+
+/// What a single entry tells without the kernel's scan.
+pub(super) const IN_ENTRIES: Categories = ANY
+    .union(Categories::FILE)
+    .union(Categories::SOFT_DIRTY)
+    .union(Categories::GUARD);
+
+/// Which categories the kernel's scan knows here: none before Linux 6.7. Asking for one too many fails, so the sets that
+/// kernels have had are tried, the newest first. An empty range is asked about.
+pub(super) fn supported(page_map: impl AsFd) -> Categories {
+    let knows = |bits: u64| {
+        let question = sys::Scan {
+            returned: bits,
+            ..sys::Scan::default()
+        };
+        sys::scan(&page_map, question, &mut []).is_ok()
+    };
+    let sets = [0x1ff, 0xff, 0x7f];
+    sets.into_iter()
+        .find(|&bits| knows(bits))
+        .map_or(Categories::empty(), Categories::from_bits_retain)
+}
+
+/// Joins stretches that touch and are alike: the kernel parts them wherever its buffer was full.
+struct Joined<'a, 'b> {
+    pending: Option<Populated>,
+    visit: &'a mut Visit<'b>,
+}
+
+impl Joined<'_, '_> {
+    fn push(&mut self, next: Populated) -> ControlFlow<()> {
+        match &mut self.pending {
+            Some(last)
+                if last.range.end() == next.range.start() && last.categories == next.categories =>
+            {
+                let whole = AddressRange::new(last.range.start(), next.range.end());
+                last.range = whole.unwrap_or(last.range);
+                ControlFlow::Continue(())
+            }
+            pending => match pending.replace(next) {
+                Some(done) => (self.visit)(done),
+                None => ControlFlow::Continue(()),
+            },
+        }
+    }
+    fn finish(&mut self) -> ControlFlow<()> {
+        match self.pending.take() {
+            Some(done) => (self.visit)(done),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Visits what is populated in `range`, with the kernel's scan as far as it reaches and with plain reads elsewhere.
+pub(super) fn visit(
+    attached: &Attached,
+    range: AddressRange,
+    wanted: Categories,
+    scannable: Categories,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let memory = attached.memory();
+    let range = range.to_pages(memory.layout.page);
+    // The kernel refuses a scan that ends above what the caller itself could address, which is less than the target's where a
+    // 32-bit pmdb looks at a 64-bit process.
+    let limit = VirtualAddress::new(if scannable.is_empty() {
+        0
+    } else {
+        own_task_size(memory.layout.page)
+    });
+    let low = AddressRange::new(range.start(), range.end().min(limit));
+    let high = AddressRange::new(range.start().max(limit), range.end());
+    let mut joined = Joined {
+        pending: None,
+        visit,
+    };
+    if let Some(low) = low
+        && scan(attached, &memory, low, wanted & scannable, &mut joined)?.is_break()
+    {
+        return Ok(());
+    }
+    if let Some(high) = high
+        && read(attached, &memory, high, wanted & IN_ENTRIES, &mut joined)?.is_break()
+    {
+        return Ok(());
+    }
+    _ = joined.finish();
+    Ok(())
+}
+
+fn scan(
+    attached: &Attached,
+    memory: &Memory,
+    range: AddressRange,
+    wanted: Categories,
+    joined: &mut Joined<'_, '_>,
+) -> Result<ControlFlow<()>> {
+    // "Written" is set on every page that nobody tracks: it is told only together with what makes it mean something.
+    let mut asked = wanted;
+    if wanted.contains(Categories::WRITTEN) {
+        asked |= Categories::WRITE_TRACKED;
+    }
+    let mut found = [sys::PageRegion::default(); 512];
+    let mut start = range.start().get();
+    while start < range.end().get() {
+        let question = sys::Scan {
+            start,
+            end: range.end().get(),
+            any_of: ANY.bits(),
+            returned: asked.bits(),
+            max_pages: 0,
+        };
+        let (stretches, stopped) = match sys::scan(&memory.page_map, question, &mut found) {
+            Err(Errno::INTR) => continue,
+            answer => answer.map_err(|error| attached.failed(memory, "pagemap", error))?,
+        };
+        for stretch in stretches {
+            let mut categories = Categories::from_bits_retain(stretch.categories);
+            if !categories.contains(Categories::WRITE_TRACKED) {
+                categories.remove(Categories::WRITTEN);
+            }
+            let ends = (
+                VirtualAddress::new(stretch.start),
+                VirtualAddress::new(stretch.end),
+            );
+            let Some(range) = AddressRange::new(ends.0, ends.1) else {
+                continue;
+            };
+            let categories = categories & wanted;
+            if joined.push(Populated { range, categories }).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if stopped <= start {
+            // A walk that does not get on would never end.
+            return Err(attached.failed(memory, "pagemap", Errno::IO));
+        }
+        start = stopped;
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Entries read at a time: 64 KiB of them.
+const BATCH: usize = 8192;
+
+fn read(
+    attached: &Attached,
+    memory: &Memory,
+    range: AddressRange,
+    wanted: Categories,
+    joined: &mut Joined<'_, '_>,
+) -> Result<ControlFlow<()>> {
+    let page = memory.layout.page;
+    // A range that ends below the first entry out of reach is the usual case when the scan has done the rest.
+    let mut probe = [PageMapEntry::default()];
+    if attached.entries(page.index(range.start()), &mut probe)? == 0 {
+        return Ok(ControlFlow::Continue(()));
+    }
+    let mut entries = vec![PageMapEntry::default(); BATCH];
+    // Between regions there is nothing, and much of it.
+    for region in attached.regions()? {
+        let Some(part) = region.range.intersection(range) else {
+            continue;
+        };
+        let mut index = page.index(part.start());
+        let mut left = part.pages(page);
+        while left > 0 {
+            let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
+            let into = entries.get_mut(..batch).unwrap_or_default();
+            let read = attached.entries(index, into)?;
+            if push_entries(
+                page,
+                index,
+                into.get(..read).unwrap_or_default(),
+                wanted,
+                joined,
+            )
+            .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            if read == 0 {
+                break;
+            }
+            index += read as u64;
+            left -= read as u64;
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn push_entries(
+    page: PageSize,
+    first: u64,
+    entries: &[PageMapEntry],
+    wanted: Categories,
+    joined: &mut Joined<'_, '_>,
+) -> ControlFlow<()> {
+    for (entry, index) in entries.iter().zip(first..) {
+        let categories = categories_of(*entry);
+        if !categories.intersects(ANY) {
+            continue;
+        }
+        let start = VirtualAddress::new(index << page.shift());
+        let end = start
+            .checked_add(page.bytes())
+            .unwrap_or(VirtualAddress::new(u64::MAX));
+        if let Some(range) = AddressRange::new(start, end) {
+            let categories = categories & wanted;
+            joined.push(Populated { range, categories })?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn categories_of(entry: PageMapEntry) -> Categories {
+    let mut categories = Categories::empty();
+    categories.set(Categories::PRESENT, entry.is_present());
+    categories.set(Categories::SWAPPED, entry.is_swap_entry());
+    categories.set(Categories::FILE, entry.is_file_or_shared());
+    categories.set(Categories::SOFT_DIRTY, entry.is_soft_dirty());
+    categories.set(Categories::GUARD, entry.is_guard());
+    categories
+}
+
+/// Whether the kernel passes the region over in scans: asked about its first page and with nothing to match, it answers for every page of
+/// every other region.
+pub(super) fn is_passed_over(attached: &Attached, start: VirtualAddress) -> Result<Option<bool>> {
+    let memory = attached.memory();
+    let page = memory.layout.page;
+    let Some(end) = start
+        .checked_add(page.bytes())
+        .filter(|end| end.get() <= own_task_size(page))
+    else {
+        return Ok(None);
+    };
+    let question = sys::Scan {
+        start: start.get(),
+        end: end.get(),
+        max_pages: 1,
+        ..sys::Scan::default()
+    };
+    let mut found = [sys::PageRegion::default()];
+    let answer = sys::scan(&memory.page_map, question, &mut found);
+    let (stretches, _) = answer.map_err(|error| attached.failed(&memory, "pagemap", error))?;
+    Ok(Some(stretches.is_empty()))
+}
+
+/// Where the address space of this program ends (TASK_SIZE): where its own page map does. 0 if that cannot be read.
+fn own_task_size(page: PageSize) -> u64 {
+    static PAGES: OnceLock<u64> = OnceLock::new();
+    let pages = *PAGES.get_or_init(|| {
+        let Ok(own) =
+            super::directory::Directory::open("/proc/self").and_then(|own| own.file("pagemap"))
+        else {
+            return 0;
+        };
+        let covers = |index: u64| {
+            let mut entry = [PageMapEntry::default()];
+            sys::read_words(&own, index, &mut entry).is_ok_and(|read| read == 1)
+        };
+        // The first index that is not covered, between two that are known.
+        let (mut covered, mut beyond) = (0, u64::MAX >> page.shift());
+        while beyond - covered > 1 {
+            let middle = covered + (beyond - covered) / 2;
+            match covers(middle) {
+                true => covered = middle,
+                false => beyond = middle,
+            }
+        }
+        covered + 1
+    });
+    pages << page.shift()
+}

@@ -1,0 +1,235 @@
+//! The live [`Process`].
+
+use super::attached::Attached;
+use super::handle::Handle;
+use super::populated::{self, IN_ENTRIES};
+use super::rights;
+use crate::kernel::status::{Stat, Status};
+use crate::kernel::{
+    AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps,
+};
+use crate::target::{
+    Categories, Error, Identity, Layout, Liveness, Populated, Process, ProcessStatus, Result, sys,
+};
+use rustix::io::Errno;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A process that runs.
+pub(super) struct LiveProcess {
+    attached: Arc<Attached>,
+    /// What PAGEMAP_SCAN knows on this kernel.
+    scannable: Categories,
+    /// Whether the newer calls may be used.
+    scan: AtomicBool,
+    frames_hidden: bool,
+}
+
+impl LiveProcess {
+    pub(super) fn new(attached: Arc<Attached>) -> Result<Self> {
+        Ok(LiveProcess {
+            scannable: populated::supported(&attached.memory().page_map),
+            scan: AtomicBool::new(true),
+            frames_hidden: are_frames_hidden(),
+            attached,
+        })
+    }
+
+    fn may_scan(&self) -> bool {
+        self.scan.load(Ordering::Relaxed)
+    }
+
+    fn scannable(&self) -> Categories {
+        match self.may_scan() {
+            true => self.scannable,
+            false => Categories::empty(),
+        }
+    }
+
+    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel cannot be asked or its answer is not final.
+    fn queried(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
+        if !self.may_scan() {
+            return Ok(None);
+        }
+        let memory = self.attached.memory();
+        match sys::query_mapping(&memory.maps, address.get()) {
+            Ok(mapping) => Ok(Some(region(mapping))),
+            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+            Err(Errno::NOENT) => {
+                let index = memory.layout.page.index(address);
+                let reached = self
+                    .attached
+                    .entries(index, &mut [PageMapEntry::default()])?
+                    == 1;
+                Ok(reached.then_some(None))
+            }
+            Err(Errno::SRCH) => Err(self.attached.lost(&memory)),
+            // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that the text can hold, a sandbox's EPERM: the text always answers.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Process for LiveProcess {
+    fn identity(&self) -> Identity {
+        self.attached.identity()
+    }
+
+    fn layout(&self) -> Layout {
+        self.attached.memory().layout
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.attached.liveness()
+    }
+
+    fn regions(&self) -> Result<Vec<Region>> {
+        self.attached.regions()
+    }
+
+    fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
+        match self.queried(address)? {
+            Some(answer) => Ok(answer),
+            None => {
+                let regions = self.attached.regions()?;
+                Ok(regions
+                    .into_iter()
+                    .find(|region| region.range.contains(address)))
+            }
+        }
+    }
+
+    fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
+        self.attached.entries(first, into)
+    }
+
+    fn categories(&self) -> Categories {
+        match self.scannable() {
+            none if none.is_empty() => IN_ENTRIES,
+            known => known,
+        }
+    }
+
+    fn set_scan(&self, on: bool) {
+        self.scan.store(on, Ordering::Relaxed);
+    }
+
+    fn populated(
+        &self,
+        range: AddressRange,
+        wanted: Categories,
+        visit: &mut dyn FnMut(Populated) -> ControlFlow<()>,
+    ) -> Result<()> {
+        populated::visit(&self.attached, range, wanted, self.scannable(), visit)
+    }
+
+    fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
+        if self.scannable().is_empty() {
+            return Ok(None);
+        }
+        let start = region.range.start();
+        let passed_over = populated::is_passed_over(&self.attached, start)?;
+        // A hole is passed over too: if the region has gone meanwhile, nothing was learnt.
+        match passed_over {
+            Some(true) if self.region_at(start)?.is_none() => Ok(None),
+            answer => Ok(answer),
+        }
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.attached.read_memory(address, into)
+    }
+
+    fn frames_hidden(&self) -> bool {
+        self.frames_hidden
+    }
+
+    fn status(&self) -> Result<ProcessStatus> {
+        let memory = self.attached.memory();
+        let handle = self.attached.handle();
+        let directory = handle.directory();
+        let read = |file: &str| {
+            let path = memory.path(file);
+            directory.read(&path).map_err(|error| match error {
+                Errno::SRCH | Errno::NOENT => handle.exited(&memory.name),
+                error => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
+            })
+        };
+        let stat = Stat::parse(&read("stat")?)?;
+        let status = Status::parse(&read("status")?)?;
+        let link = directory.link(&memory.path("exe")).ok();
+        Ok(ProcessStatus {
+            pid: handle.pid(),
+            parent: stat.parent,
+            name: stat.name,
+            state: status.state,
+            threads: stat.threads,
+            user: status.user,
+            tracer: status.tracer,
+            executable: link.map(Name::new),
+            command_line: self.command_line(handle, stat.arguments),
+            memory: status.memory,
+        })
+    }
+}
+
+impl LiveProcess {
+    /// Its command line, if that can be had without bringing a page of it back from swap: the kernel reads it out of the
+    /// target's stack.
+    fn command_line(&self, handle: &Handle, arguments: Option<AddressRange>) -> Option<Name> {
+        let page = self.layout().page;
+        let arguments = arguments?;
+        let first = page.index(arguments.start());
+        // ARG_MAX bounds it; a program can claim any addresses (PR_SET_MM).
+        let pages = arguments.pages(page).min(4096);
+        let mut entries = vec![PageMapEntry::default(); usize::try_from(pages).ok()?];
+        let read = self.entries(first, &mut entries).ok()?;
+        let resident = read == entries.len() && entries.iter().all(|entry| entry.is_present());
+        let path = self.attached.memory().path("cmdline");
+        let bytes = resident.then(|| handle.directory().read(&path).ok())??;
+        Some(super::list::command_line(&bytes))
+    }
+}
+
+/// What PROCMAP_QUERY found, as a line of the text would say it.
+fn region(mapping: sys::Mapping) -> Option<Region> {
+    let range = AddressRange::new(
+        VirtualAddress::new(mapping.start),
+        VirtualAddress::new(mapping.end),
+    )?;
+    let (name, deleted) = maps::name(&mapping.name);
+    let has = |bit: u64| mapping.flags & bit != 0;
+    let (major, minor) = mapping.device;
+    Some(Region {
+        range,
+        permissions: Permissions {
+            read: has(1),
+            write: has(2),
+            execute: has(4),
+            shared: has(8),
+        },
+        offset: mapping.offset,
+        device: Device { major, minor },
+        inode: mapping.inode,
+        name,
+        deleted,
+    })
+}
+
+/// Whether the kernel hides frame numbers from this program: judged by a page of its own, as root in a container or a user namespace has
+/// every right but this one.
+fn are_frames_hidden() -> bool {
+    let page = Box::new(std::hint::black_box(1u8));
+    let address = VirtualAddress::new((&raw const *page).addr() as u64);
+    let own = super::directory::Directory::open("/proc/self").and_then(|own| own.file("pagemap"));
+    let size = rustix::param::page_size() as u64;
+    let mut entry = [PageMapEntry::default()];
+    let read = own.and_then(|own| sys::read_words(&own, address.get() / size, &mut entry));
+    std::hint::black_box(&page);
+    match (read, entry) {
+        (Ok(1), [entry]) if entry.is_present() => entry.is_frame_hidden(),
+        // Its own page map may be closed to a program that changed its ids; or the page is already in swap.
+        _ => !rights::has_sys_admin(),
+    }
+}

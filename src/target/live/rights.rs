@@ -1,0 +1,43 @@
+//! Rights are raised around the opens under `/proc` and dropped again.
+
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+/// What opening the files of another process takes: its page map with frame numbers and `map_files`, any process, any file mode.
+const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// Does `work` with those of the wanted rights that this program was permitted (`setcap …=p`) but does not hold all the time.
+pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
+    let _lowered_at_the_end = raise();
+    work()
+}
+
+fn raise() -> Option<Lower> {
+    let before = capabilities(None).ok()?;
+    let wanted = before.permitted & WANTED;
+    if before.effective.contains(wanted) {
+        return None;
+    }
+    let raised = CapabilitySets {
+        effective: before.effective | wanted,
+        ..before
+    };
+    set_capabilities(None, raised).ok()?;
+    Some(Lower(before))
+}
+
+struct Lower(CapabilitySets);
+
+impl Drop for Lower {
+    fn drop(&mut self) {
+        // Giving up what one holds is always allowed.
+        _ = set_capabilities(None, self.0);
+    }
+}
+
+/// Whether frame numbers could be asked for at all: the right to them, held or permitted.
+pub(super) fn has_sys_admin() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
+}

@@ -17,6 +17,51 @@ pub struct SwapEntry {
     pub offset: u64,
 }
 
+/// One bit of an entry, apart from the frame number or swap entry in bits 0 to 54.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntryBit {
+    /// 55 to 63.
+    pub number: u32,
+    /// What it is called.
+    pub name: &'static str,
+    /// What it says when it is set.
+    pub meaning: &'static str,
+}
+
+/// The bits above the frame number, the highest first.
+pub const ENTRY_BITS: [EntryBit; 9] = {
+    const fn bit(number: u32, name: &'static str, meaning: &'static str) -> EntryBit {
+        EntryBit {
+            number,
+            name,
+            meaning,
+        }
+    }
+    [
+        bit(63, "present", "a page frame is mapped"),
+        bit(
+            62,
+            "swap entry",
+            "not present: in swap, or a marker, or on its way",
+        ),
+        bit(
+            61,
+            "file or shared",
+            "a page of a file or of shared memory, no private copy",
+        ),
+        bit(60, "bit60", "unknown to pmdb"),
+        bit(59, "bit59", "unknown to pmdb"),
+        bit(58, "guard", "a guard page: any access is SIGSEGV"),
+        bit(57, "uffd-wp", "write-protected through userfaultfd"),
+        bit(56, "exclusive", "mapped only once"),
+        bit(
+            55,
+            "soft-dirty",
+            "written to since soft-dirty was cleared, or never cleared",
+        ),
+    ]
+};
+
 impl PageMapEntry {
     const FRAME_BITS: u32 = 55;
 
@@ -30,6 +75,12 @@ impl PageMapEntry {
     }
     const fn bit(self, bit: u32) -> bool {
         self.0 >> bit & 1 == 1
+    }
+    /// The bits above the frame number that are set, the highest first.
+    pub fn set_bits(self) -> impl Iterator<Item = EntryBit> {
+        ENTRY_BITS
+            .into_iter()
+            .filter(move |bit| self.bit(bit.number))
     }
     /// Bit 63: a page frame is mapped.
     pub const fn is_present(self) -> bool {

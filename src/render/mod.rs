@@ -1,1 +1,28 @@
+//! Records into text for people or JSON for programs. Here, and only here, output is formatted.
 //!
+//! All text passes one gate ([`printable`]), so that no name or message can move a terminal's cursor.
+
+mod columns;
+mod json;
+mod line;
+mod printable;
+mod text;
+pub mod theme;
+pub mod units;
+
+pub use json::Json;
+pub use printable::printable;
+pub use text::Text;
+pub use theme::{ColorChoice, Role, Surroundings, Theme};
+
+use crate::report::Record;
+use std::io::{self, Write};
+
+/// Turns records into bytes, one after the other, and keeps none.
+pub trait Renderer {
+    /// Writes one record. Errors are those of `out`.
+    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes what is still to be said when a command has ended, and is ready for the next.
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
+}

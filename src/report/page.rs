@@ -227,6 +227,8 @@ pub struct Frames {
     pub physical: Option<PhysicalAddress>,
     /// Frames in it.
     pub frames: u64,
+    /// … in bytes; `None` if that does not fit 64 bits.
+    pub bytes: Option<u64>,
     /// Flags by name.
     #[serde(serialize_with = "flag_names")]
     pub flags: Option<PageFlags>,

@@ -1,0 +1,229 @@
+//! Tables whose rows stream: every column declares its width beforehand, so no row waits for another.
+
+use super::line::Line;
+use super::printable::{columns, cut, printable};
+use super::theme::{Role, Theme};
+use std::io::{self, Write};
+
+/// On which side of a column its text stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A column as its table declares it.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its heading.
+    pub title: &'static str,
+    /// Terminal columns that its text usually takes.
+    pub width: usize,
+    /// Where the text stands.
+    pub align: Align,
+    /// What it is, where the cell does not say otherwise.
+    pub role: Role,
+    /// Left out in a narrow terminal, the highest rank first; 0: never.
+    pub rank: u8,
+    /// Whether it may be cut, with `…`, where the terminal's width is known. Numbers may not.
+    pub may_cut: bool,
+}
+
+impl Column {
+    /// A column of words that must stay whole.
+    pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
+        Column {
+            title,
+            width,
+            align: Align::Left,
+            role,
+            rank: 0,
+            may_cut: false,
+        }
+    }
+    /// A column of numbers, at the right.
+    pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
+        Column {
+            align: Align::Right,
+            ..Column::word(title, width, role)
+        }
+    }
+    /// A column of names that may be long.
+    pub const fn name(title: &'static str, width: usize, role: Role) -> Self {
+        Column {
+            may_cut: true,
+            ..Column::word(title, width, role)
+        }
+    }
+    /// Left out in narrow terminals, higher ranks first.
+    pub const fn rank(self, rank: u8) -> Self {
+        Column { rank, ..self }
+    }
+}
+
+/// A cell: text, and its role where it is not the column's.
+pub struct Cell {
+    text: String,
+    role: Option<Role>,
+}
+
+impl Cell {
+    /// In the column's own role.
+    pub fn new(text: impl ToString) -> Self {
+        Cell {
+            text: text.to_string(),
+            role: None,
+        }
+    }
+    /// In another role.
+    pub fn of(role: Role, text: impl ToString) -> Self {
+        Cell {
+            text: text.to_string(),
+            role: Some(role),
+        }
+    }
+}
+
+/// The columns that are shown, and where.
+#[derive(Debug)]
+pub struct Layout {
+    columns: &'static [Column],
+    /// For each column the terminal column after it; `None` if it is left out.
+    ends: Vec<Option<usize>>,
+    width: Option<usize>,
+}
+
+impl Layout {
+    /// Chooses the columns that fit `width`; all of them where it is not known (a pipe, a file).
+    pub fn new(columns: &'static [Column], width: Option<usize>) -> Self {
+        let mut shown = vec![true; columns.len()];
+        loop {
+            let ends = place(columns, &shown);
+            let total = ends.iter().flatten().last().copied().unwrap_or(0);
+            let next = (0..columns.len())
+                .filter(|&index| shown[index] && columns[index].rank > 0)
+                .max_by_key(|&index| columns[index].rank);
+            match next {
+                Some(index) if width.is_some_and(|width| total > width) => shown[index] = false,
+                _ => {
+                    return Layout {
+                        columns,
+                        ends,
+                        width,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Writes the titles.
+    pub fn heading(&self, theme: Theme, out: &mut dyn Write) -> io::Result<()> {
+        let titles = self
+            .columns
+            .iter()
+            .map(|column| Cell::of(Role::Heading, column.title));
+        self.row(theme, titles.collect(), out)
+    }
+
+    /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
+    pub fn row(&self, theme: Theme, cells: Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Line::new(theme, None);
+        let last = self.ends.iter().rposition(Option::is_some);
+        let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
+        for (index, ((column, end), cell)) in shown {
+            let Some(end) = *end else { continue };
+            let mut text = printable(&cell.text);
+            let start = end - column.width;
+            if line.column() > 0 {
+                line.pad_to((line.column() + 1).max(match column.align {
+                    Align::Left => start,
+                    Align::Right => 0,
+                }));
+            }
+            if let Some(width) = self.width.filter(|_| column.may_cut) {
+                let limit = match Some(index) == last {
+                    true => width.saturating_sub(line.column()),
+                    false => column.width,
+                };
+                text = cut(&text, limit.max(1)).into_owned().into();
+            }
+            if column.align == Align::Right {
+                line.pad_to(end.saturating_sub(columns(&text)));
+            }
+            line.push(cell.role.unwrap_or(column.role), &text);
+        }
+        line.end(out)
+    }
+}
+
+fn place(columns: &[Column], shown: &[bool]) -> Vec<Option<usize>> {
+    let mut at = 0;
+    let mut before = None;
+    columns
+        .iter()
+        .zip(shown)
+        .map(|(column, shown)| {
+            if !shown {
+                return None;
+            }
+            // Words right of a number need two blanks to stand apart from it.
+            at += match (before, column.align) {
+                (None, _) => 0,
+                (Some(Align::Right), Align::Left) => 2,
+                _ => 1,
+            };
+            at += column.width;
+            before = Some(column.align);
+            Some(at)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static COLUMNS: [Column; 4] = [
+        Column::word("start", 6, Role::Address),
+        Column::number("size", 5, Role::Size).rank(1),
+        Column::name("name", 6, Role::Name),
+        Column::name("flags", 5, Role::Flag).rank(2),
+    ];
+
+    fn row(width: Option<usize>, cells: [&str; 4]) -> String {
+        let mut out = Vec::new();
+        let cells = cells.map(Cell::new).into();
+        Layout::new(&COLUMNS, width)
+            .row(Theme::PLAIN, cells, &mut out)
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_line_up_and_long_cells_take_the_blanks_of_the_next() {
+        let row = |cells| row(None, cells);
+        assert_eq!(row(["0x10", "1", "a", "b"]), "0x10       1  a      b\n");
+        assert_eq!(
+            row(["0x1000000", "1", "a", "b"]),
+            "0x1000000  1  a      b\n"
+        );
+        assert_eq!(
+            row(["0x10", "1", "abcdefg", "b"]),
+            "0x10       1  abcdefg b\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_leaves_out_and_cuts_but_never_a_number() {
+        let cells = ["0x10", "1234567", "abcdefghij", "flagged"];
+        assert_eq!(row(Some(27), cells), "0x10 1234567  abcde… flagg…\n");
+        assert_eq!(row(Some(20), cells), "0x10 1234567  abcde…\n");
+        assert_eq!(row(Some(13), cells), "0x10   abcde…\n");
+        assert_eq!(
+            row(Some(1), ["0x123456789", "", "a", ""]),
+            "0x123456789 a\n"
+        );
+    }
+}

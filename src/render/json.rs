@@ -1,0 +1,52 @@
+//! Records as JSON: one object a line, stable names, nothing cut.
+
+use super::Renderer;
+use crate::kernel::name::is_plain;
+use crate::report::Record;
+use serde::Serialize;
+use serde_json::ser::Formatter;
+use std::io::{self, Write};
+
+/// Writes each record as one line.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Json;
+
+impl Renderer for Json {
+    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
+        let mut line = Vec::with_capacity(256);
+        let mut serializer = serde_json::Serializer::with_formatter(&mut line, Printable);
+        record.serialize(&mut serializer).map_err(io::Error::from)?;
+        line.push(b'\n');
+        out.write_all(&line)
+    }
+
+    fn finish(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// JSON needs no escape for DEL, for the second set of control characters (one of which starts terminal commands) and for
+/// characters that turn text around; a terminal does. `\uXXXX` keeps them exactly.
+struct Printable;
+
+impl Formatter for Printable {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(|c| !is_plain(c)) {
+            let (plain, tail) = rest.split_at(at);
+            writer.write_all(plain.as_bytes())?;
+            let mut chars = tail.chars();
+            if let Some(hidden) = chars.next() {
+                for unit in hidden.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+            rest = chars.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}

@@ -1,0 +1,157 @@
+//! One line of output being put together: pieces with roles, printable, their columns counted.
+
+use super::printable::{columns, printable};
+use super::theme::{Role, Theme};
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// A line (or, once wrapped, several) under construction.
+pub struct Line {
+    theme: Theme,
+    text: String,
+    column: usize,
+    limit: Option<usize>,
+    indent: usize,
+}
+
+impl Line {
+    /// An empty line. [`word`](Self::word) and its kin wrap at `limit` columns, if there is one.
+    pub fn new(theme: Theme, limit: Option<usize>) -> Self {
+        Line {
+            theme,
+            text: String::new(),
+            column: 0,
+            limit,
+            indent: 0,
+        }
+    }
+
+    /// The column in which the next piece begins.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    /// Wrapped lines begin where the next piece does.
+    pub fn indent_here(&mut self) -> &mut Self {
+        self.indent = self.column;
+        self
+    }
+
+    /// Wrapped lines begin in this column.
+    pub fn indent(&mut self, column: usize) -> &mut Self {
+        self.indent = column;
+        self
+    }
+
+    /// Adds a piece as it is, printable.
+    pub fn push(&mut self, role: Role, text: impl Display) -> &mut Self {
+        let text = text.to_string();
+        let text = printable(&text);
+        self.column += columns(&text);
+        if text.is_empty() {
+            return self;
+        }
+        match role {
+            Role::Plain => self.text.push_str(&text),
+            role => self.text.push_str(&self.theme.paint(role, &text)),
+        }
+        self
+    }
+
+    /// Adds plain text.
+    pub fn plain(&mut self, text: impl Display) -> &mut Self {
+        self.push(Role::Plain, text)
+    }
+
+    /// Adds blanks up to `column`; none if the line is there already.
+    pub fn pad_to(&mut self, column: usize) -> &mut Self {
+        let missing = column.saturating_sub(self.column);
+        self.text.extend(std::iter::repeat_n(' ', missing));
+        self.column += missing;
+        self
+    }
+
+    /// Adds blanks up to `column`, and at least two.
+    pub fn tab_to(&mut self, column: usize) -> &mut Self {
+        let least = self.column + 2;
+        self.pad_to(column.max(least))
+    }
+
+    /// Adds a piece after `separator`, or at the start of a new line if it does not fit in this one.
+    pub fn word(&mut self, separator: &str, role: Role, text: impl Display) -> &mut Self {
+        let text = text.to_string();
+        let width = columns(&printable(&text));
+        let fits = self
+            .limit
+            .is_none_or(|limit| self.column + columns(separator) + width <= limit);
+        if self.column > self.indent {
+            if fits {
+                self.plain(separator);
+            } else {
+                self.plain(separator.trim_end());
+                self.new_line();
+            }
+        }
+        self.push(role, text)
+    }
+
+    /// Adds the words of `text`, wrapped; the first one with no blank before it if the line is at its indent.
+    pub fn prose(&mut self, role: Role, text: impl Display) -> &mut Self {
+        let text = text.to_string();
+        for word in text.split_whitespace() {
+            self.word(" ", role, word);
+        }
+        self
+    }
+
+    /// Goes on in a new line, at the indent.
+    pub fn new_line(&mut self) -> &mut Self {
+        self.text.push('\n');
+        self.column = 0;
+        self.pad_to(self.indent)
+    }
+
+    /// Writes it out.
+    pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let text = self.text.trim_end_matches(' ');
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(line: &mut Line) -> String {
+        let mut out = Vec::new();
+        line.end(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn words_wrap_under_the_first_one_and_only_where_the_width_is_known() {
+        let fill = |limit| {
+            let mut line = Line::new(Theme::PLAIN, limit);
+            line.plain("flags").pad_to(8).indent_here();
+            for word in ["uptodate", "lru", "active"] {
+                line.word(", ", Role::Flag, word);
+            }
+            written(&mut line)
+        };
+        assert_eq!(fill(None), "flags   uptodate, lru, active\n");
+        assert_eq!(fill(Some(22)), "flags   uptodate, lru,\n        active\n");
+    }
+
+    #[test]
+    fn colours_take_no_columns_and_hostile_text_is_escaped() {
+        let mut line = Line::new(Theme::new(true), None);
+        line.push(Role::Name, "a\x1b[2Jb")
+            .push(Role::Address, "0x10")
+            .tab_to(4);
+        assert_eq!(line.column(), "a\\x1b[2Jb0x10  ".len());
+        let text = written(&mut line);
+        assert!(text.starts_with("a\\x1b[2Jb\x1b["), "{text:?}");
+        assert!(!text.contains("\x1b[2J"));
+    }
+}

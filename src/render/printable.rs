@@ -1,0 +1,82 @@
+//! The last gate before a terminal: nothing that is not printable goes through.
+
+use crate::kernel::name::is_plain;
+use std::borrow::Cow;
+use std::fmt::Write;
+use unicode_width::UnicodeWidthChar;
+
+/// `text` with control characters and invisible or direction-changing characters escaped, as
+/// [`Name`](crate::kernel::Name) does it; borrowed where nothing had to be. A backslash stays as it is, since names have
+/// been escaped before they come here.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        push_printable(&mut out, c);
+    }
+    Cow::Owned(out)
+}
+
+/// Appends `c`, escaped if need be.
+pub fn push_printable(out: &mut String, c: char) {
+    match c {
+        c if is_plain(c) => out.push(c),
+        c if (c as u32) < 0x80 => _ = write!(out, "\\x{:02x}", c as u32),
+        c => _ = write!(out, "\\u{{{:x}}}", c as u32),
+    }
+}
+
+/// Terminal columns that printable text takes.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(char_columns).sum()
+}
+
+/// Terminal columns that a printable character takes.
+pub fn char_columns(c: char) -> usize {
+    c.width().unwrap_or(0)
+}
+
+/// Printable text cut to at most `limit` columns, with `…` for what is missing; borrowed where it fits.
+pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
+    if columns(text) <= limit {
+        return Cow::Borrowed(text);
+    }
+    let mut left = limit.saturating_sub(1);
+    let kept: String = text
+        .chars()
+        .take_while(|&c| {
+            let fits = char_columns(c) <= left;
+            left = left.saturating_sub(char_columns(c));
+            fits
+        })
+        .collect();
+    if limit == 0 {
+        return Cow::Borrowed("");
+    }
+    Cow::Owned(kept + "…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_a_terminal_is_escaped_and_the_rest_is_left() {
+        assert_eq!(printable("plain \\ é 漢"), "plain \\ é 漢");
+        assert_eq!(
+            printable("a\x1b[2J\n\u{9b}\u{202e}"),
+            "a\\x1b[2J\\x0a\\u{9b}\\u{202e}"
+        );
+    }
+
+    #[test]
+    fn cutting_counts_columns_not_bytes() {
+        assert_eq!(cut("libc.so.6", 9), "libc.so.6");
+        assert_eq!(cut("libc.so.6", 6), "libc.…");
+        assert_eq!(cut("漢字漢字", 5), "漢字…");
+        assert_eq!(cut("漢字漢字", 4), "漢…");
+        assert_eq!(cut("abc", 0), "");
+    }
+}

@@ -1,0 +1,148 @@
+//! `flags` and `decode`: every bit with its meaning.
+
+use super::Look;
+use super::block::{self, REMARK, field};
+use super::words;
+use crate::kernel::PageFlags;
+use crate::render::line::Line;
+use crate::render::theme::Role;
+use crate::report::{Decoded, FlagMeaning, FlagsReport};
+use std::io::{self, Write};
+
+/// Where a bit's name and its meaning begin.
+const BIT: usize = 10;
+const NAME: usize = BIT + 8;
+const MEANING: usize = NAME + 16;
+
+/// Writes what is known of a frame.
+pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "frame");
+    line.push(Role::Frame, report.pfn);
+    line.tab_to(REMARK).indent_here();
+    if let Some(physical) = report.physical {
+        line.plain("physical ").push(Role::Physical, physical);
+    }
+    if let Some(address) = report.address {
+        line.word(", ", Role::Plain, "mapped at ")
+            .push(Role::Address, address);
+    }
+    line.end(out)?;
+    if let Some(flags) = report.flags {
+        raw_flags(look, flags, out)?;
+        meanings(look, &report.meanings, out)?;
+    }
+    if let Some(times) = report.map_count {
+        let mut line = field(look, "mapped");
+        line.plain(match times {
+            0 => "by no page table".to_owned(),
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        });
+        line.end(out)?;
+    }
+    let places = [
+        report.zone.as_ref().map(|zone| format!("zone {zone}")),
+        report.node.map(|node| format!("node {node}")),
+        report.cgroup.map(|inode| match inode {
+            0 => "charged to no cgroup".to_owned(),
+            inode => format!("cgroup inode {inode}"),
+        }),
+    ];
+    let places: Vec<String> = places.into_iter().flatten().collect();
+    if !places.is_empty() {
+        field(look, "memory").plain(places.join(", ")).end(out)?;
+    }
+    block::reasons(look, &report.why, out)
+}
+
+fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "flags");
+    line.push(Role::Raw, format!("{:#018x}", flags.bits()));
+    if flags.is_empty() {
+        line.tab_to(REMARK).push(Role::Dim, "none set");
+    }
+    line.end(out)
+}
+
+fn meanings(look: &Look, bits: &[FlagMeaning], out: &mut dyn Write) -> io::Result<()> {
+    for bit in bits {
+        let number = format!("bit {}", bit.bit);
+        bit_line(look, &number, &bit.name, &bit.meaning).end(out)?;
+    }
+    Ok(())
+}
+
+fn bit_line(look: &Look, number: &str, name: &str, meaning: &str) -> Line {
+    let mut line = field(look, "");
+    line.push(Role::Dim, number)
+        .tab_to(NAME)
+        .push(Role::Flag, name)
+        .tab_to(MEANING)
+        .indent_here()
+        .prose(Role::Plain, meaning);
+    line
+}
+
+/// Writes a raw number taken apart.
+pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
+    match decoded {
+        Decoded::Entry {
+            raw,
+            state,
+            pfn,
+            physical,
+            swap,
+            bits,
+        } => {
+            let mut line = field(look, "entry");
+            line.push(Role::Raw, format!("{raw:#018x}"))
+                .tab_to(REMARK)
+                .plain("as a page-map entry");
+            line.end(out)?;
+            let mut line = field(look, "state");
+            line.push(words::state_role(*state), state.word())
+                .tab_to(REMARK)
+                .push(Role::Dim, words::state(*state));
+            line.end(out)?;
+            if let Some(frame) = pfn {
+                let mut line = field(look, "frame");
+                line.push(Role::Frame, frame);
+                if let Some(physical) = physical {
+                    line.tab_to(REMARK)
+                        .plain("physical ")
+                        .push(Role::Physical, physical);
+                }
+                line.end(out)?;
+            }
+            if let Some(slot) = swap {
+                let mut line = field(look, "swap");
+                line.plain(format!("slot {:#x}", slot.offset))
+                    .tab_to(REMARK)
+                    .plain(format!("type {}", slot.kind));
+                if let Some(device) = &slot.device {
+                    line.plain(", ").push(Role::Name, device);
+                }
+                line.end(out)?;
+            }
+            for bit in bits {
+                let number = match bit.bits.contains('-') {
+                    true => format!("bits {}", bit.bits),
+                    false => format!("bit {}", bit.bits),
+                };
+                bit_line(look, &number, bit.name, &bit.meaning).end(out)?;
+            }
+            Ok(())
+        }
+        Decoded::Flags { flags, bits, .. } => {
+            let mut line = field(look, "flags");
+            line.push(Role::Raw, format!("{:#018x}", flags.bits()))
+                .tab_to(REMARK)
+                .plain("as the page flags of a frame");
+            line.end(out)?;
+            if bits.is_empty() {
+                field(look, "").push(Role::Dim, "none set").end(out)?;
+            }
+            meanings(look, bits, out)
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Help, notes and errors.
+
+use super::Look;
+use super::block;
+use crate::render::line::Line;
+use crate::render::printable::{columns, push_printable};
+use crate::render::theme::Role;
+use crate::report::{ErrorPlace, ErrorReport, Help, Note};
+use std::io::{self, Write};
+
+/// Lines of prose are no longer than this: the eye loses longer ones.
+const PROSE: usize = 100;
+/// Where the summary of a command begins in a list.
+const SUMMARY: usize = 22;
+
+fn prose_line(look: &Look) -> Line {
+    Line::new(look.theme, look.width.map(|width| width.min(PROSE)))
+}
+
+/// Writes a group of commands, or all about one.
+pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
+    match help {
+        Help::Group {
+            name,
+            about,
+            commands,
+        } => {
+            let mut line = prose_line(look);
+            line.push(Role::Heading, name);
+            line.tab_to(SUMMARY).indent_here().prose(Role::Dim, about);
+            line.end(out)?;
+            for command in commands {
+                let mut line = prose_line(look);
+                line.plain("  ").push(Role::Command, command.name);
+                if !command.short.is_empty() {
+                    line.push(Role::Dim, format!(", {}", command.short.join(", ")));
+                }
+                line.tab_to(SUMMARY).indent_here();
+                line.prose(Role::Plain, command.summary).end(out)?;
+            }
+            Ok(())
+        }
+        Help::Command {
+            name,
+            short,
+            usage,
+            summary,
+            text,
+            examples,
+        } => {
+            let mut line = prose_line(look);
+            line.push(Role::Command, name);
+            if !short.is_empty() {
+                line.push(Role::Dim, format!(" ({})", short.join(", ")));
+            }
+            line.plain(": ").indent(2).prose(Role::Plain, summary);
+            line.end(out)?;
+            for usage in usage {
+                look.line()
+                    .plain("  ")
+                    .push(Role::Keyword, usage)
+                    .end(out)?;
+            }
+            paragraphs(look, text, out)?;
+            for (index, (line, does)) in examples.iter().enumerate() {
+                if index == 0 {
+                    writeln!(out)?;
+                    look.line().push(Role::Heading, "examples").end(out)?;
+                }
+                prose_line(look)
+                    .plain("  ")
+                    .push(Role::Command, line)
+                    .tab_to(SUMMARY * 2)
+                    .indent_here()
+                    .prose(Role::Dim, does)
+                    .end(out)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Paragraphs are filled; lines that begin with a blank stay as they are.
+fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut paragraph = String::new();
+    let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {
+        if paragraph.is_empty() {
+            return Ok(());
+        }
+        prose_line(look).prose(Role::Plain, &*paragraph).end(out)?;
+        paragraph.clear();
+        Ok(())
+    };
+    if !text.trim().is_empty() {
+        writeln!(out)?;
+    }
+    for line in text.trim_matches('\n').lines() {
+        if line.trim().is_empty() {
+            flush(&mut paragraph, out)?;
+            writeln!(out)?;
+        } else if line.starts_with(' ') {
+            flush(&mut paragraph, out)?;
+            look.line().plain(line).end(out)?;
+        } else {
+            paragraph.push(' ');
+            paragraph.push_str(line);
+        }
+    }
+    flush(&mut paragraph, out)
+}
+
+/// Writes a remark.
+pub fn note(look: &Look, note: &Note, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.push(Role::Note, "note: ").indent(2);
+    line.prose(Role::Plain, &note.message);
+    line.end(out)
+}
+
+/// Writes `FILE:LINE:COLUMN: error: …`, the line with a caret under the place, and the way out.
+pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    if let Some(place) = &error.place {
+        line.plain(position(place));
+    }
+    line.push(Role::Error, "error: ").indent(2);
+    line.prose(Role::Plain, &error.message);
+    line.end(out)?;
+    if let Some(place) = &error.place {
+        drawing(look, place, out)?;
+    }
+    if !error.expected.is_empty() {
+        let mut line = look.line();
+        line.plain("  ").push(Role::Dim, "expected").plain(" ");
+        line.indent_here();
+        for (index, one) in error.expected.iter().enumerate() {
+            let separator = match index + 1 == error.expected.len() {
+                true => " or ",
+                false => ", ",
+            };
+            line.word(separator, Role::Plain, one);
+        }
+        line.end(out)?;
+    }
+    for region in &error.nearest {
+        let mut line = look.line();
+        line.plain("  ");
+        block::region(&mut line, region);
+        line.end(out)?;
+    }
+    if let Some(hint) = &error.hint {
+        let mut line = look.line();
+        line.plain("  ").push(Role::Note, "hint: ").indent_here();
+        line.prose(Role::Plain, hint).end(out)?;
+    }
+    Ok(())
+}
+
+/// `tour.pmdb:3:11: `, as far as it is known; nothing for a line that was just typed.
+fn position(place: &ErrorPlace) -> String {
+    let Some(file) = &place.file else {
+        return String::new();
+    };
+    let mut text = format!("{file}:");
+    for number in [place.line, place.line.and(place.column)]
+        .into_iter()
+        .flatten()
+    {
+        text.push_str(&format!("{number}:"));
+    }
+    text.push(' ');
+    text
+}
+
+/// The line, and a caret and waves under what is meant. Of a long line only the surroundings of the place are shown.
+fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
+    let Some(column) = place.column else {
+        return Ok(());
+    };
+    if place.text.is_empty() {
+        return Ok(());
+    }
+    let room = look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4;
+    let before = column.saturating_sub(1);
+    let skipped = before.saturating_sub(room / 2);
+    let skipped = match place.text.chars().nth(skipped + room) {
+        // It fits as it is.
+        None if place.text.chars().nth(room).is_none() => 0,
+        _ => skipped,
+    };
+    let (mut text, mut at, mut end) = (String::new(), None, 0);
+    if skipped > 0 {
+        text.push('…');
+    }
+    let mut rest = place.text.chars().enumerate().skip(skipped);
+    let mut more = false;
+    for (index, c) in rest.by_ref() {
+        if columns(&text) >= room && index > before {
+            more = true;
+            break;
+        }
+        if index == before {
+            at = Some(columns(&text));
+        }
+        match c {
+            '\t' => text.push(' '),
+            c => push_printable(&mut text, c),
+        }
+        if index < before + place.width.max(1) {
+            end = columns(&text);
+        }
+    }
+    let at = at.unwrap_or_else(|| columns(&text));
+    let waves = end.saturating_sub(at + 1);
+    if more {
+        text.push('…');
+    }
+    look.line().plain("  ").plain(&text).end(out)?;
+    let caret = format!("^{}", "~".repeat(waves));
+    look.line().pad_to(2 + at).push(Role::Error, caret).end(out)
+}

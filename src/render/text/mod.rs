@@ -1,0 +1,177 @@
+//! Records as text for a person at a terminal.
+
+mod block;
+mod flags;
+mod footnotes;
+mod message;
+mod region;
+mod session;
+mod tables;
+mod translation;
+mod watch;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use super::Renderer;
+use super::columns::{Cell, Layout};
+use super::line::Line;
+use super::theme::Theme;
+use crate::report::Record;
+use footnotes::Footnotes;
+use jiff::tz::TimeZone;
+use std::io::{self, Write};
+use tables::Table;
+
+/// How text is to look.
+#[derive(Clone, Debug)]
+pub struct Look {
+    theme: Theme,
+    width: Option<usize>,
+    zone: TimeZone,
+}
+
+impl Look {
+    /// An empty line that wraps at the width of the terminal.
+    fn line(&self) -> Line {
+        Line::new(self.theme, self.width)
+    }
+}
+
+/// Writes records as text: tables with headings, blocks of labelled lines, single lines.
+pub struct Text {
+    look: Look,
+    before: Shape,
+    layout: Option<(Table, Layout)>,
+    footnotes: Footnotes,
+}
+
+/// What a record looks like: it decides where blank lines stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    Nothing,
+    Line,
+    Block,
+    Row(Table),
+}
+
+impl Text {
+    /// With this theme. `width` is the terminal's, in columns, and `None` for a pipe or a file: nothing is then cut, wrapped or
+    /// left out. Times are in the local time zone.
+    pub fn new(theme: Theme, width: Option<usize>) -> Self {
+        Text::with_time_zone(theme, width, TimeZone::system())
+    }
+
+    /// As [`new`](Self::new), with times in `zone`.
+    pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
+        Text {
+            look: Look { theme, width, zone },
+            before: Shape::Nothing,
+            layout: None,
+            footnotes: Footnotes::default(),
+        }
+    }
+
+    fn row(&mut self, table: Table, cells: Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {
+        let (theme, width) = (self.look.theme, self.look.width);
+        let layout = match &self.layout {
+            Some((open, layout)) if *open == table => layout,
+            _ => {
+                let layout = Layout::new(table.columns(), width);
+                if table.has_heading() {
+                    layout.heading(theme, out)?;
+                }
+                &self.layout.insert((table, layout)).1
+            }
+        };
+        layout.row(theme, cells, out)
+    }
+
+    /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends.
+    fn separate(&mut self, shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+        let blank = match (self.before, shape) {
+            (Shape::Nothing, _) => false,
+            (Shape::Row(open), Shape::Row(next)) => open != next,
+            (before, next) => {
+                before == Shape::Block || matches!(next, Shape::Block | Shape::Row(_))
+            }
+        };
+        if blank {
+            self.footnotes.write(&self.look, out)?;
+            out.write_all(b"\n")?;
+        }
+        self.before = shape;
+        Ok(())
+    }
+}
+
+impl Renderer for Text {
+    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
+        // `end` is for programs; `echo` is the user's own text, to the byte.
+        match record {
+            Record::End(_) => return Ok(()),
+            Record::Text(text) => return out.write_all(text.text.as_bytes()),
+            _ => (),
+        }
+        if let Some((table, cells)) = tables::row(record, &self.look, &mut self.footnotes) {
+            self.separate(Shape::Row(table), out)?;
+            return self.row(table, cells, out);
+        }
+        self.separate(shape(record), out)?;
+        let look = &self.look;
+        match record {
+            Record::Translation(translation) => translation::write(look, translation, out),
+            Record::Region(region) => region::write(look, region, out),
+            Record::PageFlags(flags) => flags::write(look, flags, out),
+            Record::Decoded(decoded) => flags::decoded(look, decoded, out),
+            Record::WalkSummary(summary) => {
+                tables::walk_summary(look, summary, out)?;
+                self.footnotes.write(look, out)
+            }
+            Record::RegionsSummary(summary) => {
+                tables::regions_summary(look, summary, out)?;
+                self.footnotes.write(look, out)
+            }
+            Record::WatchStart(start) => watch::start(look, start, out),
+            Record::WatchSummary(summary) => watch::summary(look, summary, out),
+            Record::Value(value) => session::value(look, value, out),
+            Record::Symbol(symbol) => session::symbol(look, symbol, out),
+            Record::Process(process) => session::process(look, process, out),
+            Record::Target(target) => session::target(look, target, out),
+            Record::Help(help) => message::help(look, help, out),
+            Record::Note(note) => message::note(look, note, out),
+            Record::Error(error) => message::error(look, error, out),
+            // Rows, and what was written above.
+            Record::Run(_)
+            | Record::Pages(_)
+            | Record::Frames(_)
+            | Record::Group(_)
+            | Record::Event(_)
+            | Record::ProcessEntry(_)
+            | Record::Setting(_)
+            | Record::History(_)
+            | Record::Text(_)
+            | Record::End(_) => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.footnotes.write(&self.look, out)?;
+        self.layout = None;
+        self.before = Shape::Nothing;
+        Ok(())
+    }
+}
+
+fn shape(record: &Record) -> Shape {
+    match record {
+        Record::Translation(_)
+        | Record::Region(_)
+        | Record::PageFlags(_)
+        | Record::Decoded(_)
+        | Record::Process(_)
+        | Record::Help(_) => Shape::Block,
+        _ => Shape::Line,
+    }
+}

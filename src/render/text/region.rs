@@ -1,0 +1,193 @@
+//! `region`: one region in full.
+
+use super::Look;
+use super::block::{self, REMARK, field, missing};
+use super::words;
+use crate::kernel::State;
+use crate::render::theme::Role;
+use crate::render::units::{count, exact_size, percent, size};
+use crate::report::{RegionPlace, RegionReport};
+use std::io::{self, Write};
+
+/// Whether it is a row of `regions` rather than a block of its own.
+pub fn is_row(region: &RegionReport) -> bool {
+    region.at.is_none() && region.states.is_empty() && !is_full(region)
+}
+
+fn is_full(region: &RegionReport) -> bool {
+    region.pss.is_some() || region.vm_flags.is_some() || region.smaps.is_some()
+}
+
+/// Writes the block.
+pub fn write(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+    head(look, region, out)?;
+    if let Some(place) = &region.at {
+        at(look, place, out)?;
+    }
+    contents(look, region, out)?;
+    if let Some(flags) = &region.vm_flags {
+        let mut line = field(look, "VmFlags");
+        for flag in flags {
+            line.word(", ", Role::Flag, &flag.code)
+                .plain(" ")
+                .prose(Role::Dim, flag.meaning);
+        }
+        line.end(out)?;
+    }
+    if let Some(fields) = &region.smaps {
+        smaps(look, fields, out)?;
+    }
+    block::reasons(look, &region.why, out)
+}
+
+fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "region");
+    line.push(Role::Address, format!("{}..{}", region.start, region.end))
+        .plain("  ");
+    let (role, name) = block::region_name(&region.name);
+    line.push(role, name);
+    if region.deleted {
+        line.push(Role::Warn, " (deleted)");
+    }
+    line.end(out)?;
+    let mut line = field(look, "size");
+    line.plain(exact_size(region.size)).end(out)?;
+    let mut line = field(look, "access");
+    line.plain(&region.perms)
+        .tab_to(REMARK)
+        .push(Role::Dim, access(&region.perms))
+        .end(out)?;
+    if region.inode != 0 {
+        let mut line = field(look, "file");
+        line.plain(format!("offset {:#x}", region.offset))
+            .tab_to(REMARK)
+            .plain(format!(
+                "inode {} of device {}",
+                region.inode, region.device
+            ))
+            .end(out)?;
+    }
+    Ok(())
+}
+
+/// `rw-p` in words.
+fn access(perms: &str) -> String {
+    let mut words: Vec<&str> = perms
+        .chars()
+        .filter_map(|letter| match letter {
+            'r' => Some("read"),
+            'w' => Some("write"),
+            'x' => Some("execute"),
+            _ => None,
+        })
+        .collect();
+    if words.is_empty() {
+        words.push("none");
+    }
+    let sharing = match perms.ends_with('s') {
+        true => "shared: writes are seen by all who map it",
+        false => "private: copied on write",
+    };
+    format!("{}; {sharing}", words.join(", "))
+}
+
+fn at(look: &Look, place: &RegionPlace, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "address");
+    line.push(Role::Address, place.address)
+        .tab_to(REMARK)
+        .indent_here()
+        .plain(format!("{:#x} into the region", place.region_offset));
+    if let Some(offset) = place.file_offset {
+        line.word(", ", Role::Plain, format!("{offset:#x} into the file"));
+    }
+    if let Some(section) = &place.section {
+        line.word(", ", Role::Plain, format!("section {section}"));
+    }
+    line.end(out)?;
+    if let Some(symbol) = &place.symbol {
+        let mut line = field(look, "symbol");
+        block::symbol(&mut line, symbol);
+        line.plain(" in ").push(Role::Name, &symbol.module);
+        line.end(out)?;
+    }
+    Ok(())
+}
+
+fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {
+    let parts = [
+        ("present", region.present, region.size),
+        ("private", region.private, region.present.unwrap_or(0)),
+        ("shared", region.shared, region.present.unwrap_or(0)),
+        ("swapped", region.swapped, region.size),
+        ("huge", region.huge, region.present.unwrap_or(0)),
+        ("pss", region.pss, 0),
+    ];
+    for (name, bytes, whole) in parts {
+        let mut line = field(look, name);
+        match bytes {
+            Some(0) if name != "present" => continue,
+            Some(bytes) => {
+                line.pad_to(REMARK - 10 - size(bytes).len().min(8))
+                    .plain(size(bytes));
+                line.tab_to(REMARK).push(Role::Dim, part_words(name));
+                if let Some(share) = percent(bytes, whole) {
+                    line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
+                }
+            }
+            None if region.why.of(name).is_some() => {
+                let (role, text) = missing(&region.why, name);
+                line.push(role, text);
+            }
+            None => continue,
+        }
+        line.end(out)?;
+    }
+    if !region.states.is_empty() {
+        let mut line = field(look, "pages");
+        for (state, pages) in region.states.iter().filter(|(_, pages)| **pages > 0) {
+            let role = words::state_role(*state);
+            let text = format!("{} {}", count(*pages), State::word(*state));
+            line.word(", ", role, text);
+        }
+        line.end(out)?;
+    }
+    Ok(())
+}
+
+fn part_words(name: &str) -> &'static str {
+    match name {
+        "present" => "in memory and mapped",
+        "private" => "mapped only here",
+        "shared" => "mapped elsewhere too",
+        "swapped" => "in swap",
+        "huge" => "mapped by whole huge pages",
+        _ => "its share, pages divided by who maps them",
+    }
+}
+
+fn whole_words(name: &str) -> &'static str {
+    match name {
+        "present" | "swapped" => "the region",
+        _ => "what is present",
+    }
+}
+
+/// The kernel's own fields, two in a line where there is room; those that are 0 are named together.
+fn smaps(look: &Look, fields: &[(String, u64)], out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "smaps");
+    for (name, bytes) in fields.iter().filter(|(_, bytes)| *bytes > 0) {
+        line.word(", ", Role::Plain, format!("{name} {}", size(*bytes)));
+    }
+    line.end(out)?;
+    let zero: Vec<&str> = fields
+        .iter()
+        .filter(|(_, bytes)| *bytes == 0)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if zero.is_empty() {
+        return Ok(());
+    }
+    let mut line = field(look, "");
+    line.prose(Role::Dim, format!("0: {}", zero.join(", ")));
+    line.end(out)
+}

@@ -1,0 +1,166 @@
+//! Values, symbols, processes, and what the session looks at.
+
+use super::Look;
+use super::block::{field, region_name};
+use crate::render::theme::Role;
+use crate::render::units::{counted, duration, size};
+use crate::report::{ProcessReport, SymbolReport, TargetReport, ValueReport};
+use std::io::{self, Write};
+
+/// `$1 = 0x401136 <main+4>  in demo`
+pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    if let Some(number) = value.number {
+        line.push(Role::Dim, format!("${number} = "));
+    }
+    let role = match value.kind {
+        "address" | "range" => Role::Address,
+        "physical" => Role::Physical,
+        "frame" => Role::Frame,
+        "text" => Role::Quoted,
+        _ => Role::Plain,
+    };
+    line.push(role, &value.value);
+    if let Some(symbol) = &value.symbol {
+        line.plain(" ").push(Role::Symbol, format!("<{symbol}>"));
+    }
+    if let Some(region) = &value.region {
+        let (role, name) = region_name(region);
+        line.plain("  in ").push(role, name);
+    }
+    if let Some(also) = &value.also {
+        line.plain("  ").push(Role::Dim, format!("({also})"));
+    }
+    line.end(out)
+}
+
+/// `malloc+16 in section .text of libc.so.6`, then where and how big.
+pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.push(Role::Symbol, &symbol.name);
+    if symbol.offset != 0 {
+        line.push(Role::Symbol, format!("+{}", symbol.offset));
+    }
+    if let Some(section) = &symbol.section {
+        line.plain(format!(" in section {section}"));
+    }
+    line.plain(" of ").push(Role::Name, &symbol.module);
+    line.end(out)?;
+    let mut line = look.line();
+    line.plain("  at ")
+        .push(Role::Address, symbol.address)
+        .indent(2)
+        .word(", ", Role::Plain, kind_words(symbol.kind));
+    if symbol.size > 0 {
+        line.word(", ", Role::Plain, counted(symbol.size, "byte"));
+    }
+    line.word(
+        ", ",
+        Role::Plain,
+        format!("in the file at {}", symbol.file_address),
+    );
+    if let Some(mangled) = &symbol.mangled {
+        line.word(", ", Role::Plain, format!("mangled {mangled}"));
+    }
+    line.end(out)
+}
+
+fn kind_words(kind: &str) -> &str {
+    match kind {
+        "tls" => "thread-local",
+        "untyped" => "a symbol without a type",
+        other => other,
+    }
+}
+
+/// The block of `info process`.
+pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "process");
+    line.plain(process.pid)
+        .plain("  ")
+        .push(Role::Name, &process.name)
+        .plain(format!(
+            "  {}, {}, user {}, parent {}",
+            process.state,
+            counted(process.threads.into(), "thread"),
+            process.user,
+            process.parent
+        ));
+    line.end(out)?;
+    if let Some(tracer) = process.tracer {
+        field(look, "traced")
+            .plain(format!("by process {tracer}"))
+            .end(out)?;
+    }
+    if let Some(executable) = &process.executable {
+        field(look, "program")
+            .push(Role::Name, executable)
+            .end(out)?;
+    }
+    if let Some(command_line) = &process.command_line {
+        field(look, "started").plain(command_line).end(out)?;
+    }
+    if let Some(age) = process.age {
+        field(look, "running")
+            .plain(format!("for {}", duration(age)))
+            .end(out)?;
+    }
+    field(look, "layout")
+        .plain(format!(
+            "pages of {}, {}-bit pointers",
+            size(process.page_size),
+            u32::from(process.pointer_bytes) * 8
+        ))
+        .end(out)?;
+    let mut frames = field(look, "frames");
+    match process.frames_hidden {
+        true => frames.push(Role::Warn, "hidden"),
+        false => frames.plain("shown"),
+    };
+    frames.end(out)?;
+    let mut label = "memory";
+    for memory in &process.memory {
+        let mut line = field(look, label);
+        let bytes = size(memory.bytes);
+        line.push(Role::Plain, &memory.name)
+            .pad_to(30usize.saturating_sub(bytes.len()))
+            .push(Role::Size, bytes)
+            .tab_to(32)
+            .indent_here()
+            .prose(Role::Dim, memory.meaning);
+        line.end(out)?;
+        label = "";
+    }
+    Ok(())
+}
+
+/// `attached to process 812 (bash), /usr/bin/bash, 34 regions`
+pub fn target(look: &Look, target: &TargetReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    match target.event {
+        "attached" => line.plain("attached to process "),
+        "detached" => line.plain("detached from process "),
+        "exited" => line.push(Role::Bad, "the process has exited: "),
+        "executed" => line.push(Role::Warn, "the process runs another program now: "),
+        other => line.plain(format!("{other}: process ")),
+    };
+    line.plain(target.pid)
+        .plain(" (")
+        .push(Role::Name, &target.name)
+        .plain(")");
+    if let Some(executable) = &target.executable {
+        line.plain(", ").push(Role::Name, executable);
+    }
+    if let Some(regions) = target.regions {
+        line.plain(format!(", {}", counted(regions, "region")));
+    }
+    line.end(out)?;
+    for remark in &target.remarks {
+        let mut line = look.line();
+        line.plain("  ")
+            .indent_here()
+            .prose(Role::Note, remark)
+            .end(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! `translate ADDR`: everything known about one address, a line a question.
+
+use super::Look;
+use super::block::{self, REMARK, field};
+use super::words;
+use crate::kernel::{PageMapEntry, State};
+use crate::render::theme::Role;
+use crate::render::units::size;
+use crate::report::{Nearest, Reason, RegionBrief, Translation};
+use std::io::{self, Write};
+
+/// Writes the block.
+pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    address(look, t, out)?;
+    physical(look, t, out)?;
+    state(look, t, out)?;
+    entry(look, t, out)?;
+    swap(look, t, out)?;
+    flags(look, t, out)?;
+    mapped(look, t, out)?;
+    memory(look, t, out)?;
+    if let Some(region) = &t.region {
+        let mut line = field(look, "region");
+        block::region(&mut line, region);
+        line.end(out)?;
+    }
+    if let Some(nearest) = &t.nearest {
+        neighbours(look, t, nearest, out)?;
+    }
+    block::reasons(look, &t.why, out)
+}
+
+fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "address");
+    line.push(Role::Address, t.address);
+    if let Some(symbol) = &t.symbol {
+        line.tab_to(REMARK);
+        block::symbol(&mut line, symbol);
+        line.plain(" in ").push(Role::Name, &symbol.module);
+    }
+    line.end(out)
+}
+
+fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "physical");
+    match (t.physical, t.why.of("physical")) {
+        (Some(physical), _) => {
+            line.push(Role::Physical, physical);
+            if let Some(frame) = t.pfn {
+                line.tab_to(REMARK)
+                    .plain("frame ")
+                    .push(Role::Frame, frame)
+                    .plain(format!(" + {:#x}", t.page_offset));
+            }
+        }
+        // The frame is there and only its number is not shown: the offset in it is known all the same.
+        (None, _) if t.pfn_hidden => {
+            line.push(Role::Warn, "hidden")
+                .tab_to(REMARK)
+                .plain("frame ")
+                .push(Role::Warn, "hidden")
+                .plain(format!(" + {:#x}", t.page_offset));
+        }
+        (None, None | Some(Reason::NotApplicable(_))) => return Ok(()),
+        (None, Some(_)) => {
+            line.push(Role::Warn, block::missing(&t.why, "physical").1);
+        }
+    }
+    line.end(out)
+}
+
+fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "state");
+    line.push(words::state_role(t.state), t.state.word());
+    if let Some(kind) = t.kind {
+        line.plain(", ").plain(kind.word());
+    }
+    line.tab_to(REMARK).indent_here();
+    // A kind says more than `present` or `untouched`; the other states matter more than what is behind them.
+    let meaning = match (t.state, t.kind) {
+        (State::Present | State::Untouched, Some(kind)) => words::kind(kind),
+        _ => words::state(t.state),
+    };
+    line.prose(Role::Dim, meaning);
+    if t.huge == Some(true) {
+        line.prose(
+            Role::Note,
+            "(mapped huge: one page-table entry for the whole huge page)",
+        );
+    }
+    line.end(out)
+}
+
+fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let Some(raw) = t.entry else { return Ok(()) };
+    let entry = PageMapEntry::new(raw);
+    let mut line = field(look, "entry");
+    line.push(Role::Raw, format!("{raw:#018x}"))
+        .tab_to(REMARK)
+        .indent_here();
+    for bit in entry.set_bits() {
+        line.word(", ", Role::Plain, format!("{} {}", bit.number, bit.name));
+    }
+    if entry.is_present() {
+        let frame = match entry.frame() {
+            Some(_) => "0-54 frame",
+            None => "0-54 frame hidden",
+        };
+        line.word(", ", Role::Plain, frame);
+    } else if let Some(swap) = entry.swap() {
+        line.word(", ", Role::Plain, format!("0-4 swap type {}", swap.kind))
+            .word(", ", Role::Plain, format!("5-54 offset {:#x}", swap.offset));
+    } else if raw == 0 {
+        line.push(Role::Dim, "no bit set");
+    }
+    line.end(out)
+}
+
+fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let Some(slot) = &t.swap else { return Ok(()) };
+    let mut line = field(look, "swap");
+    line.plain(format!("slot {:#x}", slot.offset))
+        .tab_to(REMARK);
+    line.plain(format!("area {}", slot.kind));
+    if let Some(device) = &slot.device {
+        line.plain(", ").push(Role::Name, device);
+    }
+    if let Some(byte) = slot.offset.checked_mul(t.page_size) {
+        line.plain(format!(", at byte {byte:#x}"));
+    }
+    line.end(out)
+}
+
+fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let Some(flags) = t.flags else { return Ok(()) };
+    let mut line = field(look, "flags");
+    line.push(Role::Raw, format!("{:#018x}", flags.bits()))
+        .tab_to(REMARK)
+        .indent_here();
+    let names = flags.names();
+    if names.is_empty() {
+        line.push(Role::Dim, "none set");
+    }
+    for name in names {
+        line.word(" ", Role::Flag, name);
+    }
+    line.end(out)
+}
+
+fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let times = t.map_count.map(|times| match times {
+        1 => "once".to_owned(),
+        times => format!("{times} times"),
+    });
+    let by = t.exclusive.map(|exclusive| match exclusive {
+        true => "exclusive: by this mapping alone",
+        false => "not exclusive",
+    });
+    if times.is_none() && (by.is_none() || t.state != State::Present) {
+        return Ok(());
+    }
+    let mut line = field(look, "mapped");
+    match (times, by) {
+        (Some(times), Some(by)) => line.plain(times).tab_to(REMARK).push(Role::Dim, by),
+        (Some(one), None) => line.plain(one),
+        (None, Some(one)) => line.plain(one),
+        (None, None) => &mut line,
+    };
+    line.end(out)
+}
+
+fn memory(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let parts = [
+        t.zone.as_ref().map(|zone| format!("zone {zone}")),
+        t.node.map(|node| format!("node {node}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let mut line = field(look, "memory");
+    line.plain(parts.join(", "));
+    line.end(out)
+}
+
+fn neighbours(look: &Look, t: &Translation, near: &Nearest, out: &mut dyn Write) -> io::Result<()> {
+    let address = t.address.get();
+    let below = |region: &RegionBrief| {
+        let distance = address.saturating_sub(region.end.get());
+        match distance {
+            0 => "ends right here".into(),
+            _ => format!("ends {} ({distance:#x}) below", size(distance)),
+        }
+    };
+    let above = |region: &RegionBrief| {
+        let distance = region.start.get().saturating_sub(address);
+        format!("starts {} ({distance:#x}) above", size(distance))
+    };
+    let sides = [
+        ("below", &near.below, near.below.as_ref().map(below)),
+        ("above", &near.above, near.above.as_ref().map(above)),
+    ];
+    for (label, region, distance) in sides {
+        let mut line = field(look, label);
+        match (region, distance) {
+            (Some(region), Some(distance)) => {
+                block::region(&mut line, region);
+                line.new_line().push(Role::Dim, distance);
+            }
+            _ => _ = line.push(Role::Dim, "no region"),
+        }
+        line.end(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! `watch`: a line a change.
+
+use super::Look;
+use super::block;
+use crate::render::columns::Cell;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, duration, time_of_day};
+use crate::report::{Event, EventKind, PageFacts, WatchStart, WatchSummary};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// The cells of an event.
+pub fn cells(look: &Look, event: &Event) -> Vec<Cell> {
+    let whole_process = matches!(event.kind, EventKind::Executed | EventKind::Exited);
+    let mut story = change(event);
+    if let Some(detail) = &event.detail {
+        story.push(detail.clone());
+    }
+    if let Some(region) = event.region.as_ref().filter(|name| !name.is_empty()) {
+        story.push(region.file_name().to_string());
+    }
+    if let Some(symbol) = &event.symbol {
+        story.push(match symbol.offset {
+            0 => format!("<{}>", symbol.name),
+            offset => format!("<{}+{offset}>", symbol.name),
+        });
+    }
+    vec![
+        Cell::new(time_of_day(event.time, &look.zone)),
+        match event.address {
+            Some(address) => Cell::new(address),
+            None => Cell::of(Role::Dim, "-"),
+        },
+        match whole_process {
+            true => Cell::of(Role::Dim, "-"),
+            false => Cell::new(count(event.pages)),
+        },
+        Cell::of(role(event.kind), event.kind.words()),
+        Cell::new(story.join("  ")),
+    ]
+}
+
+fn role(kind: EventKind) -> Role {
+    match kind {
+        EventKind::Came | EventKind::SwappedIn | EventKind::RegionAppeared => Role::Good,
+        EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent => Role::Warn,
+        EventKind::Executed | EventKind::Exited => Role::Bad,
+        _ => Role::Note,
+    }
+}
+
+/// What changed: only the facts that differ, or both sides where they tell the story.
+fn change(event: &Event) -> Vec<String> {
+    let (Some(before), Some(after)) = (&event.before, &event.after) else {
+        let one = event.before.as_ref().or(event.after.as_ref());
+        return one.map(side).into_iter().collect();
+    };
+    let mut parts = Vec::new();
+    if before.state != after.state || before.pfn != after.pfn {
+        parts.push(format!("{} → {}", side(before), side(after)));
+    }
+    if let (Some(was), Some(is)) = (before.flags, after.flags)
+        && was != is
+    {
+        let gone = was
+            .difference(is)
+            .names()
+            .into_iter()
+            .map(|name| format!("-{name}"));
+        let come = is
+            .difference(was)
+            .names()
+            .into_iter()
+            .map(|name| format!("+{name}"));
+        parts.push(come.chain(gone).collect::<Vec<_>>().join(" "));
+    }
+    if let (Some(was), Some(is)) = (before.map_count, after.map_count)
+        && was != is
+    {
+        parts.push(format!("mapped {was} → {is}"));
+    }
+    if parts.is_empty() {
+        parts.push(side(after));
+    }
+    parts
+}
+
+fn side(facts: &PageFacts) -> String {
+    match facts.pfn {
+        Some(frame) => format!("{} {frame}", facts.state.word()),
+        None => facts.state.word().to_owned(),
+    }
+}
+
+/// What `watch` says first.
+pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.plain(format!(
+        "watching {}, a look every {}; Ctrl-C ends it",
+        counted(start.pages, "page"),
+        duration(start.every)
+    ));
+    line.end(out)?;
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for blind in &start.blind {
+        by_reason
+            .entry(blind.reason.as_str())
+            .or_default()
+            .push(blind.kind.words());
+    }
+    for (reason, kinds) in by_reason {
+        block::reason(look, "unseen", &kinds, reason, out)?;
+    }
+    Ok(())
+}
+
+/// What `watch` says last.
+pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.plain(format!(
+        "watched for {} in {}: ",
+        duration(summary.seconds),
+        counted(summary.looks, "look")
+    ))
+    .indent(2);
+    if summary.events.is_empty() {
+        line.plain("nothing changed");
+    }
+    let mut separator = "";
+    for (kind, times) in &summary.events {
+        line.word(
+            separator,
+            role(*kind),
+            format!("{} {}", count(*times), kind.words()),
+        );
+        separator = ", ";
+    }
+    if let Some(why) = ended(summary.ended) {
+        line.word("; ", Role::Dim, why);
+    }
+    line.end(out)
+}
+
+fn ended(word: &str) -> Option<String> {
+    Some(match word {
+        "interrupted" => "ended by Ctrl-C".into(),
+        "count" => "ended after the number of events asked for".into(),
+        "duration" => "ended after the time asked for".into(),
+        "until" => "ended as `until` came true".into(),
+        "exited" => "ended as the process exited".into(),
+        other => format!("ended: {other}"),
+    })
+}

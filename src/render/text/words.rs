@@ -1,0 +1,70 @@
+//! What a state, a kind or a field is, in words for a person.
+
+use crate::kernel::{Kind, State};
+use crate::render::theme::Role;
+
+/// The role that a state's word is shown in.
+pub fn state_role(state: State) -> Role {
+    match state {
+        State::Present => Role::Good,
+        State::Swapped | State::UffdWp | State::Migrating | State::Device => Role::Warn,
+        State::Guard | State::Poisoned | State::Hwpoison | State::Unmapped => Role::Bad,
+        State::PfnMapped | State::Outside => Role::Note,
+        State::Untouched => Role::Dim,
+    }
+}
+
+/// What a state says.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Present => "a page frame is mapped here",
+        State::Swapped => "its contents are in a swap area",
+        State::Guard => "a guard page: any access is SIGSEGV",
+        State::Poisoned => "a poison marker: any access is SIGBUS",
+        State::UffdWp => "nothing there but a write-protection marker of userfaultfd",
+        State::Migrating => "on its way to another frame",
+        State::Hwpoison => "the frame failed in hardware: an access is SIGBUS",
+        State::Device => "in device memory: an access by the CPU brings it back",
+        State::Untouched => "nothing is mapped here yet, or no longer",
+        State::PfnMapped => "mapped straight to physical memory: the page map does not show it",
+        State::Outside => "beyond the page map, which ends where user space does",
+        State::Unmapped => "in no region: any access is SIGSEGV",
+    }
+}
+
+/// What a kind says.
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Anonymous => "memory without a file",
+        Kind::File => "a page of a file, in the page cache",
+        Kind::Shmem => "shared memory",
+        Kind::PrivateCopy => "a private copy of a page of a file",
+        Kind::Zero => "the shared page of zeros: a write brings a page of its own",
+        Kind::HugeZero => "the shared huge page of zeros",
+        Kind::Ksm => "merged with equal pages by samepage merging",
+        Kind::Hugetlb => "from the hugetlb pool",
+        Kind::Vdso => "code that the kernel lends to the process",
+        Kind::DeviceMemory => "memory of a device",
+        Kind::Cached => "in the page cache: an access maps it without reading the file",
+        Kind::NotCached => "not in the page cache: an access reads the file",
+        Kind::PastEnd => "beyond the end of the file: an access is SIGBUS",
+        Kind::MaybeSwapped => "shared memory, not mapped here: maybe swapped out",
+    }
+}
+
+/// What a field of a record is called in text.
+pub fn field(name: &str) -> &str {
+    match name {
+        "pfn" => "frame",
+        "flags_raw" => "flags",
+        "map_count" => "map count",
+        "soft_dirty" => "soft-dirty",
+        "exclusive" => "exclusive",
+        "huge" => "huge mapping",
+        "page_size" => "page size",
+        "longest_run_bytes" => "longest run",
+        "vm_flags" => "VmFlags",
+        "file_offset" => "file offset",
+        other => other,
+    }
+}

@@ -1,0 +1,180 @@
+//! Numbers as people read them: sizes, counts, durations, times of day.
+
+use jiff::{Timestamp, tz::TimeZone};
+
+const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// A number of bytes in at most eight columns: exact in the largest unit in which it is below 10,000, else rounded.
+pub fn size(bytes: u64) -> String {
+    if bytes == 0 {
+        return "0".into();
+    }
+    let exact = UNITS.iter().enumerate().rev().find_map(|(power, unit)| {
+        let in_unit = bytes >> (10 * power);
+        let whole = in_unit << (10 * power) == bytes;
+        (whole && (1..10_000).contains(&in_unit)).then(|| format!("{in_unit} {unit}"))
+    });
+    exact.unwrap_or_else(|| rounded(bytes))
+}
+
+fn rounded(bytes: u64) -> String {
+    let power = (bytes.ilog2() / 10) as usize;
+    let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
+    let decimals = usize::from(in_unit < 99.95);
+    let unit = UNITS.get(power).copied().unwrap_or("B");
+    format!("{in_unit:.decimals$} {unit}")
+}
+
+/// A size, and its exact number of bytes where the size alone does not tell.
+pub fn exact_size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{} bytes", count(bytes)),
+        _ => format!("{} ({} bytes)", size(bytes), count(bytes)),
+    }
+}
+
+/// A count, with commas between thousands from 10,000 on.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 page`, `12,000 pages`: a count and its noun.
+pub fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", count(number))
+}
+
+/// A share of a whole, as `80 %`; `None` of nothing.
+pub fn percent(part: u64, whole: u64) -> Option<String> {
+    if whole == 0 {
+        return None;
+    }
+    let share = part as f64 * 100.0 / whole as f64;
+    Some(match share {
+        // Neither nothing nor everything may be rounded to.
+        share if share > 0.0 && share < 0.1 => "<0.1 %".into(),
+        share if share > 99.9 && share < 100.0 => ">99.9 %".into(),
+        share if share > 0.0 && share < 10.0 => format!("{share:.1} %"),
+        share => format!("{share:.0} %"),
+    })
+}
+
+/// A duration in the largest sensible units: `250 ms`, `12.3 s`, `3 min 20 s`, `2 h 5 min`, `4 d 1 h`.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "?".into();
+    }
+    if seconds < 0.9995 {
+        let milliseconds = seconds * 1000.0;
+        let decimals = usize::from(milliseconds < 10.0 && milliseconds.fract() != 0.0);
+        return format!("{milliseconds:.decimals$} ms");
+    }
+    if seconds < 59.95 {
+        let decimals = usize::from(seconds.fract() != 0.0);
+        return format!("{seconds:.decimals$} s");
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        3600..86400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+        _ => format!("{} d {} h", whole / 86400, whole % 86400 / 3600),
+    }
+}
+
+/// The time of day in `zone`, to the millisecond; `seconds` since the epoch.
+pub fn time_of_day(seconds: f64, zone: &TimeZone) -> String {
+    match Timestamp::from_millisecond((seconds * 1000.0).round() as i64) {
+        Ok(time) => time
+            .to_zoned(zone.clone())
+            .strftime("%H:%M:%S%.3f")
+            .to_string(),
+        Err(_) => format!("{seconds:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_exact_where_that_fits() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1, "1 B"),
+            (4095, "4095 B"),
+            (4096, "4 KiB"),
+            (1020 << 10, "1020 KiB"),
+            (1228 << 10, "1228 KiB"),
+            (2 << 20, "2 MiB"),
+            (12_345, "12.1 KiB"),
+            (12_345 << 10, "12.1 MiB"),
+            (100_000 << 20 | 4096, "97.7 GiB"),
+            (1 << 47, "128 TiB"),
+            (1 << 63, "8 EiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+            assert!(size(bytes).len() <= 8, "{bytes}");
+        }
+        assert_eq!(exact_size(4096), "4096 bytes");
+        assert_eq!(exact_size(2 << 20), "2 MiB (2,097,152 bytes)");
+    }
+
+    #[test]
+    fn counts_have_commas_from_ten_thousand_on() {
+        assert_eq!(count(9999), "9999");
+        assert_eq!(count(10_000), "10,000");
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(counted(1, "page"), "1 page");
+        assert_eq!(counted(0, "page"), "0 pages");
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing_or_everything() {
+        assert_eq!(percent(0, 0), None);
+        assert_eq!(percent(0, 7).as_deref(), Some("0 %"));
+        assert_eq!(percent(1, 1 << 30).as_deref(), Some("<0.1 %"));
+        assert_eq!(percent((1 << 30) - 1, 1 << 30).as_deref(), Some(">99.9 %"));
+        assert_eq!(percent(1, 3).as_deref(), Some("33 %"));
+        assert_eq!(percent(1, 12).as_deref(), Some("8.3 %"));
+        assert_eq!(percent(5, 5).as_deref(), Some("100 %"));
+    }
+
+    #[test]
+    fn durations_read_well() {
+        for (seconds, text) in [
+            (0.25, "250 ms"),
+            (0.0015, "1.5 ms"),
+            (1.0, "1 s"),
+            (12.34, "12.3 s"),
+            (200.0, "3 min 20 s"),
+            (7500.0, "2 h 5 min"),
+            (349_200.0, "4 d 1 h"),
+            (f64::NAN, "?"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_is_local() {
+        let berlin = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(
+            time_of_day(1_700_000_000.125, &TimeZone::UTC),
+            "22:13:20.125"
+        );
+        assert_eq!(time_of_day(1_700_000_000.125, &berlin), "00:13:20.125");
+        assert_eq!(time_of_day(f64::INFINITY, &TimeZone::UTC), "inf");
+    }
+}

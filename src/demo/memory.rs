@@ -36,22 +36,22 @@ impl Pages {
         }
     }
 
-    /// `count` fresh pages of anonymous private memory, with a page before them that cannot be touched, so that they are
-    /// a region of their own. Where the kernel keeps such names (Linux 5.17) the region is called `name`.
+    /// `count` fresh pages of anonymous private memory, between two that cannot be touched, so that they are a
+    /// region of their own. Where the kernel keeps such names (Linux 5.17) the region is called `name`.
     pub(super) fn anonymous(count: usize, page: usize, name: &CStr) -> io::Result<Self> {
         let length = count * page;
         // SAFETY: a fresh mapping at an address that the kernel picks changes nothing that exists.
         let mapping = unsafe {
             rustix::mm::mmap_anonymous(
                 ptr::null_mut(),
-                page + length,
+                page + length + page,
                 ProtFlags::empty(),
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }
         .map_err(during("mapping anonymous memory"))?;
         let start = mapping.cast::<u8>().wrapping_add(page);
-        // SAFETY: all but the first page of the mapping just made.
+        // SAFETY: all but the first and the last page of the mapping just made.
         unsafe {
             rustix::mm::mprotect(
                 start.cast(),

@@ -1,0 +1,357 @@
+//! The headers of an ELF file: load segments, sections and where its symbol tables lie. Both widths, both byte orders.
+//!
+//! Every count and offset in the file may be a lie; each is held against the file's length and a limit before it is used.
+
+use super::NoSymbols;
+use super::file::File;
+use super::loaded::LONGEST_NAME;
+use object::Endianness;
+use object::elf;
+use object::pod::{self, Pod};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+
+/// More load segments than this are not believed: linkers write between two and about ten.
+const MOST_SEGMENTS: usize = 128;
+/// More sections than this are not believed.
+const MOST_SECTIONS: u64 = 1 << 18;
+/// A symbol table of more bytes than this is not passed over (16 million symbols).
+const LARGEST_TABLE: u64 = 384 << 20;
+
+/// What the headers say.
+pub(super) struct Elf {
+    pub(super) is_64: bool,
+    pub(super) endian: Endianness,
+    pub(super) machine: elf::Machine,
+    pub(super) segments: Vec<Segment>,
+    pub(super) sections: Vec<Section>,
+    layout: Vec<Placed>,
+    section_names: Option<usize>,
+    /// `.symtab` first, then `.dynsym`.
+    pub(super) tables: Vec<Table>,
+}
+
+/// A load segment (`PT_LOAD`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) file_size: u64,
+    pub(super) address: u64,
+    pub(super) memory_size: u64,
+    pub(super) writable: bool,
+    pub(super) executable: bool,
+}
+
+/// A section header, as much of it as is used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Section {
+    name: u32,
+    kind: elf::SectionType,
+    flags: u64,
+    address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    link: u32,
+}
+
+/// A symbol table and its company.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) strings: Strings,
+    /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
+    pub(super) versions: Option<u64>,
+}
+
+/// Where a string table lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Strings {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+impl Elf {
+    /// Reads the headers, not the tables.
+    pub(super) fn read(file: &File) -> Result<Elf, NoSymbols> {
+        // One read holds the file header and, nearly always, the program headers right behind it.
+        let mut start = vec![0; 4096];
+        let length = file.read_up_to(0, &mut start)?;
+        start.truncate(length);
+        if !start.starts_with(&elf::ELFMAG) {
+            return Err(NoSymbols::NotElf);
+        }
+        match start.get(4).copied() {
+            Some(2) => parse::<elf::FileHeader64<Endianness>>(file, &start, true),
+            Some(1) => parse::<elf::FileHeader32<Endianness>>(file, &start, false),
+            _ => Err(NoSymbols::Damaged("neither 32-bit nor 64-bit")),
+        }
+    }
+
+    /// The section of the running program that holds a file address, by number.
+    pub(super) fn section_at(&self, address: u64) -> Option<u32> {
+        let after = self.layout.partition_point(|one| one.start <= address);
+        let placed = self.layout.get(after.checked_sub(1)?)?;
+        (address < placed.end).then_some(placed.number)
+    }
+
+    /// Where sections of the running program begin and end.
+    pub(super) fn section_bounds(&self) -> impl Iterator<Item = u64> {
+        self.layout.iter().flat_map(|one| [one.start, one.end])
+    }
+
+    /// The name of a section.
+    pub(super) fn section_name(&self, file: &File, number: u32) -> Option<Vec<u8>> {
+        let section = self.sections.get(usize::try_from(number).ok()?)?;
+        let names = self.sections.get(self.section_names?)?;
+        let strings = Strings {
+            offset: names.offset,
+            size: names.size,
+        };
+        strings.get(file, section.name)
+    }
+
+    /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
+    pub(super) fn has_mapping_symbols(&self) -> bool {
+        matches!(
+            self.machine,
+            elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV | elf::EM_CSKY
+        )
+    }
+}
+
+/// A section that has addresses in the running program.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    start: u64,
+    end: u64,
+    number: u32,
+}
+
+/// The sections that have addresses, in order. They do not overlap in a sound file; of those that do the first is kept.
+fn layout(sections: &[Section]) -> Vec<Placed> {
+    let mut placed: Vec<Placed> = (0..)
+        .zip(sections)
+        .filter(|(_, section)| {
+            // .tbss takes no addresses: it is laid over what follows it.
+            let thread_local = section.flags & elf::SHF_TLS.0 != 0;
+            section.flags & elf::SHF_ALLOC.0 != 0
+                && section.size > 0
+                && !(thread_local && section.kind == elf::SHT_NOBITS)
+        })
+        .map(|(number, section)| Placed {
+            start: section.address,
+            end: section.address.saturating_add(section.size),
+            number,
+        })
+        .collect();
+    placed.sort_by_key(|one| one.start);
+    let mut end = 0;
+    placed.retain(|one| {
+        let free = one.start >= end;
+        end = if free { one.end } else { end };
+        free
+    });
+    placed
+}
+
+impl Strings {
+    /// The string at `at`; `None` if it is empty, too long, or not in the table.
+    pub(super) fn get(self, file: &File, at: u32) -> Option<Vec<u8>> {
+        let room = self.size.checked_sub(u64::from(at))?;
+        let offset = self.offset.checked_add(u64::from(at))?;
+        let room = usize::try_from(room)
+            .unwrap_or(usize::MAX)
+            .min(LONGEST_NAME);
+        let mut name = Vec::new();
+        let mut wanted = 128;
+        loop {
+            let read = name.len();
+            let next = room.min(wanted);
+            if next <= read {
+                return None;
+            }
+            name.resize(next, 0);
+            let more = file
+                .read_up_to(offset + read as u64, name.get_mut(read..)?)
+                .ok()?;
+            name.truncate(read + more);
+            if let Some(end) = name.iter().skip(read).position(|&byte| byte == 0) {
+                name.truncate(read + end);
+                return (!name.is_empty()).then_some(name);
+            }
+            if more == 0 {
+                return None;
+            }
+            wanted *= 4;
+        }
+    }
+}
+
+fn parse<H: FileHeader<Endian = Endianness>>(
+    file: &File,
+    start: &[u8],
+    is_64: bool,
+) -> Result<Elf, NoSymbols> {
+    let damaged = NoSymbols::Damaged;
+    let (header, _) =
+        pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
+    if !header.is_supported() {
+        return Err(damaged("unknown byte order or version"));
+    }
+    let endian = header
+        .endian()
+        .map_err(|_| damaged("unknown byte order or version"))?;
+
+    let first = read_table::<H::SectionHeader>(
+        file,
+        start,
+        header.e_shoff(endian).into(),
+        u64::from(header.e_shoff(endian).into() != 0),
+        "section headers",
+    )?
+    .pop();
+    let sections = match first {
+        None => Vec::new(),
+        Some(first) => {
+            if usize::from(header.e_shentsize(endian)) != size_of::<H::SectionHeader>() {
+                return Err(damaged("unusual size of section headers"));
+            }
+            // From 0xff00 sections on the count is in the first header.
+            let count = match header.e_shnum(endian) {
+                0 => first.sh_size(endian).into(),
+                count => u64::from(count),
+            };
+            if count > MOST_SECTIONS {
+                return Err(damaged("too many sections"));
+            }
+            let offset = header.e_shoff(endian).into();
+            read_table::<H::SectionHeader>(file, start, offset, count, "section headers")?
+        }
+    };
+
+    let count = match header.e_phnum(endian) {
+        elf::PN_XNUM => sections
+            .first()
+            .map_or(0, |first| u64::from(first.sh_info(endian))),
+        count => u64::from(count),
+    };
+    if count > 0 && usize::from(header.e_phentsize(endian)) != size_of::<H::ProgramHeader>() {
+        return Err(damaged("unusual size of program headers"));
+    }
+    if count > MOST_SECTIONS {
+        return Err(damaged("too many program headers"));
+    }
+    let offset = header.e_phoff(endian).into();
+    let segments: Vec<Segment> =
+        read_table::<H::ProgramHeader>(file, start, offset, count, "program headers")?
+            .iter()
+            .filter(|segment| segment.p_type(endian) == elf::PT_LOAD)
+            .map(|segment| Segment {
+                offset: segment.p_offset(endian).into(),
+                file_size: segment.p_filesz(endian).into(),
+                address: segment.p_vaddr(endian).into(),
+                memory_size: segment.p_memsz(endian).into(),
+                writable: segment.p_flags(endian).contains(elf::PF_W),
+                executable: segment.p_flags(endian).contains(elf::PF_X),
+            })
+            .collect();
+    if segments.len() > MOST_SEGMENTS {
+        return Err(damaged("too many load segments"));
+    }
+
+    let section_names = match header.e_shstrndx(endian) {
+        elf::SHN_XINDEX => sections.first().map(|first| first.sh_link(endian)),
+        number => number.index().map(u32::from),
+    };
+    let sections: Vec<Section> = sections
+        .iter()
+        .map(|section| Section {
+            name: section.sh_name(endian),
+            kind: section.sh_type(endian),
+            flags: section.sh_flags(endian).0,
+            address: section.sh_addr(endian).into(),
+            offset: section.sh_offset(endian).into(),
+            size: section.sh_size(endian).into(),
+            link: section.sh_link(endian),
+        })
+        .collect();
+    Ok(Elf {
+        is_64,
+        endian,
+        machine: header.e_machine(endian),
+        tables: tables(file, &sections)?,
+        layout: layout(&sections),
+        segments,
+        sections,
+        section_names: section_names.and_then(|number| usize::try_from(number).ok()),
+    })
+}
+
+/// `count` entries at `offset`, from the bytes already read if they are there.
+fn read_table<T: Pod>(
+    file: &File,
+    start: &[u8],
+    offset: u64,
+    count: u64,
+    what: &'static str,
+) -> Result<Vec<T>, NoSymbols> {
+    let cut = || NoSymbols::CutShort(what);
+    let size = count.checked_mul(size_of::<T>() as u64).ok_or_else(cut)?;
+    let at_hand = usize::try_from(offset)
+        .ok()
+        .zip(usize::try_from(size).ok())
+        .and_then(|(offset, size)| start.get(offset..offset.checked_add(size)?));
+    let read;
+    let bytes = match at_hand {
+        Some(bytes) => bytes,
+        None => {
+            read = file.read(offset, size, what)?;
+            &read
+        }
+    };
+    pod::slice_from_all_bytes::<T>(bytes)
+        .map(<[T]>::to_vec)
+        .map_err(|()| cut())
+}
+
+/// The symbol tables, `.symtab` first: it knows more.
+fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, NoSymbols> {
+    let mut found = Vec::new();
+    for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        let Some((number, section)) = sections
+            .iter()
+            .enumerate()
+            .find(|(_, section)| section.kind == wanted && section.size > 0)
+        else {
+            continue;
+        };
+        let strings = usize::try_from(section.link)
+            .ok()
+            .and_then(|link| sections.get(link))
+            .filter(|strings| strings.kind == elf::SHT_STRTAB)
+            .ok_or(NoSymbols::Damaged("a symbol table without names"))?;
+        if !file.holds(section.offset, section.size) {
+            return Err(NoSymbols::CutShort("symbol table"));
+        }
+        if !file.holds(strings.offset, strings.size) {
+            return Err(NoSymbols::CutShort("symbol names"));
+        }
+        if section.size > LARGEST_TABLE {
+            return Err(NoSymbols::Damaged("a symbol table of implausible size"));
+        }
+        let versions = sections
+            .iter()
+            .find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link as usize == number)
+            .map(|one| one.offset);
+        found.push(Table {
+            offset: section.offset,
+            size: section.size,
+            strings: Strings {
+                offset: strings.offset,
+                size: strings.size,
+            },
+            versions,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,94 @@
+//! Reading a module's file by offset: every read is checked against the file's length, and nothing is mapped, as the
+//! owner of the file may cut it short at any time.
+
+use super::NoSymbols;
+use crate::target::ReadAt;
+use std::ops::ControlFlow;
+
+/// How much is read at once when a table is passed over.
+const CHUNK: usize = 256 * 1024;
+
+/// A file, or an image in memory, that claims to be an ELF file.
+pub(super) struct File {
+    bytes: Box<dyn ReadAt>,
+    length: u64,
+    fingerprint: [u64; 4],
+}
+
+impl File {
+    pub(super) fn new(bytes: Box<dyn ReadAt>) -> Self {
+        File {
+            length: bytes.len(),
+            fingerprint: bytes.fingerprint(),
+            bytes,
+        }
+    }
+
+    /// Whether the file is still as it was when it was opened.
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.bytes.fingerprint() == self.fingerprint
+    }
+
+    /// Whether `size` bytes at `offset` lie in the file.
+    pub(super) fn holds(&self, offset: u64, size: u64) -> bool {
+        offset
+            .checked_add(size)
+            .is_some_and(|end| end <= self.length)
+    }
+
+    /// Reads until `into` is full or the file ends; how much there was.
+    pub(super) fn read_up_to(&self, offset: u64, into: &mut [u8]) -> Result<usize, NoSymbols> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let Some(at) = offset.checked_add(done as u64) else {
+                break;
+            };
+            match self.bytes.read_at(at, rest) {
+                Ok(0) => break,
+                Ok(read) => done += read.min(rest.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(NoSymbols::ReadFailed(error.to_string())),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads `size` bytes; `what` names them if the file is too short. Nothing is allocated beyond the file's length.
+    pub(super) fn read(
+        &self,
+        offset: u64,
+        size: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, NoSymbols> {
+        let cut = NoSymbols::CutShort(what);
+        if !self.holds(offset, size) {
+            return Err(cut);
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(|_| cut.clone())?];
+        match self.read_up_to(offset, &mut bytes)? {
+            read if read == bytes.len() => Ok(bytes),
+            _ => Err(cut),
+        }
+    }
+
+    /// Passes over a table in large reads, each a whole number of entries, until `visit` breaks.
+    pub(super) fn pass(
+        &self,
+        offset: u64,
+        size: u64,
+        entry: usize,
+        what: &'static str,
+        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), NoSymbols> {
+        let chunk = (CHUNK / entry * entry) as u64;
+        let mut at = 0;
+        while at < size {
+            let bytes = self.read(offset.saturating_add(at), chunk.min(size - at), what)?;
+            if visit(&bytes).is_break() {
+                break;
+            }
+            at += chunk;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,166 @@
+//! The index over a module's symbols: the address space of the file cut into stretches, each with its answer.
+//!
+//! It gives the same answers as [`look_up`](super::lookup::look_up), found by halving instead of by passing over the table.
+
+use super::NoSymbols;
+use super::elf::Elf;
+use super::file::File;
+use super::lookup::{Best, Nearest};
+use super::names::Names;
+use super::table::{self, Kind, Rank, Symbol};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+
+/// Beyond this many symbols no index is built (it would take hundreds of megabytes): every look-up stays one pass.
+const MOST_SYMBOLS: usize = 2 << 20;
+
+/// Stretches of file addresses in order.
+pub(super) struct Index {
+    symbols: Vec<Symbol>,
+    stretches: Vec<Stretch>,
+    names: Names,
+}
+
+/// From `start` to the next stretch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    start: u64,
+    /// Position among the symbols, or [`NONE`].
+    symbol: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Index {
+    /// Reads all symbols; `None` if there are too many.
+    pub(super) fn build(file: &File, elf: &Elf) -> Result<Option<Index>, NoSymbols> {
+        let mut symbols = Vec::new();
+        let mut too_many = false;
+        table::visit(file, elf, &mut |symbol| {
+            too_many = symbols.len() >= MOST_SYMBOLS;
+            if too_many {
+                return ControlFlow::Break(());
+            }
+            if symbol.kind != Kind::Tls {
+                symbols.push(symbol);
+            }
+            ControlFlow::Continue(())
+        })?;
+        if too_many {
+            return Ok(None);
+        }
+        symbols.sort_unstable_by_key(order);
+        let names = Names::read(file, elf)?;
+        Ok(Some(Index {
+            stretches: sweep(elf, &symbols, &names),
+            symbols,
+            names,
+        }))
+    }
+
+    /// The symbol at a file address.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<&Symbol> {
+        let after = self
+            .stretches
+            .partition_point(|stretch| stretch.start <= address);
+        let stretch = self.stretches.get(after.checked_sub(1)?)?;
+        self.symbols.get(usize::try_from(stretch.symbol).ok()?)
+    }
+
+    /// The names of all symbols.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+/// By address; those of one start stay in the order of their tables.
+fn order(symbol: &Symbol) -> (u64, u8, u32) {
+    (symbol.address, symbol.table, symbol.number)
+}
+
+/// A symbol among those that cover the place the sweep has reached; the one that speaks comes first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Covering {
+    start: u64,
+    rank: Rank,
+    position: Reverse<u32>,
+}
+
+/// Goes through all places where the answer can change, in order, with what covers each at hand.
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Vec<Stretch> {
+    let mut places: Vec<u64> = symbols
+        .iter()
+        .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
+        .chain(elf.section_bounds())
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+
+    let mut coming = (0..).zip(symbols).peekable();
+    let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
+    let mut nearest: HashMap<u16, Nearest> = HashMap::new();
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for place in places {
+        while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
+            if symbol.size > 0 {
+                covering.push(Covering {
+                    start: symbol.address,
+                    rank: symbol.rank(),
+                    position: Reverse(position),
+                });
+            }
+            if let Some(section) = symbol.section {
+                nearest.entry(section).or_default().offer(*symbol);
+            }
+        }
+        let beginning = |symbol: &Symbol| {
+            let mut bytes = [0; 8];
+            bytes
+                .iter_mut()
+                .zip(names.from(symbol))
+                .for_each(|(into, &byte)| *into = byte);
+            bytes
+        };
+        let symbol = speaking(symbols, &mut covering, place)
+            .choose(beginning)
+            .or_else(|| {
+                let section = u16::try_from(elf.section_at(place)?).ok()?;
+                nearest.get(&section)?.reaching()?.choose(beginning)
+            })
+            .and_then(|symbol| symbols.binary_search_by_key(&order(&symbol), order).ok())
+            .and_then(|position| u32::try_from(position).ok())
+            .unwrap_or(NONE);
+        if stretches.last().is_none_or(|last| last.symbol != symbol) {
+            stretches.push(Stretch {
+                start: place,
+                symbol,
+            });
+        }
+    }
+    stretches
+}
+
+/// The best of the symbols that cover `place`. Those that end before it leave the heap for good.
+fn speaking(symbols: &[Symbol], covering: &mut BinaryHeap<Covering>, place: u64) -> Best {
+    let symbol_of = |one: &Covering| {
+        let symbol = symbols.get(usize::try_from(one.position.0).ok()?)?;
+        symbol.covers(place).then_some(*symbol)
+    };
+    let mut best = Best::default();
+    let mut kept = Vec::new();
+    while let Some(top) = covering.pop() {
+        match symbol_of(&top) {
+            None => continue,
+            Some(symbol) => {
+                let taken = best.offer(symbol);
+                kept.push(top);
+                if !taken {
+                    break;
+                }
+            }
+        }
+    }
+    covering.extend(kept);
+    best
+}

@@ -1,0 +1,94 @@
+//! A module's file once it has been asked about: its headers, how often it was asked, and the index that repetition earns.
+
+use super::NoSymbols;
+use super::elf::Elf;
+use super::file::File;
+use super::index::Index;
+use super::lookup;
+use super::names::Names;
+use super::table::{self, Symbol};
+use crate::kernel::Name;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// After this many single look-ups an index pays for itself.
+const LOOK_UPS_BEFORE_INDEX: u32 = 4;
+
+/// Names longer than this are not read on.
+pub(super) const LONGEST_NAME: usize = 64 * 1024;
+
+/// A file opened for its symbols. The handle stays open, so that the inode cannot come to mean another file.
+pub(super) struct Loaded {
+    pub(super) file: File,
+    pub(super) elf: Elf,
+    /// The last view that saw the file unchanged.
+    pub(super) seen: AtomicU64,
+    asked: AtomicU32,
+    index: OnceLock<Option<Index>>,
+    fault: OnceLock<NoSymbols>,
+}
+
+impl Loaded {
+    pub(super) fn read(file: File, seen: u64) -> Result<Self, NoSymbols> {
+        Ok(Loaded {
+            elf: Elf::read(&file)?,
+            file,
+            seen: AtomicU64::new(seen),
+            asked: AtomicU32::new(0),
+            index: OnceLock::new(),
+            fault: OnceLock::new(),
+        })
+    }
+
+    /// The symbol at a file address and its name. The first few times one pass over the tables, then by an index.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
+        if let Some(index) = self.index() {
+            let symbol = index.symbol_at(address)?;
+            let name = index.names().get(symbol, LONGEST_NAME)?;
+            return Some((*symbol, Name::new(name)));
+        }
+        if self.fault.get().is_some() {
+            return None;
+        }
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let symbol = lookup::look_up(&self.file, &self.elf, address)
+            .map_err(|reason| self.fail(reason))
+            .ok()??;
+        let name = table::name(&self.file, &self.elf, &symbol)?;
+        Some((symbol, Name::new(name)))
+    }
+
+    /// The index, once it has been earned; `None` too if the file cannot have one.
+    fn index(&self) -> Option<&Index> {
+        if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
+            return None;
+        }
+        let build = || {
+            Index::build(&self.file, &self.elf)
+                .map_err(|reason| self.fail(reason))
+                .unwrap_or_default()
+        };
+        self.index.get_or_init(build).as_ref()
+    }
+
+    /// The names of all symbols: those of the index, or read for this once.
+    pub(super) fn with_names<T>(&self, with: impl FnOnce(&Names) -> T) -> Result<T, NoSymbols> {
+        match self.index.get() {
+            Some(Some(index)) => Ok(with(index.names())),
+            _ => Names::read(&self.file, &self.elf).map(|names| with(&names)),
+        }
+    }
+
+    /// Keeps the first reason for which the tables gave nothing.
+    pub(super) fn fail(&self, reason: NoSymbols) {
+        _ = self.fault.set(reason);
+    }
+
+    /// Why there are no symbols, as far as that is known without passing over the tables.
+    pub(super) fn fault(&self) -> Option<NoSymbols> {
+        match self.elf.tables.is_empty() {
+            true => Some(NoSymbols::Stripped),
+            false => self.fault.get().cloned(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Which symbol an address belongs to: the rule, and its one-pass form that needs no index.
+//!
+//! A symbol with a size covers `[address, address + size)`; where several do, the one that starts last speaks (an inner label
+//! rather than what is around it). Where none does, the nearest sizeless symbol before the address in the same section reaches
+//! up to it, unless a symbol with a size begins between them. Among symbols of one start, [`Rank`](super::table::Rank) decides,
+//! and then the name with the fewest leading underscores (`malloc` rather than `__libc_malloc`).
+
+use super::NoSymbols;
+use super::elf::Elf;
+use super::file::File;
+use super::table::{self, Kind, Rank, Symbol};
+use std::ops::ControlFlow;
+
+/// Of symbols that share start and rank no more than this many are told apart by name.
+const MOST_RIVALS: usize = 16;
+
+/// The best symbols seen so far: equal in start and rank.
+#[derive(Clone, Default)]
+pub(super) struct Best {
+    key: Option<(u64, Rank)>,
+    rivals: Vec<Symbol>,
+}
+
+impl Best {
+    /// Takes `symbol` in if nothing better was seen; whether it did. Symbols are to be offered in the order of their tables.
+    pub(super) fn offer(&mut self, symbol: Symbol) -> bool {
+        let key = Some((symbol.address, symbol.rank()));
+        if key > self.key {
+            self.key = key;
+            self.rivals.clear();
+        }
+        let taken = key == self.key && self.rivals.len() < MOST_RIVALS;
+        if taken {
+            self.rivals.push(symbol);
+        }
+        taken
+    }
+
+    /// The one with the plainest name; `beginning` reads the first bytes of a name.
+    pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> [u8; 8]) -> Option<Symbol> {
+        self.rivals
+            .iter()
+            .map(|symbol| (symbol, beginning(symbol)))
+            .filter(|(_, name)| name.first() != Some(&0))
+            .min_by_key(|(_, name)| name.iter().take_while(|&&byte| byte == b'_').count())
+            .map(|(symbol, _)| *symbol)
+    }
+}
+
+/// The nearest symbols before a place, in its section.
+#[derive(Clone, Default)]
+pub(super) struct Nearest {
+    start: Option<u64>,
+    has_size: bool,
+    best: Best,
+}
+
+impl Nearest {
+    /// Takes `symbol` in if none nearer was seen.
+    pub(super) fn offer(&mut self, symbol: Symbol) {
+        let start = Some(symbol.address);
+        if start > self.start {
+            *self = Nearest {
+                start,
+                ..Nearest::default()
+            };
+        }
+        if start == self.start {
+            self.has_size |= symbol.size > 0;
+            self.best.offer(symbol);
+        }
+    }
+
+    /// The sizeless symbols that reach onwards from here, if any do.
+    pub(super) fn reaching(&self) -> Option<&Best> {
+        (!self.has_size).then_some(&self.best)
+    }
+}
+
+/// Finds the symbol at a file address in one pass over the tables; of all names only those of the rivals are looked at.
+pub(super) fn look_up(file: &File, elf: &Elf, address: u64) -> Result<Option<Symbol>, NoSymbols> {
+    let section = elf.section_at(address);
+    let mut covering = Best::default();
+    let mut nearest = Nearest::default();
+    table::visit(file, elf, &mut |symbol| {
+        if symbol.kind == Kind::Tls || symbol.address > address {
+            return ControlFlow::Continue(());
+        }
+        if symbol.covers(address) {
+            covering.offer(symbol);
+        }
+        if symbol.section.map(u32::from) == section && section.is_some() {
+            nearest.offer(symbol);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let beginning = |symbol: &Symbol| table::beginning_of_name(file, elf, symbol);
+    Ok(covering
+        .choose(beginning)
+        .or_else(|| nearest.reaching()?.choose(beginning)))
+}

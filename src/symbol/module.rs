@@ -1,0 +1,96 @@
+//! Modules: the regions that one file gives to a process.
+
+use crate::kernel::{AddressRange, Device, Name, Region};
+use std::collections::HashMap;
+
+/// The regions of one file (or of the vdso), in address order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Module {
+    /// What `maps` calls it: a whole path, or `[vdso]`.
+    pub name: Name,
+    /// Filesystem of the file.
+    pub device: Device,
+    /// Inode of the file; 0 for the vdso.
+    pub inode: u64,
+    /// Its regions, never empty. The memory of `.bss` behind them is anonymous and not among them.
+    pub regions: Vec<Region>,
+}
+
+impl Module {
+    /// The part of its name after the last slash.
+    pub fn file_name(&self) -> Name {
+        self.name.file_name()
+    }
+
+    /// What it covers, neighbouring regions joined.
+    pub fn spans(&self) -> Vec<AddressRange> {
+        let mut spans: Vec<AddressRange> = Vec::new();
+        for region in &self.regions {
+            if let Some(last) = spans.last_mut()
+                && last.end() == region.range.start()
+                && let Some(joined) = AddressRange::new(last.start(), region.range.end())
+            {
+                *last = joined;
+            } else {
+                spans.push(region.range);
+            }
+        }
+        spans
+    }
+
+    /// Whether any of it may be executed: a program or a library, not just a mapped data file.
+    pub fn is_executable(&self) -> bool {
+        self.regions.iter().any(|region| region.permissions.execute)
+    }
+
+    /// Whether it lives in memory only, lent by the kernel.
+    pub fn is_vdso(&self) -> bool {
+        self.inode == 0
+    }
+
+    /// Whether a person calls it `name`: whole path or file name, and `vdso` for `[vdso]`.
+    pub fn is_called(&self, name: &[u8]) -> bool {
+        self.name.as_bytes() == name
+            || self.file_name().as_bytes() == name
+            || (self.is_vdso() && name == b"vdso")
+    }
+}
+
+/// Whether a region belongs to a module: something with a file behind it, or the vdso.
+pub(super) fn belongs_to_module(region: &Region) -> bool {
+    region.inode != 0 || region.name.as_bytes() == b"[vdso]"
+}
+
+/// The modules among `regions` (which are in address order), in order of their first address.
+pub fn modules(regions: &[Region]) -> Vec<Module> {
+    group(regions).0
+}
+
+/// The modules, and for each region the number of its module.
+pub(super) fn group(regions: &[Region]) -> (Vec<Module>, Vec<Option<usize>>) {
+    let mut modules: Vec<Module> = Vec::new();
+    let mut numbers: HashMap<(Device, u64, &Name), usize> = HashMap::new();
+    let of_region = regions
+        .iter()
+        .map(|region| {
+            if !belongs_to_module(region) {
+                return None;
+            }
+            let key = (region.device, region.inode, &region.name);
+            let number = *numbers.entry(key).or_insert_with(|| {
+                modules.push(Module {
+                    name: region.name.clone(),
+                    device: region.device,
+                    inode: region.inode,
+                    regions: Vec::new(),
+                });
+                modules.len() - 1
+            });
+            if let Some(module) = modules.get_mut(number) {
+                module.regions.push(region.clone());
+            }
+            Some(number)
+        })
+        .collect();
+    (modules, of_region)
+}

@@ -1,0 +1,45 @@
+//! The names of a module's symbols held in memory, for as long as many of them are wanted.
+
+use super::NoSymbols;
+use super::elf::{Elf, Strings};
+use super::file::File;
+use super::table::Symbol;
+
+/// String tables larger than this are never held in memory, and never searched.
+const LARGEST: u64 = 256 << 20;
+
+/// The string tables of a file, one for each symbol table.
+pub(super) struct Names(Vec<Vec<u8>>);
+
+impl Names {
+    /// Reads them whole.
+    pub(super) fn read(file: &File, elf: &Elf) -> Result<Names, NoSymbols> {
+        elf.tables
+            .iter()
+            .map(|table| match table.strings {
+                Strings { size, .. } if size > LARGEST => {
+                    Err(NoSymbols::Damaged("symbol names of implausible size"))
+                }
+                Strings { offset, size } => file.read(offset, size, "symbol names"),
+            })
+            .collect::<Result<_, _>>()
+            .map(Names)
+    }
+
+    /// Everything from the beginning of a symbol's name on, what follows its end included: for looking at the beginning only.
+    pub(super) fn from(&self, symbol: &Symbol) -> &[u8] {
+        self.0
+            .get(usize::from(symbol.table))
+            .zip(usize::try_from(symbol.name).ok())
+            .and_then(|(names, at)| names.get(at..))
+            .unwrap_or_default()
+    }
+
+    /// A symbol's name; `None` if it has no end within `longest` bytes.
+    pub(super) fn get(&self, symbol: &Symbol, longest: usize) -> Option<&[u8]> {
+        let rest = self.from(symbol);
+        let within = rest.get(..longest).unwrap_or(rest);
+        let end = within.iter().position(|&byte| byte == 0)?;
+        within.get(..end)
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a module gives no symbols, and why a name gives no address.
+
+use crate::kernel::Name;
+use crate::target;
+use thiserror::Error as ThisError;
+
+/// Why a module gives no symbols. Kept for each module and shown by `info modules`.
+#[derive(Clone, Debug, ThisError)]
+pub enum NoSymbols {
+    /// The file behind it does not begin as an ELF file does.
+    #[error("not an ELF file")]
+    NotElf,
+    /// The file could not be opened: its reason and remedy are the target's.
+    #[error("{0}")]
+    Unreadable(#[from] target::Error),
+    /// A read failed half-way.
+    #[error("reading the file failed: {0}")]
+    ReadFailed(String),
+    /// Something lies beyond the end of the file, or the file was cut short while it was read.
+    #[error("the file ends before its {0}")]
+    CutShort(&'static str),
+    /// A field holds what no linker writes.
+    #[error("damaged ELF file: {0}")]
+    Damaged(&'static str),
+    /// Neither `.symtab` nor `.dynsym`.
+    #[error("the file has no symbol table (stripped)")]
+    Stripped,
+    /// Its names are so many, or so tangled, that a search was given up.
+    #[error("looking through its names takes too long")]
+    TooCostly,
+    /// No load segment of the file explains where its regions are: it is mapped as data.
+    #[error("the file is mapped as data, not loaded as a program or library")]
+    NotLoaded,
+}
+
+/// Why a name or a file address could not be turned into an address.
+#[derive(Clone, Debug, ThisError)]
+pub enum Error {
+    /// Nothing mapped has this file name.
+    #[error("no module is called '{module}'")]
+    NoSuchModule {
+        /// As it was asked for.
+        module: Name,
+    },
+    /// The module is there but its symbols are not.
+    #[error("'{module}' gives no symbols: {reason}")]
+    NoSymbols {
+        /// Its file name.
+        module: Name,
+        /// Why.
+        reason: NoSymbols,
+    },
+    /// The only symbol of that name has a copy in each thread.
+    #[error(
+        "'{name}' in '{module}' is thread-local: each thread has its own copy, so it has no one address"
+    )]
+    ThreadLocal {
+        /// As it was asked for.
+        name: Name,
+        /// Where it is defined.
+        module: Name,
+    },
+    /// The address lies in no load segment of the file.
+    #[error("{address:#x} lies in no load segment of '{module}'")]
+    NotInFile {
+        /// The address in the file.
+        address: u64,
+        /// Its file name.
+        module: Name,
+    },
+}

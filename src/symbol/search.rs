@@ -1,0 +1,131 @@
+//! From a name to the symbols of one module, and the names that begin in some way.
+
+use super::NoSymbols;
+use super::demangle::{may_be_mangled, split_version};
+use super::loaded::{LONGEST_NAME, Loaded};
+use super::query::Query;
+use super::table::{self, Symbol};
+use crate::kernel::Name;
+use object::endian::Endian;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// A search of one module that takes longer (millions of hostile names) is given up and said to be.
+const LONGEST_SEARCH: Duration = Duration::from_secs(10);
+/// How many symbols are looked at between two looks at the clock.
+const SYMBOLS_BETWEEN_CLOCKS: u32 = 256;
+/// More symbols of one name are not listed.
+const MOST_MATCHES: usize = 1000;
+
+/// The symbols that `query` names, thread-local ones included. Versions kept for old programs count only where there is
+/// no current one.
+pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    let query = Query::new(query);
+    let mut clock = Clock::new(LONGEST_SEARCH);
+    let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
+    loaded.with_names(|names| {
+        table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
+            let rest = names.from(&symbol);
+            let is_match = query.is_spelled_by(rest)
+                || (may_be_mangled(rest)
+                    && names
+                        .get(&symbol, LONGEST_NAME)
+                        .is_some_and(|name| query.is_meant_by(name)));
+            if is_match && let Some(name) = names.get(&symbol, LONGEST_NAME) {
+                let (base, old) = split_version(name);
+                let known = matches.iter().any(|(other, other_name, _)| {
+                    other.address == symbol.address
+                        && split_version(other_name.as_bytes()).0 == base
+                });
+                if !known {
+                    let old = old || is_old_version(loaded, &symbol);
+                    matches.push((symbol, Name::new(name), old));
+                }
+            }
+            match matches.len() < MOST_MATCHES && !clock.is_over() {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })
+    })??;
+    if clock.is_over() {
+        return Err(NoSymbols::TooCostly);
+    }
+    if matches.iter().any(|(_, _, old)| !old) {
+        matches.retain(|(_, _, old)| !old);
+    }
+    Ok(matches
+        .into_iter()
+        .map(|(symbol, name, _)| (symbol, name))
+        .collect())
+}
+
+/// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.
+pub(super) fn complete(
+    loaded: &Loaded,
+    prefix: &str,
+    limit: usize,
+    clock: &mut Clock,
+    found: &mut BTreeSet<Name>,
+) -> Result<(), NoSymbols> {
+    let query = Query::new(prefix);
+    loaded.with_names(|names| {
+        table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
+            if let Some(name) = names.get(&symbol, LONGEST_NAME)
+                && let Some(completed) = query.completed_by(name)
+            {
+                found.insert(Name::new(completed));
+            }
+            match found.len() < limit && !clock.is_over() {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })
+    })?
+}
+
+/// Whether `.gnu.version` hides the symbol: a version kept for programs linked long ago.
+fn is_old_version(loaded: &Loaded, symbol: &Symbol) -> bool {
+    let hidden = || {
+        let table = loaded.elf.tables.get(usize::from(symbol.table))?;
+        let at = table.versions?.checked_add(2 * u64::from(symbol.number))?;
+        let word = loaded.file.read(at, 2, "symbol versions").ok()?;
+        let word: [u8; 2] = word.try_into().ok()?;
+        let version = loaded.elf.endian.read_u16(word);
+        Some(version & 0x8000 != 0)
+    };
+    hidden().unwrap_or(false)
+}
+
+/// A time budget that is cheap to ask.
+pub(super) struct Clock {
+    end: Instant,
+    asked: u32,
+    over: bool,
+}
+
+impl Clock {
+    pub(super) fn new(budget: Duration) -> Self {
+        Clock {
+            end: Instant::now() + budget,
+            asked: 0,
+            over: false,
+        }
+    }
+
+    /// Whether the time is up.
+    pub(super) fn is_over_now(&mut self) -> bool {
+        self.over = self.over || Instant::now() >= self.end;
+        self.over
+    }
+
+    /// The same, looking at the clock only now and then.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.asked = self.asked.wrapping_add(1);
+        if self.asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
+            return self.is_over_now();
+        }
+        self.over
+    }
+}

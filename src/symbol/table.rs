@@ -1,0 +1,212 @@
+//! The entries of a symbol table, in one streaming pass.
+
+use super::NoSymbols;
+use super::elf::{Elf, Table};
+use super::file::File;
+use object::Endianness;
+use object::elf;
+use object::pod::{self, Pod};
+use object::read::elf::Sym;
+use std::ops::ControlFlow;
+
+/// What a symbol names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// Code; also functions that choose their implementation when they are first called (IFUNC).
+    Function,
+    /// Data.
+    Object,
+    /// A variable of which each thread has its own copy.
+    Tls,
+    /// The file does not say: labels of assembler and linker.
+    Untyped,
+}
+
+impl Kind {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Kind::Function => "function",
+            Kind::Object => "object",
+            Kind::Tls => "tls",
+            Kind::Untyped => "untyped",
+        }
+    }
+}
+
+/// Which of the symbols that share a start speaks for it; greater is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Rank {
+    shared: bool,
+    typed: bool,
+    full_table: bool,
+}
+
+/// A defined, named symbol of a table. Its name stays in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Symbol {
+    /// File address of its first byte.
+    pub(super) address: u64,
+    /// Bytes, or 0.
+    pub(super) size: u64,
+    /// Offset in the string table.
+    pub(super) name: u32,
+    /// Number of its section; `None` if there are too many sections for the entry to say.
+    pub(super) section: Option<u16>,
+    /// Number in its table.
+    pub(super) number: u32,
+    /// Which of the file's tables.
+    pub(super) table: u8,
+    pub(super) kind: Kind,
+    pub(super) local: bool,
+}
+
+impl Symbol {
+    /// Whether it has a size and `address` lies in it.
+    pub(super) fn covers(&self, address: u64) -> bool {
+        address
+            .checked_sub(self.address)
+            .is_some_and(|into| into < self.size)
+    }
+
+    /// How well it speaks for its address.
+    pub(super) fn rank(&self) -> Rank {
+        Rank {
+            shared: !self.local,
+            typed: self.kind != Kind::Untyped,
+            full_table: self.table == 0,
+        }
+    }
+
+    /// Whether it might be `$x` or `$d`: its name has to be looked at.
+    fn may_be_mapping_symbol(&self) -> bool {
+        self.local && self.size == 0 && self.kind == Kind::Untyped
+    }
+}
+
+/// Visits the symbols of every table of the file, `.symtab` first, until `visit` breaks. Undefined, absolute, section and file symbols
+/// are left out.
+pub(super) fn visit(
+    file: &File,
+    elf: &Elf,
+    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
+) -> Result<(), NoSymbols> {
+    if elf.tables.is_empty() {
+        return Err(NoSymbols::Stripped);
+    }
+    for (number, table) in elf.tables.iter().enumerate() {
+        let number = u8::try_from(number).unwrap_or(u8::MAX);
+        let flow = if elf.is_64 {
+            visit_table::<elf::Sym64<Endianness>>(file, elf, table, number, visit)?
+        } else {
+            visit_table::<elf::Sym32<Endianness>>(file, elf, table, number, visit)?
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn visit_table<S: Sym<Endian = Endianness> + Pod>(
+    file: &File,
+    elf: &Elf,
+    table: &Table,
+    number: u8,
+    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, NoSymbols> {
+    let size = size_of::<S>();
+    let whole = table.size / size as u64 * size as u64;
+    let mut next = 0u32;
+    let mut flow = ControlFlow::Continue(());
+    // `$x` is one string that thousands of symbols share: the last answer is mostly the next one.
+    let mut mapping = (u32::MAX, false);
+    file.pass(table.offset, whole, size, "symbol table", &mut |bytes| {
+        for entry in pod::slice_from_all_bytes::<S>(bytes).unwrap_or_default() {
+            let position = next;
+            next = next.wrapping_add(1);
+            let Some(symbol) = defined(entry, elf, number, position) else {
+                continue;
+            };
+            if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
+                if mapping.0 != symbol.name {
+                    let name = table.strings.get(file, symbol.name);
+                    mapping = (symbol.name, name.as_deref().is_some_and(is_mapping_name));
+                }
+                if mapping.1 {
+                    continue;
+                }
+            }
+            flow = visit(symbol);
+            if flow.is_break() {
+                break;
+            }
+        }
+        flow
+    })?;
+    Ok(flow)
+}
+
+/// The symbol, if it names something that this file defines.
+fn defined<S: Sym<Endian = Endianness>>(
+    entry: &S,
+    elf: &Elf,
+    table: u8,
+    number: u32,
+) -> Option<Symbol> {
+    let endian = elf.endian;
+    let name = entry.st_name(endian);
+    let section = entry.st_shndx(endian);
+    if name == 0 || (section.is_special() && section != elf::SHN_XINDEX) {
+        return None;
+    }
+    let kind = match entry.st_type() {
+        elf::STT_FUNC | elf::STT_GNU_IFUNC => Kind::Function,
+        elf::STT_OBJECT => Kind::Object,
+        elf::STT_TLS => Kind::Tls,
+        elf::STT_NOTYPE => Kind::Untyped,
+        _ => return None,
+    };
+    let mut address: u64 = entry.st_value(endian).into();
+    if elf.machine == elf::EM_ARM && kind == Kind::Function {
+        // The lowest bit says Thumb; the code begins at the even address.
+        address &= !1;
+    }
+    Some(Symbol {
+        address,
+        size: entry.st_size(endian).into(),
+        name,
+        section: section.index(),
+        number,
+        table,
+        kind,
+        local: entry.st_bind() == elf::STB_LOCAL,
+    })
+}
+
+/// The first bytes of a symbol's name, filled up with zeros.
+pub(super) fn beginning_of_name(file: &File, elf: &Elf, symbol: &Symbol) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    if let Some(table) = elf.tables.get(usize::from(symbol.table))
+        && u64::from(symbol.name) < table.strings.size
+        && let Some(at) = table.strings.offset.checked_add(symbol.name.into())
+    {
+        // What cannot be read stays zero: no name.
+        _ = file.read_up_to(at, &mut bytes);
+    }
+    bytes
+}
+
+/// The name of a symbol, read from the file.
+pub(super) fn name(file: &File, elf: &Elf, symbol: &Symbol) -> Option<Vec<u8>> {
+    let table = elf.tables.get(usize::from(symbol.table))?;
+    table.strings.get(file, symbol.name)
+}
+
+/// `$a`, `$d`, `$t`, `$x`, alone or with a dotted tail; RISC-V adds the instruction set (`$xrv64gc`).
+fn is_mapping_name(name: &[u8]) -> bool {
+    matches!(
+        name,
+        [b'$', b'a' | b'd' | b't'] | [b'$', b'x', ..] | [b'$', b'a' | b'd' | b't', b'.', ..]
+    )
+}

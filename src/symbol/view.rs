@@ -1,0 +1,355 @@
+//! The names of one target at one moment.
+
+use super::demangle::readable;
+use super::elf::Segment;
+use super::loaded::Loaded;
+use super::module::{self, Module};
+use super::placement::{Placement, in_segment, place};
+use super::search::{self, Clock};
+use super::table::Symbol;
+use super::{Error, Kind, NoSymbols, Symbols};
+use crate::kernel::{Name, Region, VirtualAddress};
+use crate::target::Target;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How many anonymous regions may lie glued between a module and the end of its `.bss`.
+const MOST_BSS_REGIONS: usize = 256;
+
+/// A symbol, placed in the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolAt {
+    /// As the file spells it; [`SymbolAt::name`] is for people.
+    pub mangled: Name,
+    /// Where it starts in the process.
+    pub start: VirtualAddress,
+    /// Bytes; 0 where the file gives none.
+    pub size: u64,
+    /// How far into it the address that was asked for lies; 0 if a name was asked for.
+    pub offset: u64,
+    /// What it names.
+    pub kind: Kind,
+    /// The ELF section it lies in.
+    pub section: Option<Name>,
+    /// The module that defines it, by its whole name in `maps`.
+    pub module: Name,
+    /// Where it starts in the file's own numbers, as objdump shows them.
+    pub file_address: VirtualAddress,
+}
+
+impl SymbolAt {
+    /// The name for people: demangled, without hash and without a default version. Costs its demangling at each call.
+    pub fn name(&self) -> Name {
+        readable(&self.mangled)
+    }
+}
+
+/// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
+pub struct View<'a> {
+    symbols: &'a Symbols,
+    target: &'a Target,
+    regions: &'a [Region],
+    number: u64,
+    grouped: OnceLock<Grouped>,
+}
+
+/// The modules among the regions, each with what was found out about it.
+struct Grouped {
+    modules: Vec<Module>,
+    of_region: Vec<Option<usize>>,
+    placed: Vec<OnceLock<Result<Placed, NoSymbols>>>,
+}
+
+/// A module whose file was read, and where it was loaded.
+struct Placed {
+    loaded: Arc<Loaded>,
+    copies: Vec<Placement>,
+}
+
+impl Placed {
+    fn segments(&self) -> &[Segment] {
+        &self.loaded.elf.segments
+    }
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(
+        symbols: &'a Symbols,
+        target: &'a Target,
+        regions: &'a [Region],
+        number: u64,
+    ) -> Self {
+        View {
+            symbols,
+            target,
+            regions,
+            number,
+            grouped: OnceLock::new(),
+        }
+    }
+
+    /// The modules, in order of their first address.
+    pub fn modules(&self) -> &[Module] {
+        &self.grouped().modules
+    }
+
+    /// The module that `address` belongs to: by its region, or as memory of `.bss` behind one.
+    pub fn module_at(&self, address: VirtualAddress) -> Option<&Module> {
+        if let Some((module, ..)) = self.copy_at(address) {
+            return Some(module);
+        }
+        let region = self.region_number(address)?;
+        let number = self.grouped().of_region.get(region).copied()??;
+        self.modules().get(number)
+    }
+
+    /// The symbol that `address` lies in.
+    pub fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
+        let (module, placed, copy) = self.copy_at(address)?;
+        let file_address = copy.file_address(address);
+        let (symbol, name) = placed.loaded.symbol_at(file_address)?;
+        let offset = file_address.wrapping_sub(symbol.address);
+        Some(self.symbol_at(module, placed, copy, &symbol, name, offset))
+    }
+
+    /// The symbols that a person means by `name`: mangled, demangled, or demangled without parameters; of one module (called by its
+    /// file name or whole path), or of all programs and libraries. Static functions count; nothing found is an empty list.
+    ///
+    /// # Errors
+    /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
+    pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
+        let mut found = Vec::new();
+        let mut thread_local = None;
+        for (number, one) in self.wanted(module)? {
+            let searched =
+                self.placed(number)
+                    .and_then(|placed| match search::find(&placed.loaded, name) {
+                        Ok(symbols) => Ok((placed, symbols)),
+                        Err(reason) => {
+                            placed.loaded.fail(reason.clone());
+                            Err(reason)
+                        }
+                    });
+            let (placed, symbols) = match searched {
+                Ok(searched) => searched,
+                Err(_) if module.is_none() => continue,
+                Err(reason) => {
+                    let module = one.file_name();
+                    return Err(Error::NoSymbols { module, reason });
+                }
+            };
+            for (symbol, mangled) in symbols {
+                if symbol.kind == Kind::Tls {
+                    thread_local = Some(one.file_name());
+                    continue;
+                }
+                found.extend(
+                    placed
+                        .copies
+                        .iter()
+                        .map(|copy| self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0)),
+                );
+            }
+        }
+        match thread_local {
+            Some(module) if found.is_empty() => Err(Error::ThreadLocal {
+                name: name.into(),
+                module,
+            }),
+            _ => Ok(found),
+        }
+    }
+
+    /// Names that begin with `prefix`, as they may be typed, in order: at most `limit` of them, and as many as are found in
+    /// `budget`. Of one module, or of all programs and libraries.
+    pub fn names(
+        &self,
+        module: Option<&str>,
+        prefix: &str,
+        limit: usize,
+        budget: Duration,
+    ) -> Vec<Name> {
+        let mut clock = Clock::new(budget);
+        let mut found = BTreeSet::new();
+        for (number, _) in self.wanted(module).unwrap_or_default() {
+            if found.len() >= limit || clock.is_over_now() {
+                break;
+            }
+            if let Ok(placed) = self.placed(number)
+                && let Err(reason) =
+                    search::complete(&placed.loaded, prefix, limit, &mut clock, &mut found)
+            {
+                placed.loaded.fail(reason);
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The module that holds `address` and the address in its file, as objdump shows it.
+    pub fn file_address(&self, address: VirtualAddress) -> Option<(&Module, VirtualAddress)> {
+        let (module, _, copy) = self.copy_at(address)?;
+        Some((module, VirtualAddress::new(copy.file_address(address))))
+    }
+
+    /// Where `file_address` of a module (`module!0x1149`) is in the process: once for each time that the module was loaded.
+    ///
+    /// # Errors
+    /// If no module is called so, if its file cannot be read, or if the address lies in none of its load segments.
+    pub fn address_in(
+        &self,
+        module: &str,
+        file_address: u64,
+    ) -> Result<Vec<VirtualAddress>, Error> {
+        let mut found = Vec::new();
+        let mut failure = None;
+        for (number, one) in self.wanted(Some(module))? {
+            let module = one.file_name();
+            match self.placed(number) {
+                Ok(placed) if in_segment(placed.segments(), file_address) => {
+                    found.extend(placed.copies.iter().map(|copy| copy.address(file_address)));
+                }
+                Ok(_) => {
+                    let address = file_address;
+                    failure = Some(Error::NotInFile { address, module });
+                }
+                Err(reason) => failure = Some(Error::NoSymbols { module, reason }),
+            }
+        }
+        match failure {
+            Some(failure) if found.is_empty() => Err(failure),
+            _ => Ok(found),
+        }
+    }
+
+    /// The ELF section that `address` lies in: `.text`, `.bss`.
+    pub fn section_at(&self, address: VirtualAddress) -> Option<Name> {
+        let (_, placed, copy) = self.copy_at(address)?;
+        let loaded = &placed.loaded;
+        let number = loaded.elf.section_at(copy.file_address(address))?;
+        loaded.elf.section_name(&loaded.file, number).map(Name::new)
+    }
+
+    /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
+    pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
+        let number = self.modules().iter().position(|one| one == module)?;
+        match self.placed(number) {
+            Ok(placed) => placed.loaded.fault(),
+            Err(reason) => Some(reason),
+        }
+    }
+
+    fn grouped(&self) -> &Grouped {
+        self.grouped.get_or_init(|| {
+            let (modules, of_region) = module::group(self.regions);
+            Grouped {
+                placed: modules.iter().map(|_| OnceLock::new()).collect(),
+                modules,
+                of_region,
+            }
+        })
+    }
+
+    /// The modules that are called `name`, or all that hold code.
+    fn wanted(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
+        let modules = self.modules().iter().enumerate();
+        let Some(name) = name else {
+            return Ok(modules.filter(|(_, one)| one.is_executable()).collect());
+        };
+        let called: Vec<_> = modules
+            .filter(|(_, one)| one.is_called(name.as_bytes()))
+            .collect();
+        match called.is_empty() {
+            true => Err(Error::NoSuchModule {
+                module: name.into(),
+            }),
+            false => Ok(called),
+        }
+    }
+
+    /// The file of a module and where it was loaded, found out once.
+    fn placed(&self, number: usize) -> Result<&Placed, NoSymbols> {
+        let grouped = self.grouped();
+        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.placed.get(number))
+        else {
+            return Err(NoSymbols::NotLoaded);
+        };
+        slot.get_or_init(|| {
+            let loaded = self.symbols.load(self.target, module, self.number)?;
+            let page = self.target.process.layout().page;
+            let copies = place(module, &loaded.elf.segments, page);
+            match copies.is_empty() {
+                true => Err(NoSymbols::NotLoaded),
+                false => Ok(Placed { loaded, copies }),
+            }
+        })
+        .as_ref()
+        .map_err(NoSymbols::clone)
+    }
+
+    fn region_number(&self, address: VirtualAddress) -> Option<usize> {
+        let after = self
+            .regions
+            .partition_point(|region| region.range.start() <= address);
+        let number = after.checked_sub(1)?;
+        let region = self.regions.get(number)?;
+        region.range.contains(address).then_some(number)
+    }
+
+    /// The module and the copy of it that `address` belongs to.
+    fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &Placed, &Placement)> {
+        let of_region = &self.grouped().of_region;
+        let region = self.region_number(address)?;
+        if let Some(number) = of_region.get(region).copied()? {
+            let placed = self.placed(number).ok()?;
+            let copy = placed.copies.iter().find(|copy| copy.maps(address))?;
+            return Some((self.modules().get(number)?, placed, copy));
+        }
+        // Anonymous memory glued behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
+        let number = self.module_before(region)?;
+        let placed = self.placed(number).ok()?;
+        let copy = placed
+            .copies
+            .iter()
+            .find(|copy| copy.loads(placed.segments(), address))?;
+        Some((self.modules().get(number)?, placed, copy))
+    }
+
+    /// The module that ends where the anonymous regions up to `region` begin.
+    fn module_before(&self, region: usize) -> Option<usize> {
+        let of_region = &self.grouped().of_region;
+        (0..region)
+            .rev()
+            .take(MOST_BSS_REGIONS)
+            .take_while(|&before| {
+                let glued = self.regions.get(before).zip(self.regions.get(before + 1));
+                glued.is_some_and(|(one, next)| one.range.end() == next.range.start())
+            })
+            .find_map(|before| of_region.get(before).copied()?)
+    }
+
+    fn symbol_at(
+        &self,
+        module: &Module,
+        placed: &Placed,
+        copy: &Placement,
+        symbol: &Symbol,
+        mangled: Name,
+        offset: u64,
+    ) -> SymbolAt {
+        let loaded = &placed.loaded;
+        let section = symbol
+            .section
+            .and_then(|number| loaded.elf.section_name(&loaded.file, number.into()));
+        SymbolAt {
+            mangled,
+            start: copy.address(symbol.address),
+            size: symbol.size,
+            offset,
+            kind: symbol.kind,
+            section: section.map(Name::new),
+            module: module.name.clone(),
+            file_address: VirtualAddress::new(symbol.address),
+        }
+    }
+}

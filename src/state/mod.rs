@@ -1,12 +1,68 @@
-//! What a debugging session holds: target, variables, history, settings.
+//! What a debugging session holds from one line to the next: target, variables, values, settings, lines.
+//!
+//! Regions are not among it: each command reads them anew.
 
+mod attachment;
+mod lines;
+mod scope;
+mod settings;
+mod values;
+
+pub use attachment::Change;
+pub use lines::LineHistory;
+pub use settings::{Settings, WrongType};
+pub use values::ValueHistory;
+
+use crate::eval::Value;
+use crate::kernel::VirtualAddress;
 use crate::target::{Machine, Target};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Everything that lasts from one line to the next.
 pub struct DebugState {
+    /// What is looked at, if anything; changed by [`DebugState::attach`] and [`DebugState::detach`].
+    target: Option<Arc<Target>>,
+    /// Whether the exit of the target has been told.
+    exit_told: bool,
+    /// The machine that pmdb runs on: what there is without a target.
+    here: Arc<dyn Machine>,
+    /// `$name`, without the `$`.
+    pub variables: BTreeMap<String, Value>,
+    /// What `print` printed: `$1`, `$2` …
+    pub values: ValueHistory,
+    /// `$_`: the last address that was looked at.
+    pub last_address: Option<VirtualAddress>,
+    /// How pmdb works: `set` and `show`.
+    pub settings: Settings,
+    /// What was typed.
+    pub lines: LineHistory,
+}
+
+impl DebugState {
+    /// A session that looks at nothing yet, on this machine.
+    pub fn new(here: Arc<dyn Machine>) -> Self {
+        DebugState {
+            target: None,
+            exit_told: false,
+            here,
+            variables: BTreeMap::new(),
+            values: ValueHistory::default(),
+            last_address: None,
+            settings: Settings::default(),
+            lines: LineHistory::default(),
+        }
+    }
+
     /// What is looked at, if anything.
-    pub target: Option<Arc<Target>>,
-    /// The machine, target or no target.
-    pub machine: Arc<dyn Machine>,
+    pub fn target(&self) -> Option<&Arc<Target>> {
+        self.target.as_ref()
+    }
+
+    /// The target's machine; without a target the one that pmdb runs on.
+    pub fn machine(&self) -> &Arc<dyn Machine> {
+        self.target
+            .as_ref()
+            .map_or(&self.here, |target| &target.machine)
+    }
 }

@@ -1,0 +1,59 @@
+//! Coming, going and changing of the target, and what each makes void.
+
+use super::DebugState;
+use crate::target::{self, Liveness, Target};
+use std::sync::Arc;
+
+/// What has become of the target since it was last asked after.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// It runs another program now: addresses, regions and symbols of before mean nothing any more.
+    Executed,
+    /// It has exited. It stays the target, so that every later command can say so.
+    Exited,
+}
+
+impl DebugState {
+    /// Looks at `target` from now on. Variables and values stay; `$_` does not, as it was an address of another process.
+    pub fn attach(&mut self, target: Target) -> Arc<Target> {
+        let target = Arc::new(target);
+        self.forget_program();
+        self.exit_told = false;
+        self.target = Some(Arc::clone(&target));
+        target
+    }
+
+    /// Looks at nothing any more; what was looked at is returned.
+    pub fn detach(&mut self) -> Option<Arc<Target>> {
+        self.forget_program();
+        self.target.take()
+    }
+
+    /// Asks whether the target is still there and still the same, and forgets what a new program has made void. Each
+    /// change is told once.
+    ///
+    /// # Errors
+    /// The target could not be asked.
+    pub fn notice(&mut self) -> target::Result<Option<Change>> {
+        let Some(target) = &self.target else {
+            return Ok(None);
+        };
+        match target.process.liveness()? {
+            Liveness::Alive => Ok(None),
+            Liveness::Executed => {
+                self.forget_program();
+                Ok(Some(Change::Executed))
+            }
+            Liveness::Exited if self.exit_told => Ok(None),
+            Liveness::Exited => {
+                self.exit_told = true;
+                Ok(Some(Change::Exited))
+            }
+        }
+    }
+
+    /// Forgets what was known of the program that the target ran.
+    fn forget_program(&mut self) {
+        self.last_address = None;
+    }
+}

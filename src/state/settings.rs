@@ -1,0 +1,103 @@
+//! The settings and their values.
+
+use crate::lang::{ColorChoice, Setting, SettingValue};
+use thiserror::Error as ThisError;
+
+/// A value of the wrong type for a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ThisError)]
+#[error("'{}' does not take such a value", .0.name())]
+pub struct WrongType(pub Setting);
+
+/// How pmdb works, setting by setting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// When output is coloured.
+    pub color: ColorChoice,
+    /// Rows of a screen for the pager; 0: as the terminal says.
+    pub height: u64,
+    /// How many lines of input are kept.
+    pub history_size: u64,
+    /// Whether output is one JSON object a line.
+    pub json: bool,
+    /// Whether long output goes through a pager.
+    pub pagination: bool,
+    /// Whether PAGEMAP_SCAN is used where the kernel has it.
+    pub scan: bool,
+    /// Columns of a screen; 0: as the terminal says.
+    pub width: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            color: ColorChoice::Auto,
+            height: 0,
+            history_size: 10_000,
+            json: false,
+            pagination: true,
+            scan: true,
+            width: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// The value of a setting.
+    pub fn get(&self, setting: Setting) -> SettingValue {
+        match setting {
+            Setting::Color => SettingValue::Color(self.color),
+            Setting::Height => SettingValue::Number(self.height),
+            Setting::HistorySize => SettingValue::Number(self.history_size),
+            Setting::Json => SettingValue::Switch(self.json),
+            Setting::Pagination => SettingValue::Switch(self.pagination),
+            Setting::Scan => SettingValue::Switch(self.scan),
+            Setting::Width => SettingValue::Number(self.width),
+        }
+    }
+
+    /// Gives a setting a value.
+    ///
+    /// # Errors
+    /// The value is not of the setting's type; nothing has changed then.
+    pub fn set(&mut self, setting: Setting, value: SettingValue) -> Result<(), WrongType> {
+        match (setting, value) {
+            (Setting::Color, SettingValue::Color(color)) => self.color = color,
+            (Setting::Height, SettingValue::Number(rows)) => self.height = rows,
+            (Setting::HistorySize, SettingValue::Number(lines)) => self.history_size = lines,
+            (Setting::Json, SettingValue::Switch(on)) => self.json = on,
+            (Setting::Pagination, SettingValue::Switch(on)) => self.pagination = on,
+            (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
+            (Setting::Width, SettingValue::Number(columns)) => self.width = columns,
+            _ => return Err(WrongType(setting)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::SETTINGS;
+    use crate::lang::setting::SettingType;
+
+    #[test]
+    fn every_setting_holds_what_it_takes_and_refuses_the_rest() {
+        let values = [
+            (SettingType::Switch, SettingValue::Switch(false)),
+            (SettingType::Switch, SettingValue::Switch(true)),
+            (SettingType::Number, SettingValue::Number(7)),
+            (SettingType::Color, SettingValue::Color(ColorChoice::Never)),
+        ];
+        let mut settings = Settings::default();
+        for info in SETTINGS {
+            for (of_type, value) in values {
+                let before = settings.get(info.setting);
+                let answer = settings.set(info.setting, value);
+                let fits = info.takes == of_type;
+                assert_eq!(answer.is_ok(), fits, "{}", info.name);
+                let expected = if fits { value } else { before };
+                assert_eq!(settings.get(info.setting), expected, "{}", info.name);
+            }
+        }
+    }
+}

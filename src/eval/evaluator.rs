@@ -63,7 +63,7 @@ impl<'a> Evaluator<'a> {
                 self.module_address(module, address)?
             }
             Expression::ModuleRegion { module, index } => self.module_region(module, index)?,
-            Expression::BracketedRegion(name) => self.bracketed(name, at)?,
+            Expression::BracketedRegion(name) => Value::Range(self.bracketed(name, at)?),
             Expression::AddressOf(symbol) => self.symbol_name(symbol)?.value(),
             Expression::Frame(number) => self.frame_number(number)?,
             Expression::Physical(number) => self.physical(number)?,

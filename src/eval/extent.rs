@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::functions::frame_range;
-use super::names::Named;
+use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::{Expression, Place, Range, Spanned};
@@ -50,7 +50,7 @@ impl Evaluator<'_> {
     pub(super) fn named_extent(&self, expression: &Expression, at: Place) -> Result<Option<Spans>> {
         Ok(match self.named(expression, at)? {
             Some(Named::Range(spans)) => Some(spans),
-            Some(Named::Symbol(symbol)) => symbol.spans(),
+            Some(Named::Symbol(symbol)) => spans_of(&symbol),
             None => None,
         })
     }

@@ -48,20 +48,21 @@ impl Evaluator<'_> {
 
     /// The argument of a function that wants a range: a lone address has no size.
     fn sized(&self, argument: &Spanned<Range>) -> Result<Extent> {
-        if let Range::Expression(expression) = &argument.node {
-            if self.named_extent(expression, argument.at)?.is_none() {
-                return match self.evaluate_at(expression, argument.at)? {
-                    Value::Range(spans) => Ok(Extent::Addresses(spans)),
-                    Value::Frames(frames) => Ok(Extent::Frames(frames)),
-                    other => Err(Error::new(
-                        argument.at,
-                        format!("{} has no size here: a range is wanted", other.phrase()),
-                    )
-                    .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
-                };
-            }
+        let Range::Expression(expression) = &argument.node else {
+            return self.extent(argument);
+        };
+        if let Some(spans) = self.named_extent(expression, argument.at)? {
+            return Ok(Extent::Addresses(spans));
         }
-        self.extent(argument)
+        match self.evaluate_at(expression, argument.at)? {
+            Value::Range(spans) => Ok(Extent::Addresses(spans)),
+            Value::Frames(frames) => Ok(Extent::Frames(frames)),
+            other => Err(Error::new(
+                argument.at,
+                format!("{} has no size: a range is wanted", other.phrase()),
+            )
+            .hint("region(ADDRESS) is the region of an address; A..B and A, +LENGTH are ranges")),
+        }
     }
 
     fn pfn(&self, of: Spanned<Value>) -> Result<FrameNumber> {

@@ -29,15 +29,15 @@ impl Integer {
         u64::try_from(self.0).ok()
     }
     /// The sum.
-    pub fn add(self, other: Self) -> Option<Self> {
+    pub fn plus(self, other: Self) -> Option<Self> {
         Self::new(self.0 + other.0)
     }
     /// The difference.
-    pub fn subtract(self, other: Self) -> Option<Self> {
+    pub fn minus(self, other: Self) -> Option<Self> {
         Self::new(self.0 - other.0)
     }
     /// The product.
-    pub fn multiply(self, other: Self) -> Option<Self> {
+    pub fn times(self, other: Self) -> Option<Self> {
         self.0.checked_mul(other.0).and_then(Self::new)
     }
     /// The quotient, rounded towards zero as in C; `None` also for a divisor of zero.
@@ -150,9 +150,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_sum_undone_is_where_it_began(a in integer(), b in integer()) {
-            if let Some(sum) = a.add(b) {
-                prop_assert_eq!(sum.subtract(b), Some(a));
-                prop_assert_eq!(sum.subtract(a), Some(b));
+            if let Some(sum) = a.plus(b) {
+                prop_assert_eq!(sum.minus(b), Some(a));
+                prop_assert_eq!(sum.minus(a), Some(b));
             } else {
                 // Out of the span on the side that both point to, seen in floating point with room to spare.
                 let sum = a.get() as f64 + b.get() as f64;
@@ -167,7 +167,7 @@ mod tests {
             let high = long[2..].iter().any(|&digit| digit != 0);
             let magnitude = long[1] << 32 | long[0];
             let fits = !high && (!negative || magnitude <= 1 << 63);
-            match a.multiply(b) {
+            match a.times(b) {
                 Some(product) => {
                     prop_assert!(fits);
                     prop_assert_eq!(product.get().unsigned_abs(), u128::from(magnitude));
@@ -194,7 +194,7 @@ mod tests {
         fn a_left_shift_is_repeated_doubling(a in integer(), count in 0i64..200) {
             let mut doubled = Some(a);
             for _ in 0..count {
-                doubled = doubled.and_then(|value| value.add(value));
+                doubled = doubled.and_then(|value| value.plus(value));
             }
             prop_assert_eq!(a.shift_left(count.into()), doubled);
         }
@@ -223,8 +223,8 @@ mod tests {
     #[test]
     fn the_ends_of_the_span() {
         let one = Integer::from(1u64);
-        assert_eq!(Integer::MAX.add(one), None);
-        assert_eq!(Integer::MIN.subtract(one), None);
+        assert_eq!(Integer::MAX.plus(one), None);
+        assert_eq!(Integer::MIN.minus(one), None);
         assert_eq!(Integer::MIN.negate(), Integer::new(1 << 63));
         assert_eq!(Integer::MAX.negate(), None);
         assert_eq!(Integer::MAX.bit_not(), None);

@@ -88,16 +88,11 @@ impl Evaluator<'_> {
         Ok(found.pop())
     }
 
-    /// The module that stands before `!` or `[N]`.
-    pub(super) fn module(&self, module: &Spanned<lang::Name>) -> Result<Mapping<'_>> {
+    /// An error for a name before `!` or `[N]` that is not mapped.
+    pub(super) fn unknown_module(&self, module: &Spanned<lang::Name>) -> Error {
         let name = &module.node.0;
-        match self.mapping(name, module.at)? {
-            Some(mapping) => Ok(mapping),
-            None => {
-                let error = Error::new(module.at, format!("no module is called '{name}'"));
-                Err(self.did_you_mean_mapping(error, name))
-            }
-        }
+        let error = Error::new(module.at, format!("no module is called '{name}'"));
+        self.did_you_mean_mapping(error, name)
     }
 
     /// `libc.so.6[2]`
@@ -106,7 +101,9 @@ impl Evaluator<'_> {
         module: &Spanned<lang::Name>,
         index: &Spanned<u64>,
     ) -> Result<Value> {
-        let mapping = self.module(module)?;
+        let mapping = self
+            .mapping(&module.node.0, module.at)?
+            .ok_or_else(|| self.unknown_module(module))?;
         let regions = mapping.regions.len();
         let region = usize::try_from(index.node)
             .ok()
@@ -124,10 +121,10 @@ impl Evaluator<'_> {
     }
 
     /// `[heap]`; the brackets are not part of `name`.
-    pub(super) fn bracketed(&self, name: &str, at: Place) -> Result<Value> {
+    pub(super) fn bracketed(&self, name: &str, at: Place) -> Result<Spans> {
         let bracketed = format!("[{name}]");
         match self.mapping(&bracketed, at)? {
-            Some(mapping) => mapping.spans(at).map(Value::Range),
+            Some(mapping) => mapping.spans(at),
             None => {
                 let error = Error::new(at, format!("no region is called {bracketed}"));
                 Err(self.did_you_mean_mapping(error, &bracketed))
@@ -135,21 +132,21 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Adds what is mapped under a similar name, if regions can be had.
+    /// Adds what is mapped under a similar name.
     pub(super) fn did_you_mean_mapping(&self, error: Error, name: &str) -> Error {
-        let regions = match self.regions(error.at, "") {
-            Ok(regions) => regions,
-            Err(_) => return error,
-        };
+        let near = self.similar_mappings(name);
+        match near.is_empty() {
+            true => error.hint("regions lists what is mapped"),
+            false => error.hint(suggest::did_you_mean(near)),
+        }
+    }
+
+    /// What is mapped under a similar name, if regions can be had.
+    pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
+        let regions = self.regions(Place::default(), "").unwrap_or_default();
         let names = regions
             .iter()
             .map(|region| region.name.file_name().to_string());
-        match suggest::similar(name, names).as_slice() {
-            [] => error.hint("regions lists what is mapped"),
-            near => {
-                let near = near.iter().map(|near| suggest::spelling(near));
-                error.hint(format!("did you mean {}?", suggest::alternatives(near)))
-            }
-        }
+        suggest::similar(name, names)
     }
 }

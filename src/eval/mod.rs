@@ -29,7 +29,8 @@ pub use subject::{Location, Subject};
 pub use value::Value;
 
 use crate::kernel::VirtualAddress;
-use crate::lang::{self, Expression, Spanned};
+use crate::lang::{self, Expression, Spanned, SymbolName};
+use crate::symbol::SymbolAt;
 use evaluator::Evaluator;
 
 /// The value of an expression. A symbol is its address, a region or module a range.
@@ -92,4 +93,12 @@ pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<L
 /// With the place of what has no value; for page frames, which there is nothing to translate of.
 pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Subject> {
     Evaluator::new(scope).subject(range)
+}
+
+/// Every symbol that is meant: one or more, in any order. Where an expression wants one address, several are an error.
+///
+/// # Errors
+/// With the place of a module or symbol that is not there, or that has no address.
+pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> {
+    Evaluator::new(scope).symbols(symbol)
 }

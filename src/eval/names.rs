@@ -3,59 +3,61 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value, suggest};
-use crate::kernel::{AddressRange, Name as Bytes, VirtualAddress};
+use crate::kernel::AddressRange;
 use crate::lang::{self, Place};
+use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
 pub(super) enum Named {
     /// A symbol.
-    Symbol(NamedSymbol),
+    Symbol(Box<SymbolAt>),
     /// A region, or the regions of a module.
     Range(Spans),
 }
 
-/// A symbol that a name stands for.
-pub(super) struct NamedSymbol {
-    /// Where it starts in the process.
-    pub(super) address: VirtualAddress,
-    /// Bytes; 0 when the file does not say.
-    pub(super) size: u64,
-    /// As it is displayed.
-    pub(super) name: Bytes,
+impl From<SymbolAt> for Named {
+    fn from(symbol: SymbolAt) -> Self {
+        Named::Symbol(Box::new(symbol))
+    }
 }
 
-impl NamedSymbol {
-    /// The bytes of a symbol with a size.
-    pub(super) fn spans(&self) -> Option<Spans> {
-        let end = self.address.checked_add(self.size)?;
-        let range = AddressRange::new(self.address, end)?;
-        Some(Spans::one(range, Origin::Symbol(self.name.clone())))
-    }
+/// The bytes of a symbol; `None` when its file gives it no size.
+pub(super) fn spans_of(symbol: &SymbolAt) -> Option<Spans> {
+    let end = symbol.start.checked_add(symbol.size)?;
+    let range = AddressRange::new(symbol.start, end)?;
+    Some(Spans::one(range, Origin::Symbol(symbol.name())))
 }
 
 impl Named {
     /// As a value: a symbol is its address.
     pub(super) fn value(self) -> Value {
         match self {
-            Named::Symbol(symbol) => Value::Address(symbol.address),
+            Named::Symbol(symbol) => Value::Address(symbol.start),
             Named::Range(spans) => Value::Range(spans),
         }
     }
 }
 
 impl Evaluator<'_> {
-    /// `main`, `libc.so.6`, `heap`
+    /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
     pub(super) fn name(&self, name: &lang::Name, at: Place) -> Result<Named> {
         let name = &name.0;
+        let symbols = self.symbols_called(name, at);
+        match symbols {
+            Ok(found) if !found.is_empty() => return self.one(name, found, at).map(Named::from),
+            Err(error) if error.cause.is_some() || self.scope.target().is_none() => {
+                return Err(without_target(error, name));
+            }
+            _ => {}
+        }
         if let Some(mapping) = self.mapping(name, at)? {
             return mapping.spans(at).map(Named::Range);
         }
-        if let "heap" | "stack" = name.as_str()
-            && let Some(mapping) = self.mapping(&format!("[{name}]"), at)?
-        {
-            return mapping.spans(at).map(Named::Range);
+        if let "heap" | "stack" = name.as_str() {
+            return self.bracketed(name, at).map(Named::Range);
         }
-        Err(self.unknown(name, at))
+        // A thread-local symbol has no address, but it is what was meant.
+        symbols.and_then(|_| Err(self.unknown(name, at)))
     }
 
     fn unknown(&self, name: &str, at: Place) -> Error {
@@ -63,9 +65,26 @@ impl Evaluator<'_> {
             at,
             format!("no symbol, region or module is called '{name}'"),
         );
-        match suggest::looks_hexadecimal(name) {
-            true => error.hint(format!("a hexadecimal number is written 0x{name}")),
-            false => self.did_you_mean_mapping(error, name),
+        if suggest::looks_hexadecimal(name) {
+            return error.hint(hexadecimal_hint(name));
+        }
+        let mut near = self.similar_mappings(name);
+        near.extend(self.similar_symbols(None, name));
+        match near.is_empty() {
+            true => error.hint("regions lists what is mapped"),
+            false => error.hint(suggest::did_you_mean(near)),
         }
     }
+}
+
+/// `face` without a target is more likely a number than a symbol.
+fn without_target(error: Error, name: &str) -> Error {
+    match suggest::looks_hexadecimal(name) {
+        true => error.hint(hexadecimal_hint(name)),
+        false => error,
+    }
+}
+
+fn hexadecimal_hint(name: &str) -> String {
+    format!("a hexadecimal number is written 0x{name}")
 }

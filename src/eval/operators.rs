@@ -144,11 +144,11 @@ pub(super) fn calculate(operator: BinaryOperator, x: Integer, y: Integer) -> Opt
     use BinaryOperator as Op;
     let zero = Integer::default();
     match operator {
-        Op::Multiply => x.multiply(y),
+        Op::Multiply => x.times(y),
         Op::Divide => x.divide(y),
         Op::Remainder => x.remainder(y),
-        Op::Add => x.add(y),
-        Op::Subtract => x.subtract(y),
+        Op::Add => x.plus(y),
+        Op::Subtract => x.minus(y),
         Op::ShiftLeft => x.shift_left(y),
         Op::ShiftRight => x.shift_right(y),
         Op::BitAnd => x.bit_and(y),

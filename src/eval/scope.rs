@@ -3,6 +3,7 @@
 use super::Value;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
+use crate::symbol::Symbols;
 use crate::target::Target;
 
 /// Where the meaning of what is not written in a line comes from: the debugging session, or a test.
@@ -12,6 +13,9 @@ pub trait Scope {
 
     /// How many bytes `1p` is: the target's page size, or this machine's without a target.
     fn page_size(&self) -> PageSize;
+
+    /// What is known of the files behind the target's regions.
+    fn symbols(&self) -> &Symbols;
 
     /// The value of `$name`.
     fn variable(&self, name: &str) -> Option<Value>;

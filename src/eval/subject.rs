@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
-use super::names::Named;
+use super::names::{Named, spans_of};
 use super::{Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{Expression, Range, Spanned};
@@ -46,9 +46,9 @@ impl Evaluator<'_> {
             match self.named(expression, range.at)? {
                 Some(Named::Range(spans)) => return Ok(Subject::Range(spans)),
                 Some(Named::Symbol(symbol)) => {
-                    return Ok(match symbol.spans() {
+                    return Ok(match spans_of(&symbol) {
                         Some(spans) => Subject::Sized(spans),
-                        None => Subject::Address(symbol.address),
+                        None => Subject::Address(symbol.start),
                     });
                 }
                 None => {}

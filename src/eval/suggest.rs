@@ -56,14 +56,14 @@ pub(super) fn looks_hexadecimal(word: &str) -> bool {
     word.len() >= 3 && word.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// `a`, `a or b`, `a, b or c`
-pub(super) fn alternatives(names: impl IntoIterator<Item = String>) -> String {
-    let names: Vec<String> = names.into_iter().collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} or {last}", first.join(", ")),
-    }
+/// `did you mean a, b or c?`, each as it has to be typed.
+pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| spelling(&name)).collect();
+    let alternatives = match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
+    };
+    format!("did you mean {alternatives}?")
 }
 
 /// The items with commas, cut after some.
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(similar("heap", names()), ["[heap]"]);
         assert_eq!(similar("[haep]", names()), ["[heap]"]);
         assert_eq!(similar("vdso", names()), ["[vdso]"]);
-        assert_eq!(similar("libc.so", names()), ["libc.so.6", "libm.so.6"]);
+        assert_eq!(similar("libc.so", names()), ["libc.so.6"]);
         assert!(similar("entirely_else", names()).is_empty());
     }
 

@@ -1,21 +1,36 @@
-//! Symbols in expressions: `&name`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `symbol(A)`.
+//! Symbols in expressions: `main`, `&name`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `symbol(A)`.
 
-use super::Value;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::names::Named;
+use super::{Value, suggest};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Name, Place, Spanned, SymbolName};
+use crate::symbol::{self, SymbolAt};
+use std::time::Duration;
+
+/// How long names like an unknown one are looked for.
+const SUGGESTION_BUDGET: Duration = Duration::from_millis(50);
+
+/// How many names are compared with an unknown one.
+const MOST_COMPARED: usize = 4096;
 
 impl Evaluator<'_> {
+    /// The names of the target as its regions are now.
+    fn names(&self, at: Place, what: &str) -> Result<symbol::View<'_>> {
+        let target = self.target(at, what)?;
+        let regions = self.regions(at, what)?;
+        Ok(self.scope.symbols().over(target, regions))
+    }
+
     /// `libc.so.6!malloc`
     pub(super) fn module_symbol(
         &self,
         module: &Spanned<Name>,
         symbol: &Spanned<Name>,
     ) -> Result<Named> {
-        self.module(module)?;
-        Err(Error::new(symbol.at, "symbols cannot be read"))
+        let found = self.symbols_in(module, symbol)?;
+        self.one(&symbol.node.0, found, symbol.at).map(Named::from)
     }
 
     /// `libc.so.6!0x1149`
@@ -24,17 +39,165 @@ impl Evaluator<'_> {
         module: &Spanned<Name>,
         address: &Spanned<u64>,
     ) -> Result<Value> {
-        self.module(module)?;
-        Err(Error::new(address.at, "symbols cannot be read"))
+        let name = &module.node.0;
+        let found = self
+            .names(module.at, &format!("looking up '{name}'"))?
+            .address_in(name, address.node)
+            .map_err(|cause| self.symbol_error(cause, module, address.at))?;
+        match found.as_slice() {
+            [one] => Ok(Value::Address(*one)),
+            copies => {
+                let list = suggest::list(copies.iter().map(VirtualAddress::to_string));
+                Err(Error::new(
+                    module.at,
+                    format!(
+                        "'{name}' is mapped more than once; its {:#x} is at {list}",
+                        address.node
+                    ),
+                )
+                .hint("write the address itself"))
+            }
+        }
     }
 
-    /// `&name`
+    /// `&name`, `&module!name`
     pub(super) fn symbol_name(&self, symbol: &SymbolName) -> Result<Named> {
-        Err(Error::new(symbol.symbol.at, "symbols cannot be read"))
+        let found = self.symbols(symbol)?;
+        let written = &symbol.symbol;
+        self.one(&written.node.0, found, written.at)
+            .map(Named::from)
     }
 
-    /// `symbol(A)`
+    /// Every symbol that is meant: at least one.
+    pub(super) fn symbols(&self, symbol: &SymbolName) -> Result<Vec<SymbolAt>> {
+        if let Some(module) = &symbol.module {
+            return self.symbols_in(module, &symbol.symbol);
+        }
+        let name = &symbol.symbol;
+        let found = self.symbols_called(&name.node.0, name.at)?;
+        match found.is_empty() {
+            false => Ok(found),
+            true => Err(self.unknown_symbol(None, name)),
+        }
+    }
+
+    /// The symbols with that name in any program or library.
+    pub(super) fn symbols_called(&self, name: &str, at: Place) -> Result<Vec<SymbolAt>> {
+        self.names(at, &format!("looking up '{name}'"))?
+            .find(None, name)
+            .map_err(|cause| Error::new(at, cause.to_string()))
+    }
+
+    /// The symbols with that name in one module: at least one.
+    fn symbols_in(&self, module: &Spanned<Name>, symbol: &Spanned<Name>) -> Result<Vec<SymbolAt>> {
+        let (of, name) = (&module.node.0, &symbol.node.0);
+        let found = self
+            .names(module.at, &format!("looking up '{of}!{name}'"))?
+            .find(Some(of), name)
+            .map_err(|cause| self.symbol_error(cause, module, symbol.at))?;
+        match found.is_empty() {
+            false => Ok(found),
+            true => Err(self.unknown_symbol(Some(module), symbol)),
+        }
+    }
+
+    /// The one symbol that a name stands for; several places are an error that lists them.
+    pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Place) -> Result<SymbolAt> {
+        found.sort_by_key(|symbol| symbol.start);
+        found.dedup_by_key(|symbol| symbol.start);
+        if found.len() > 1 {
+            return Err(several(name, &found, at));
+        }
+        found
+            .pop()
+            .ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
+    }
+
+    /// `symbol(A)`: the name, and how far into it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Place) -> Result<Value> {
-        Err(Error::new(at, format!("{address}: symbols cannot be read")))
+        let symbol = self
+            .names(at, "finding the symbol of an address")?
+            .at(address)
+            .ok_or_else(|| {
+                Error::new(at, format!("{address} is in no symbol"))
+                    .hint(format!("region {address} tells what is mapped there"))
+            })?;
+        Ok(Value::Text(match symbol.offset {
+            0 => symbol.name().to_string(),
+            offset => format!("{}+{offset}", symbol.name()),
+        }))
+    }
+
+    fn unknown_symbol(&self, module: Option<&Spanned<Name>>, symbol: &Spanned<Name>) -> Error {
+        let name = &symbol.node.0;
+        let error = Error::new(
+            symbol.at,
+            match module {
+                Some(module) => format!("'{}' has no symbol called '{name}'", module.node.0),
+                None => format!("no symbol is called '{name}'"),
+            },
+        );
+        let near = self.similar_symbols(module.map(|module| module.node.0.as_str()), name);
+        match near.is_empty() {
+            true => error,
+            false => error.hint(suggest::did_you_mean(near)),
+        }
+    }
+
+    /// Symbols with nearly that name, among those that begin like it: a budget keeps an error from taking long.
+    pub(super) fn similar_symbols(&self, module: Option<&str>, name: &str) -> Vec<String> {
+        let length = name.chars().count();
+        let beginning: String = name
+            .chars()
+            .take(length.min(3).min(length.div_ceil(2)))
+            .collect();
+        let names = match self.names(Place::default(), "") {
+            Ok(names) => names.names(module, &beginning, MOST_COMPARED, SUGGESTION_BUDGET),
+            Err(_) => return Vec::new(),
+        };
+        suggest::similar(name, names.iter().map(ToString::to_string))
+    }
+
+    /// What the room below says, at the place it is about.
+    fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Place) -> Error {
+        match cause {
+            symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
+            symbol::Error::NoSymbols { .. } => {
+                let message = cause.to_string();
+                match cause {
+                    symbol::Error::NoSymbols {
+                        reason: symbol::NoSymbols::Unreadable(below),
+                        ..
+                    } => Error {
+                        message,
+                        ..Error::target(module.at, below)
+                    },
+                    _ => Error::new(module.at, message),
+                }
+            }
+            symbol::Error::ThreadLocal { .. } | symbol::Error::NotInFile { .. } => {
+                Error::new(inside, cause.to_string())
+            }
+        }
+    }
+}
+
+/// Several symbols, each with the spelling that means it alone, where there is one.
+fn several(name: &str, found: &[SymbolAt], at: Place) -> Error {
+    let modules = |symbol: &SymbolAt| {
+        found
+            .iter()
+            .filter(|other| other.module == symbol.module)
+            .count()
+    };
+    let list = suggest::list(found.iter().map(|symbol| {
+        let module = suggest::spelling(&symbol.module.file_name().to_string());
+        let name = suggest::spelling(name);
+        format!("{module}!{name} at {}", symbol.start)
+    }));
+    let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
+    match found.iter().all(|symbol| modules(symbol) == 1) {
+        true => error.hint("name the module: MODULE!NAME"),
+        false => error.hint("write the address itself: the module does not part them"),
     }
 }

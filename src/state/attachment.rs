@@ -1,6 +1,7 @@
 //! Coming, going and changing of the target, and what each makes void.
 
 use super::DebugState;
+use crate::symbol::Symbols;
 use crate::target::{self, Liveness, Target};
 use std::sync::Arc;
 
@@ -55,5 +56,6 @@ impl DebugState {
     /// Forgets what was known of the program that the target ran.
     fn forget_program(&mut self) {
         self.last_address = None;
+        self.symbols = Symbols::default();
     }
 }

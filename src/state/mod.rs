@@ -15,6 +15,7 @@ pub use values::ValueHistory;
 
 use crate::eval::Value;
 use crate::kernel::VirtualAddress;
+use crate::symbol::Symbols;
 use crate::target::{Machine, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub struct DebugState {
     exit_told: bool,
     /// The machine that pmdb runs on: what there is without a target.
     here: Arc<dyn Machine>,
+    /// What is known of the files behind its regions; read only when a name is asked for.
+    pub symbols: Symbols,
     /// `$name`, without the `$`.
     pub variables: BTreeMap<String, Value>,
     /// What `print` printed: `$1`, `$2` …
@@ -46,6 +49,7 @@ impl DebugState {
             target: None,
             exit_told: false,
             here,
+            symbols: Symbols::default(),
             variables: BTreeMap::new(),
             values: ValueHistory::default(),
             last_address: None,

@@ -4,6 +4,7 @@ use super::DebugState;
 use crate::eval::{Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
+use crate::symbol::Symbols;
 use crate::target::Target;
 
 impl Scope for DebugState {
@@ -15,6 +16,10 @@ impl Scope for DebugState {
         self.target
             .as_ref()
             .map_or_else(|| self.here.page(), |target| target.process.layout().page)
+    }
+
+    fn symbols(&self) -> &Symbols {
+        &self.symbols
     }
 
     fn variable(&self, name: &str) -> Option<Value> {

@@ -11,7 +11,8 @@ mod sys;
 pub use error::{Error, Result};
 
 use crate::kernel::{
-    AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress,
+    AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
+    VirtualAddress,
 };
 use bitflags::bitflags;
 use std::ops::ControlFlow;
@@ -142,15 +143,6 @@ pub trait Process: Send + Sync {
             what: "the registers of this target are not known".to_owned(),
         })
     }
-}
-
-/// The two registers that `/proc/PID/syscall` gives of a waiting thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Registers {
-    /// The address of the next instruction in user space.
-    pub program_counter: VirtualAddress,
-    /// The stack pointer in user space.
-    pub stack_pointer: VirtualAddress,
 }
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.

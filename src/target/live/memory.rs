@@ -152,7 +152,7 @@ fn layout(handle: &Handle, thread: Option<u32>) -> Layout {
 }
 
 /// Why a file of a process may not be opened, and what would help.
-fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> Error {
+pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> Error {
     let path = format!("/proc/{}/{file}", handle.pid());
     if error != Errno::ACCESS && error != Errno::PERM {
         return Error::io(format!("opening {path} of {who}"), error);

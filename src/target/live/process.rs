@@ -4,9 +4,10 @@ use super::attached::Attached;
 use super::handle::Handle;
 use super::populated::{self, IN_ENTRIES};
 use super::rights;
+use crate::kernel::registers::Standing;
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{
-    AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps,
+    AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
 };
 use crate::target::{
     Categories, Error, Identity, Layout, Liveness, Populated, Process, ProcessStatus, Result, sys,
@@ -145,6 +146,18 @@ impl Process for LiveProcess {
         self.frames_hidden
     }
 
+    fn registers(&self) -> Result<Registers> {
+        match self.standing()? {
+            Standing::Waiting(registers) => Ok(registers),
+            Standing::Running => Err(Error::NotAvailable {
+                what: format!(
+                    "process {} is running: the kernel tells registers only of a thread that waits",
+                    self.attached.handle().pid()
+                ),
+            }),
+        }
+    }
+
     fn status(&self) -> Result<ProcessStatus> {
         let memory = self.attached.memory();
         let handle = self.attached.handle();
@@ -175,6 +188,30 @@ impl Process for LiveProcess {
 }
 
 impl LiveProcess {
+    /// What `/proc/PID/syscall` says of the main thread. The kernel lets only those read it who may trace the process.
+    fn standing(&self) -> Result<Standing> {
+        let memory = self.attached.memory();
+        let handle = self.attached.handle();
+        let path = memory.path("syscall");
+        let bytes = handle.directory().read(&path).map_err(|error| {
+            let who = super::handle::named(handle.pid(), &memory.name);
+            match error {
+                Errno::SRCH => handle.exited(&memory.name),
+                // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
+                Errno::NOENT if !handle.has_exited() => Error::NotAvailable {
+                    what: format!(
+                        "this kernel does not tell the registers of {who} (no /proc/PID/syscall)"
+                    ),
+                },
+                Errno::NOENT => handle.exited(&memory.name),
+                error => super::memory::refused(handle, &who, &path, error),
+            }
+        })?;
+        Standing::parse(&bytes).ok_or_else(|| Error::NotAvailable {
+            what: format!("/proc/{}/{path} holds no registers", handle.pid()),
+        })
+    }
+
     /// Its command line, if that can be had without bringing a page of it back from swap: the kernel reads it out of the
     /// target's stack.
     fn command_line(&self, handle: &Handle, arguments: Option<AddressRange>) -> Option<Name> {

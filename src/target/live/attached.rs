@@ -117,7 +117,9 @@ impl Attached {
         let contents = memory.contents(&self.handle)?;
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let Some(from) = address.checked_add(done as u64) else {
+            // `pread` takes no offset in the upper half, where only the kernel and gate pages are.
+            let from = address.checked_add(done as u64);
+            let Some(from) = from.filter(|from| i64::try_from(from.get()).is_ok()) else {
                 break;
             };
             match retry_on_intr(|| pread(contents, &mut *rest, from.get())) {

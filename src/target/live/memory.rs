@@ -92,7 +92,10 @@ impl Memory {
             let path = self.path("mem");
             let who = named(handle.pid(), &self.name);
             let opened = handle.directory().file(&path);
-            opened.map_err(|error| refused(handle, &who, &path, error))
+            opened.map_err(|error| match error {
+                Errno::SRCH | Errno::NOENT => handle.exited(&self.name),
+                error => refused(handle, &who, &path, error),
+            })
         };
         self.contents
             .get_or_init(open)
@@ -164,8 +167,14 @@ pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> E
         .ok()
         .and_then(|bytes| Status::parse(&bytes).ok());
     let why = match owner {
-        Some(status) if status.user != us => format!("it runs as user {}, pmdb as user {us}", status.user),
-        Some(_) => "it runs as the same user but is not dumpable (it changed its ids, or asked for it) or is in another user namespace".into(),
+        Some(status) if status.user != us => {
+            format!("it runs as user {}, pmdb as user {us}", status.user)
+        }
+        Some(_) => {
+            "it runs as the same user, but is not dumpable (it changed its ids, or asked for it), \
+                    is in another user namespace, or is kept by a security module"
+                .into()
+        }
         None => "the kernel does not say more".into(),
     };
     Error::NotPermitted {

@@ -1,0 +1,443 @@
+//! Who the target is, and what becomes of it.
+
+use super::support::{self, at, skip};
+use super::target::{self, Target, announce, wait};
+use super::{Scenario, Test};
+use pmdb::kernel::PageMapEntry;
+use pmdb::target::live::{Asked, attach, resolve};
+use pmdb::target::{Error, Liveness};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+pub const TESTS: &[Test] = &[
+    ("identity::exec_is_noticed", exec_is_noticed),
+    ("identity::exit_is_noticed", exit_is_noticed),
+    ("identity::killed_while_being_read", killed_while_being_read),
+    ("identity::a_zombie_is_told", a_zombie_is_told),
+    ("identity::a_kernel_thread_is_told", a_kernel_thread_is_told),
+    (
+        "identity::the_main_thread_may_have_ended",
+        the_main_thread_may_have_ended,
+    ),
+    (
+        "identity::a_thread_stands_for_its_process",
+        a_thread_stands_for_its_process,
+    ),
+    ("identity::no_such_process", no_such_process),
+    (
+        "identity::names_are_found_and_never_guessed",
+        names_are_found_and_never_guessed,
+    ),
+    (
+        "identity::who_may_not_look_is_told_why",
+        who_may_not_look_is_told_why,
+    ),
+    (
+        "identity::status_is_what_the_kernel_says",
+        status_is_what_the_kernel_says,
+    ),
+];
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("exec", |_| {
+        announce("ready");
+        wait();
+        let error = target::command("idle", &[]).exec();
+        panic!("{error}");
+    }),
+    ("zombie", zombie),
+    ("headless", headless),
+    ("thread", thread),
+    ("called", called),
+    ("nobody", nobody),
+];
+
+/// Leaves a child unwaited for, and announces it.
+#[allow(clippy::zombie_processes)]
+fn zombie(_: &[String]) {
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .arg("--help")
+        .stdout(std::process::Stdio::null())
+        .env_remove("PMDB_LIVE_SCENARIO")
+        .spawn()
+        .expect("a child");
+    let pid = Pid::from_raw(child.id() as i32).expect("its number");
+    // Waits for its end, and leaves it as it is.
+    waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    )
+    .expect("its end");
+    announce(child.id());
+    wait();
+}
+
+/// Its main thread ends, another goes on.
+fn headless(_: &[String]) {
+    std::thread::spawn(|| {
+        let main = format!("/proc/self/task/{}/stat", std::process::id());
+        while !std::fs::read_to_string(&main).is_ok_and(|stat| stat.contains(") Z ")) {
+            std::thread::yield_now();
+        }
+        let word = std::hint::black_box(Box::new(0x5eed_u64));
+        announce(format_args!("{:p}", &raw const *word));
+        wait();
+        std::process::exit(0);
+    });
+    // SAFETY: ends this thread alone; it holds no lock, and nobody joins it.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+fn thread(_: &[String]) {
+    std::thread::spawn(|| {
+        announce(rustix::thread::gettid().as_raw_nonzero());
+        wait();
+        std::process::exit(0);
+    });
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Takes a name.
+fn called(arguments: &[String]) {
+    rustix::thread::set_name(&std::ffi::CString::new(&*arguments[0]).expect("a name"))
+        .expect("to be called so");
+    announce("ready");
+    wait();
+}
+
+/// Becomes nobody, tries to attach to the process that its argument names, and announces how that went.
+fn nobody(arguments: &[String]) {
+    let pid: u32 = arguments[0].parse().expect("a number");
+    // SAFETY: this process has one thread, so that giving up its ids leaves none behind.
+    unsafe {
+        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+        assert_eq!(libc::setresgid(65534, 65534, 65534), 0);
+        assert_eq!(libc::setresuid(65534, 65534, 65534), 0);
+    }
+    announce(verdict(pid));
+    let machine = pmdb::target::live::machine();
+    let flags = machine.frame_flags(pmdb::kernel::FrameNumber::new(1), &mut [Default::default()]);
+    announce(
+        flags
+            .err()
+            .map_or_else(|| "allowed".into(), |error| error.to_string()),
+    );
+    wait();
+}
+
+/// One line: the class of the error, what it says, and the way out.
+fn verdict(pid: u32) -> String {
+    match attach(pid) {
+        Ok(_) => "attached".into(),
+        Err(Error::NotPermitted { what, remedy }) => format!("not permitted: {what}; {remedy}"),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+/// Waits until the process has gone as far as `liveness` says.
+fn until(process: &dyn pmdb::target::Process, expected: Liveness) {
+    loop {
+        match process.liveness().expect("an answer") {
+            Liveness::Alive => std::thread::yield_now(),
+            liveness => return assert_eq!(liveness, expected),
+        }
+    }
+}
+
+fn exec_is_noticed() {
+    let mut target = Target::start("exec", &[]);
+    target.line();
+    let attached = target.attach();
+    let process = &*attached.process;
+    let before = process.identity();
+    assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
+    let heap = process.regions().expect("regions");
+    target.send("go");
+    assert_eq!(target.line(), "ready");
+    for failure in [
+        process.regions().map(drop),
+        process.entries(0, &mut [PageMapEntry::default()]).map(drop),
+        process.region_at(heap[0].range.start()).map(drop),
+    ] {
+        let error = failure.expect_err("the old program is gone");
+        assert!(
+            matches!(&error, Error::Gone { what } if what.contains("executed another program")),
+            "{error}"
+        );
+    }
+    until(process, Liveness::Executed);
+    assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
+    assert_eq!(
+        (process.identity().pid, process.identity().start_time),
+        (before.pid, before.start_time)
+    );
+    assert!(
+        !process
+            .regions()
+            .expect("the regions of the new program")
+            .is_empty()
+    );
+    assert_eq!(
+        process
+            .entries(0, &mut [PageMapEntry::default()])
+            .expect("its page map"),
+        1
+    );
+}
+
+fn exit_is_noticed() {
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let attached = target.attach();
+    let process = &*attached.process;
+    target.end();
+    assert_eq!(process.liveness().expect("an answer"), Liveness::Exited);
+    for failure in [
+        process.regions().map(drop),
+        process.entries(0, &mut [PageMapEntry::default()]).map(drop),
+        process.region_at(at(0x1000)).map(drop),
+        process.memory(at(0x1000), &mut [0]).map(drop),
+        process.status().map(drop),
+        attach(target.pid()).map(drop),
+    ] {
+        let error = failure.expect_err("it is gone");
+        assert!(matches!(error, Error::Gone { .. }), "{error:?}");
+    }
+    assert!(
+        process
+            .regions()
+            .expect_err("gone")
+            .to_string()
+            .contains("has exited")
+    );
+}
+
+/// It ends at any moment of a long visit: an error that says so, or the whole of it, never something else.
+fn killed_while_being_read() {
+    for round in 0..20 {
+        let mut target = Target::start("idle", &[]);
+        target.line();
+        let attached = target.attach();
+        let process = &*attached.process;
+        process.set_scan(round % 2 == 0);
+        let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
+        let mut stretches = 0;
+        let visited = process.populated(everything, process.categories(), &mut |_| {
+            stretches += 1;
+            if stretches == round {
+                let pid = Pid::from_raw(target.pid() as i32).expect("its number");
+                kill_process(pid, Signal::KILL).expect("to kill it");
+                until(process, Liveness::Exited);
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        if let Err(error) = visited {
+            assert!(
+                matches!(&error, Error::Gone { what } if what.contains("has exited")),
+                "{error:?}"
+            );
+        }
+    }
+}
+
+fn a_zombie_is_told() {
+    let mut target = Target::start("zombie", &[]);
+    let zombie = target.numbers()[0] as u32;
+    let error = attach(zombie)
+        .map(drop)
+        .expect_err("a zombie has no memory");
+    assert!(
+        matches!(&error, Error::Gone { what } if what.contains("is a zombie")),
+        "{error:?}"
+    );
+}
+
+fn a_kernel_thread_is_told() {
+    let list = pmdb::target::live::machine().processes().expect("a list");
+    let Some(thread) = list
+        .iter()
+        .find(|entry| entry.name.as_bytes() == b"kthreadd")
+    else {
+        return skip("identity::a_kernel_thread_is_told", "none can be seen here");
+    };
+    assert_eq!(thread.resident, None);
+    assert!(thread.command_line.is_empty());
+    let error = attach(thread.pid).map(drop).expect_err("it has no memory");
+    assert!(
+        matches!(&error, Error::NotAvailable { what } if what.contains("is a kernel thread")),
+        "{error:?}"
+    );
+}
+
+fn the_main_thread_may_have_ended() {
+    let mut target = Target::start("headless", &[]);
+    let word = target.numbers()[0];
+    let attached = target.attach();
+    let process = &*attached.process;
+    assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
+    let region = process
+        .region_at(at(word))
+        .expect("an answer")
+        .expect("a region");
+    assert!(process.regions().expect("regions").contains(&region));
+    assert!(support::entries(process, word, 1)[0].is_present());
+    let mut bytes = [0; 8];
+    assert_eq!(process.memory(at(word), &mut bytes).expect("memory"), 8);
+    assert_eq!(u64::from_ne_bytes(bytes), 0x5eed);
+    let status = process.status().expect("its status");
+    assert!(
+        status
+            .memory
+            .iter()
+            .any(|(field, bytes)| field == "VmRSS" && *bytes > 0)
+    );
+    let program = process.regions().expect("regions");
+    let program = program
+        .iter()
+        .find(|region| region.name.as_bytes().starts_with(b"/"))
+        .expect("a file");
+    attached
+        .modules
+        .open(program)
+        .unwrap_or_else(|error| panic!("{}: {error}", program.name));
+    target.end();
+    assert_eq!(process.liveness().expect("an answer"), Liveness::Exited);
+}
+
+fn a_thread_stands_for_its_process() {
+    let mut target = Target::start("thread", &[]);
+    let thread = target.numbers()[0] as u32;
+    assert_ne!(thread, target.pid());
+    let found = resolve(&thread.to_string()).expect("its process");
+    assert_eq!(
+        (found.pid, found.asked),
+        (target.pid(), Asked::Thread(thread))
+    );
+    let found = resolve(&target.pid().to_string()).expect("itself");
+    assert_eq!((found.pid, found.asked), (target.pid(), Asked::Process));
+    assert_eq!(
+        attach(thread).expect("its process").process.identity().pid,
+        target.pid()
+    );
+}
+
+fn no_such_process() {
+    for number in ["4294967295", "99999999999999999999", "0"] {
+        let error = resolve(number).expect_err("no such process");
+        assert!(
+            matches!(&error, Error::Gone { what } if what.contains(number)),
+            "{error:?}"
+        );
+    }
+    assert!(matches!(
+        attach(u32::MAX).map(drop),
+        Err(Error::Gone { .. })
+    ));
+    assert!(matches!(resolve(""), Err(Error::Gone { .. })));
+    assert!(
+        matches!(resolve("no such\x1b[31m name"), Err(Error::Gone { what }) if !what.contains('\x1b'))
+    );
+    let own = resolve("self").expect("this program");
+    assert_eq!((own.pid, own.asked), (std::process::id(), Asked::Itself));
+}
+
+fn names_are_found_and_never_guessed() {
+    // No other process is called so: the number of this one is in it.
+    let name = format!("pmdb{}", std::process::id());
+    let mut first = Target::start("called", &[&name]);
+    first.line();
+    let found = resolve(&name).expect("the only one");
+    assert_eq!((found.pid, found.asked), (first.pid(), Asked::Name));
+    let mut second = Target::start("called", &[&name]);
+    second.line();
+    match resolve(&name) {
+        Err(Error::Ambiguous { candidates, .. }) => {
+            let mut pids: Vec<u32> = candidates.iter().map(|entry| entry.pid).collect();
+            pids.sort_unstable();
+            let mut expected = [first.pid(), second.pid()];
+            expected.sort_unstable();
+            assert_eq!(pids, expected);
+            assert!(
+                candidates
+                    .iter()
+                    .all(|entry| entry.name.as_bytes() == name.as_bytes())
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    second.end();
+    assert_eq!(resolve(&name).expect("the only one again").pid, first.pid());
+}
+
+fn who_may_not_look_is_told_why() {
+    let name = "identity::who_may_not_look_is_told_why";
+    if !support::is_root() {
+        let said = verdict(1);
+        if said == "attached" {
+            return skip(name, "this user may look at process 1");
+        }
+        assert!(
+            said.starts_with("not permitted: ") && said.contains("CAP_SYS_PTRACE"),
+            "{said}"
+        );
+        return skip(
+            name,
+            "only root can become nobody; asked as this user instead",
+        );
+    }
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let mut observer = Target::start("nobody", &[&target.pid().to_string()]);
+    let said = observer.line();
+    assert!(
+        said.starts_with("not permitted: may not open /proc/"),
+        "{said}"
+    );
+    assert!(
+        said.contains("it runs as user 0, pmdb as user 65534"),
+        "{said}"
+    );
+    assert!(said.contains("CAP_SYS_PTRACE"), "{said}");
+    let said = observer.line();
+    assert!(said.starts_with("may not open /proc/kpageflags"), "{said}");
+    // Who gave up its ids is not dumpable, but root may look all the same.
+    attach(observer.pid()).expect("root may");
+    std::io::stdout().flush().expect("output");
+}
+
+fn status_is_what_the_kernel_says() {
+    let mut target = Target::start("called", &["a) b (c"]);
+    target.line();
+    let attached = target.attach();
+    let status = attached.process.status().expect("its status");
+    assert_eq!(status.pid, target.pid());
+    assert_eq!(status.parent, std::process::id());
+    assert_eq!(status.name.as_bytes(), b"a) b (c");
+    assert_eq!((status.threads, status.tracer), (1, 0));
+    assert_eq!(status.user, rustix::process::getuid().as_raw());
+    let program = std::env::current_exe().expect("this program");
+    let program = std::os::unix::ffi::OsStrExt::as_bytes(program.as_os_str());
+    assert_eq!(status.executable.expect("its program").as_bytes(), program);
+    let line = status.command_line.expect("its arguments");
+    assert_eq!(line.as_bytes(), [program, b" a) b (c"].concat());
+    let resident = status
+        .memory
+        .iter()
+        .find(|(field, _)| field == "VmRSS")
+        .expect("VmRSS");
+    assert!(resident.1 >= 4096);
+    let listed = attached.machine.processes().expect("a list");
+    let entry = listed
+        .iter()
+        .find(|entry| entry.pid == target.pid())
+        .expect("itself");
+    assert_eq!(
+        (entry.name.as_bytes(), entry.command_line.as_bytes()),
+        (status.name.as_bytes(), line.as_bytes())
+    );
+    assert!(listed.windows(2).all(|pair| pair[0].pid < pair[1].pid));
+}

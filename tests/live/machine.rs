@@ -1,0 +1,157 @@
+//! The machine: its frames, zones and configuration, against plain reads.
+
+use super::Test;
+use super::support::{self, Numbers, skip};
+use pmdb::kernel::{FrameNumber, PageFlags};
+use pmdb::target::Error;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub const TESTS: &[Test] = &[
+    (
+        "machine::frames_are_what_pread_says",
+        frames_are_what_pread_says,
+    ),
+    (
+        "machine::frames_end_where_memory_does",
+        frames_end_where_memory_does,
+    ),
+    (
+        "machine::zones_hold_every_frame_in_use",
+        zones_hold_every_frame_in_use,
+    ),
+    (
+        "machine::version_and_configuration",
+        version_and_configuration,
+    ),
+];
+
+fn frames_are_what_pread_says() {
+    let machine = pmdb::target::live::machine();
+    if !support::is_root() {
+        let error = machine.frame_flags(FrameNumber::new(0), &mut [PageFlags::empty()]);
+        let error = error.expect_err("it is for root");
+        assert!(
+            matches!(
+                error,
+                Error::NotPermitted { .. } | Error::NotAvailable { .. }
+            ),
+            "{error:?}"
+        );
+        return skip(
+            "machine::frames_are_what_pread_says",
+            "only root may read /proc/kpageflags",
+        );
+    }
+    let files = ["kpageflags", "kpagecount", "kpagecgroup"];
+    let zones = machine.zones().expect("zones");
+    let spans: Vec<(u64, u64)> = zones
+        .iter()
+        .map(|zone| (zone.start.get(), zone.spanned))
+        .collect();
+    let mut numbers = Numbers(1);
+    for file in files {
+        let Ok(plain) = File::open(format!("/proc/{file}")) else {
+            skip(
+                &format!("machine::frames_are_what_pread_says ({file})"),
+                "this kernel has none",
+            );
+            continue;
+        };
+        let (mut same, mut all) = (0, 0);
+        for _ in 0..200 {
+            let (start, spanned) = spans[numbers.below(spans.len() as u64) as usize];
+            let first = start + numbers.below(spanned);
+            let count = numbers.below(100) as usize + 1;
+            let mut flags = vec![PageFlags::empty(); count];
+            let mut words = vec![0u64; count];
+            let at = FrameNumber::new(first);
+            let read = match file {
+                "kpageflags" => machine.frame_flags(at, &mut flags),
+                "kpagecount" => machine.frame_counts(at, &mut words),
+                _ => machine.frame_cgroups(at, &mut words),
+            };
+            let read = read.expect("words");
+            if file == "kpageflags" {
+                words = flags.iter().map(|flags| flags.bits()).collect();
+            }
+            let mut bytes = vec![0; count * 8];
+            let plainly = plain.read_at(&mut bytes, first * 8).expect("a read");
+            assert_eq!(read * 8, plainly);
+            for (ours, plain) in words[..read].iter().zip(bytes.chunks_exact(8)) {
+                all += 1;
+                same +=
+                    usize::from(*ours == u64::from_ne_bytes(plain.try_into().expect("8 bytes")));
+            }
+        }
+        // The machine lives meanwhile: a few frames may have changed between the two reads.
+        assert!(
+            all > 2000 && same * 100 >= all * 98,
+            "{file}: {same} of {all}"
+        );
+    }
+}
+
+fn frames_end_where_memory_does() {
+    if !support::is_root() {
+        return skip(
+            "machine::frames_end_where_memory_does",
+            "only root may read /proc/kpageflags",
+        );
+    }
+    let machine = pmdb::target::live::machine();
+    for far in [1 << 50, u64::MAX / 8, u64::MAX] {
+        let mut flags = [PageFlags::empty(); 8];
+        assert_eq!(
+            machine
+                .frame_flags(FrameNumber::new(far), &mut flags)
+                .expect("an end"),
+            0
+        );
+        assert_eq!(
+            machine
+                .frame_counts(FrameNumber::new(far), &mut [0; 8])
+                .expect("an end"),
+            0
+        );
+    }
+}
+
+fn zones_hold_every_frame_in_use() {
+    if !support::is_root() {
+        return skip(
+            "machine::zones_hold_every_frame_in_use",
+            "frame numbers are hidden from this user",
+        );
+    }
+    let machine = pmdb::target::live::machine();
+    let zones = machine.zones().expect("zones");
+    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let block = std::hint::black_box(vec![1u8; 1 << 20]);
+    let entries = support::entries(&*own.process, block.as_ptr().addr() as u64, 256);
+    let frames: Vec<FrameNumber> = entries.iter().filter_map(|entry| entry.frame()).collect();
+    assert!(frames.len() > 200);
+    for frame in frames {
+        assert!(zones.of(frame).is_some(), "{frame}");
+    }
+}
+
+fn version_and_configuration() {
+    let machine = pmdb::target::live::machine();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the release");
+    let kernel = machine.kernel();
+    assert_eq!(kernel.release, release.trim());
+    assert!(release.starts_with(&format!("{}.{}", kernel.number.0, kernel.number.1)));
+    machine.swaps().expect("swap areas");
+    match machine.kernel_option("CONFIG_MMU") {
+        Some(set) => assert!(set),
+        None => {
+            return skip(
+                "machine::version_and_configuration (options)",
+                "the configuration is nowhere to be read",
+            );
+        }
+    }
+    assert_eq!(machine.kernel_option("CONFIG_NO_SUCH_THING"), Some(false));
+    assert!(machine.swap_layout().options.is_some());
+}

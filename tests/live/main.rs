@@ -1,0 +1,53 @@
+//! Real processes, looked at through pmdb and, by each test, in a second way that shares no code with it.
+//!
+//! The processes that are looked at are this program again, started with the name of a scenario; see [`target`]. A module of tests
+//! has a list of `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
+//!
+//! What this machine or this user cannot do is skipped by name and reason, and the last line counts the skips.
+#![allow(unsafe_code)]
+
+mod identity;
+mod machine;
+mod page_map;
+mod regions;
+mod support;
+mod target;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// A test: what it is called, and what it does. It fails by panicking.
+type Test = (&'static str, fn());
+
+/// A scenario: what it is called, and what a target does with its arguments.
+type Scenario = (&'static str, fn(&[String]));
+
+const TESTS: &[&[Test]] = &[
+    identity::TESTS,
+    machine::TESTS,
+    page_map::TESTS,
+    regions::TESTS,
+];
+
+const SCENARIOS: &[&[Scenario]] = &[
+    identity::SCENARIOS,
+    page_map::SCENARIOS,
+    regions::SCENARIOS,
+    target::SCENARIOS,
+];
+
+fn main() {
+    if let Some(scenario) = target::asked_for() {
+        return target::play(&scenario, SCENARIOS);
+    }
+    let arguments = Arguments::from_args();
+    let all = TESTS.iter().flat_map(|list| list.iter());
+    let trials = all.map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    support::print_skips();
+    conclusion.exit();
+}

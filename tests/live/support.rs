@@ -1,0 +1,109 @@
+//! What several modules of tests need.
+
+use pmdb::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static SKIPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that a test cannot be done here, and why. `return skip(…)` ends it.
+pub fn skip(name: &str, reason: &str) {
+    SKIPPED.fetch_add(1, Ordering::Relaxed);
+    println!("skipped: {name}: {reason}");
+}
+
+/// The last line.
+pub fn print_skips() {
+    println!("skipped in all: {}", SKIPPED.load(Ordering::Relaxed));
+}
+
+/// Whether this is root, with the rights of root on this machine and not only in a container.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root() && File::open("/proc/kpageflags").is_ok() && shows_frames()
+}
+
+/// Whether the kernel tells this program frame numbers.
+pub fn shows_frames() -> bool {
+    let page = std::hint::black_box(Box::new(7u8));
+    let entry = plain_entry(std::process::id(), (&raw const *page).addr() as u64);
+    entry.is_some_and(|entry| entry & (1 << 55) - 1 != 0)
+}
+
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+pub fn page() -> PageSize {
+    PageSize::from_bytes(page_bytes()).expect("a page size")
+}
+
+pub fn at(address: u64) -> VirtualAddress {
+    VirtualAddress::new(address)
+}
+
+pub fn range(start: u64, len: u64) -> AddressRange {
+    AddressRange::new(at(start), at(start + len)).expect("a range")
+}
+
+/// The page-map entry of `address`, read by hand. `None` where the page map ends.
+pub fn plain_entry(pid: u32, address: u64) -> Option<u64> {
+    let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+    let mut bytes = [0; 8];
+    let read = file
+        .read_at(&mut bytes, address / page_bytes() * 8)
+        .expect("a read");
+    (read == 8).then(|| u64::from_ne_bytes(bytes))
+}
+
+/// The page-map entries of `pages` pages from `address` on, through pmdb.
+pub fn entries(
+    process: &dyn pmdb::target::Process,
+    address: u64,
+    pages: usize,
+) -> Vec<PageMapEntry> {
+    let mut entries = vec![PageMapEntry::default(); pages];
+    let read = process
+        .entries(address / page_bytes(), &mut entries)
+        .expect("entries");
+    entries.truncate(read);
+    entries
+}
+
+/// The rows of `/proc/PID/maps`, taken apart by hand: start, end, and the rest of the line.
+pub fn plain_maps(pid: u32) -> Vec<(u64, u64, Vec<u8>)> {
+    let text = std::fs::read(format!("/proc/{pid}/maps")).expect("its maps");
+    let rows = text
+        .split(|&byte| byte == b'\n')
+        .filter(|row| !row.is_empty());
+    let row = |row: &[u8]| {
+        let dash = row.iter().position(|&byte| byte == b'-').expect("a dash");
+        let blank = row.iter().position(|&byte| byte == b' ').expect("a blank");
+        let number = |bytes: &[u8]| {
+            u64::from_str_radix(std::str::from_utf8(bytes).expect("digits"), 16).expect("a number")
+        };
+        (
+            number(&row[..dash]),
+            number(&row[dash + 1..blank]),
+            row[blank + 1..].to_vec(),
+        )
+    };
+    rows.map(row).collect()
+}
+
+/// Numbers that look random and are the same each time (SplitMix64).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+    /// One below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}

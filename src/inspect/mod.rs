@@ -1,1 +1,68 @@
+//! The engine: what pages are, found and followed. No text, no parsing, no printing.
 //!
+//! A command makes a [`View`] of the target (its regions at this moment) and asks it for one page's [`PageDetail`], or has many
+//! pages delivered by [`sweep`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they stream by. What a page
+//! *is* is decided in one place, [`classify`](classify::classify), from bytes alone.
+
+pub mod classify;
+mod detail;
+pub mod field;
+mod filter;
+mod frames;
+mod groups;
+mod page;
+mod rows;
+mod stats;
+mod sweep;
+mod totals;
+mod view;
+
+pub use classify::Backing;
+pub use detail::PageDetail;
+pub use filter::Filter;
+pub use frames::{FrameDetail, Frames, frame_detail, sweep_frames};
+pub use groups::{GroupBy, GroupKey, Groups};
+pub use page::{Need, Page};
+pub use rows::{Row, Rows, Run, Runs};
+pub use stats::{RegionStats, region_stats};
+pub use sweep::{Chunk, Pages, Sweep, sweep};
+pub use totals::Totals;
+pub use view::{Availability, View, ViewedRegion};
+
+use crate::report::{Reason, Stopped};
+use crate::target;
+use thiserror::Error as ThisError;
+
+/// `Result` with this room's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why pages could not be looked at, or not to the end.
+#[derive(Clone, Debug, ThisError)]
+pub enum Error {
+    /// Bytes could not be had.
+    #[error(transparent)]
+    Target(#[from] target::Error),
+    /// Ctrl-C, or nobody reads any more. What was delivered before is true.
+    #[error("stopped")]
+    Stopped(Stopped),
+    /// What is asked about cannot be known here.
+    #[error("{what} cannot be known here: {reason}")]
+    Unknown {
+        /// `map counts`
+        what: &'static str,
+        /// Why not.
+        reason: Reason,
+    },
+    /// Half-way through, the process started to run another program: what was delivered is of the old one.
+    #[error("the process executed another program while it was being looked at")]
+    Executed,
+    /// Half-way through, the process exited.
+    #[error("the process exited while it was being looked at")]
+    Exited,
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        Error::Stopped(stopped)
+    }
+}

@@ -15,6 +15,21 @@ pub struct Permissions {
     pub shared: bool,
 }
 
+impl std::fmt::Display for Permissions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let letter = |set: bool, letter: char| if set { letter } else { '-' };
+        let text: String = [
+            letter(self.read, 'r'),
+            letter(self.write, 'w'),
+            letter(self.execute, 'x'),
+            if self.shared { 's' } else { 'p' },
+        ]
+        .into_iter()
+        .collect();
+        f.pad(&text)
+    }
+}
+
 /// A block or anonymous device number, as `maps` prints it (`08:02`, hexadecimal).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Device {

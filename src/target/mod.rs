@@ -216,6 +216,22 @@ pub trait Machine: Send + Sync {
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
     fn kernel_option(&self, name: &str) -> Option<bool>;
 
+    /// How many frames samepage merging shares (`/sys/kernel/mm/ksm/pages_shared`); `None` when that cannot be read. With 0, a
+    /// KPF_KSM flag is false: some kernels set it on all anonymous pages.
+    fn ksm_pages(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
+    fn huge_page_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` when it cannot be told.
+    fn has_soft_dirty(&self) -> Option<bool> {
+        self.kernel_option("CONFIG_MEM_SOFT_DIRTY")
+    }
+
     /// Which device numbers are tmpfs (or another shared-memory filesystem), judged from mountinfo.
     fn is_shared_memory(&self, device: crate::kernel::Device) -> bool;
 

@@ -11,6 +11,7 @@ use crate::kernel::{Device, FrameNumber, PageFlags, PageSize, mounts};
 use crate::target::{Error, KernelVersion, Machine, ProcessEntry, Result};
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
+use rustix::io::{pread, retry_on_intr};
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
 
@@ -22,6 +23,8 @@ pub(super) struct LiveMachine {
     cgroups: FrameFile,
     zones: OnceLock<Result<Arc<Zones>>>,
     config: OnceLock<Option<Config>>,
+    huge_page_bytes: OnceLock<Option<u64>>,
+    soft_dirty: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
     unmounted: Option<Device>,
     /// Whose mounts count too: those of a container are not in pmdb's own list.
@@ -37,6 +40,8 @@ impl LiveMachine {
             cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
             zones: OnceLock::new(),
             config: OnceLock::new(),
+            huge_page_bytes: OnceLock::new(),
+            soft_dirty: OnceLock::new(),
             unmounted: device_of_a_memfd(),
             target,
         }
@@ -90,6 +95,19 @@ impl Machine for LiveMachine {
         self.config().map(|config| config.is_set(name))
     }
 
+    fn ksm_pages(&self) -> Option<u64> {
+        setting("kernel/mm/ksm/pages_shared")
+    }
+
+    fn huge_page_bytes(&self) -> Option<u64> {
+        let read = || setting("kernel/mm/transparent_hugepage/hpage_pmd_size");
+        *self.huge_page_bytes.get_or_init(read)
+    }
+
+    fn has_soft_dirty(&self) -> Option<bool> {
+        *self.soft_dirty.get_or_init(has_soft_dirty)
+    }
+
     fn is_shared_memory(&self, device: Device) -> bool {
         // Disks have numbers of their own; everything without one has a major number of 0.
         device.major == 0
@@ -120,6 +138,24 @@ impl LiveMachine {
 fn read_proc(name: &str) -> Result<Vec<u8>> {
     let read = Directory::open("/proc").and_then(|proc| proc.read(name));
     read.map_err(|error| Error::io(format!("reading /proc/{name}"), error))
+}
+
+/// A number below `/sys`.
+fn setting(name: &str) -> Option<u64> {
+    let text = Directory::open("/sys").ok()?.read(name).ok()?;
+    std::str::from_utf8(&text).ok()?.trim().parse().ok()
+}
+
+/// A kernel that tracks soft-dirty pages marks every new region (`sd` among the VmFlags), so the first one of pmdb itself
+/// shows it. Cheaper than unpacking the kernel's configuration.
+fn has_soft_dirty() -> Option<bool> {
+    let own = Directory::open("/proc/self").ok()?.file("smaps").ok()?;
+    let mut start = [0; 4096];
+    let read = retry_on_intr(|| pread(&own, &mut start, 0)).ok()?;
+    let text = start.get(..read)?;
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let flags = lines.find_map(|line| line.strip_prefix(b"VmFlags:"))?;
+    Some(flags.split(|&byte| byte == b' ').any(|flag| flag == b"sd"))
 }
 
 fn kernel_version() -> KernelVersion {

@@ -1,0 +1,248 @@
+//! All there is to know of one address.
+
+use super::classify::{Evidence, Place, classify};
+use super::field::exclusive;
+use super::frames::frame_detail;
+use super::page::Page;
+use super::view::{View, ViewedRegion, no_scan};
+use super::{Error, Result};
+use crate::kernel::zones::Zone;
+use crate::kernel::{
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
+    SwapEntry, VirtualAddress,
+};
+use crate::report::{Fact, Reason};
+use crate::target::Categories;
+use std::ops::ControlFlow;
+
+/// One address and the page it lies in. Each fact that is not known says why.
+#[derive(Clone, Debug)]
+pub struct PageDetail {
+    /// The address asked for.
+    pub address: VirtualAddress,
+    /// Its page, with whatever of the facts below is known.
+    pub page: Page,
+    /// The raw page-map entry; `None` where the page map ends before it.
+    pub entry: Option<PageMapEntry>,
+    /// The frame.
+    pub frame: Fact<FrameNumber>,
+    /// The physical address of the byte asked for.
+    pub physical: Fact<PhysicalAddress>,
+    /// `/proc/kpageflags`
+    pub flags: Fact<PageFlags>,
+    /// `/proc/kpagecount`
+    pub map_count: Fact<u64>,
+    /// Inode of the frame's memory cgroup, 0 for none.
+    pub cgroup: Fact<u64>,
+    /// Whether it is mapped here and nowhere else.
+    pub exclusive: Fact<bool>,
+    /// Whether one PMD maps it, or it is from the hugetlb pool.
+    pub huge: Fact<bool>,
+    /// Written to since soft-dirty bits were cleared.
+    pub soft_dirty: Fact<bool>,
+    /// Memory zone and node of the frame.
+    pub zone: Fact<Zone>,
+    /// The swap area and slot that hold its contents.
+    pub swap: Fact<SwapEntry>,
+    /// The region it lies in.
+    pub region: Option<Region>,
+    /// For an address in no region: the nearest one below and above.
+    pub nearest: Option<(Option<Region>, Option<Region>)>,
+}
+
+/// What was read of a page in one go.
+struct Look {
+    entry: Option<PageMapEntry>,
+    categories: Option<Categories>,
+}
+
+impl View<'_> {
+    /// Finds out all there is to know of `address`.
+    ///
+    /// Fails when the target is gone.
+    pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {
+        let viewed = self.region(address);
+        // A frame may be given to somebody else between the reads: what is said of it must be of one moment.
+        const TRIES: u32 = 3;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let look = self.look(address)?;
+            let detail = self.describe(address, viewed, &look)?;
+            if self.entry(address)?.map(frame_bits) == look.entry.map(frame_bits) {
+                return Ok(detail);
+            }
+            if tries == TRIES {
+                return Ok(detail.unsettled());
+            }
+        }
+    }
+
+    fn entry(&self, address: VirtualAddress) -> Result<Option<PageMapEntry>> {
+        let mut entry = [PageMapEntry::default()];
+        let index = self.page().index(address);
+        let read = self.target().process.entries(index, &mut entry)?;
+        Ok((read > 0).then_some(entry[0]))
+    }
+
+    fn look(&self, address: VirtualAddress) -> Result<Look> {
+        let process = &self.target().process;
+        let page = self.page();
+        let start = page.floor(address);
+        let known = process.categories() & (Categories::ZERO | Categories::HUGE);
+        let entry = self.entry(address)?;
+        let range = start
+            .checked_add(page.bytes())
+            .and_then(|end| AddressRange::new(start, end));
+        let categories = match (range, entry) {
+            (Some(range), Some(entry)) if entry.is_present() && !known.is_empty() => {
+                let mut found = Categories::empty();
+                process.populated(range, known, &mut |stretch| {
+                    found = stretch.categories;
+                    ControlFlow::Break(())
+                })?;
+                Some(found)
+            }
+            _ => None,
+        };
+        Ok(Look { entry, categories })
+    }
+
+    fn describe(
+        &self,
+        address: VirtualAddress,
+        viewed: Option<&ViewedRegion>,
+        look: &Look,
+    ) -> Result<PageDetail> {
+        let size = self.page();
+        let available = self.availability();
+        let entry = look.entry.unwrap_or_default();
+        let no_frame = || Reason::NotApplicable("no frame is mapped here");
+        let frame = match (entry.is_present(), entry.frame()) {
+            (_, Some(frame)) => Ok(frame),
+            (true, None) => Err(Reason::FrameHidden),
+            (false, None) => Err(no_frame()),
+        };
+        let of_frame = frame
+            .clone()
+            .map(|frame| frame_detail(&*self.target().machine, frame));
+        let flags = of_frame.clone().and_then(|detail| detail.flags);
+        let map_count = of_frame.clone().and_then(|detail| detail.map_count);
+        let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
+        let evidence = Evidence {
+            entry: look.entry,
+            flags: flags.clone().ok(),
+            categories: look.categories,
+        };
+        let (state, kind) = classify(evidence, place, self);
+        let huge = match (state, look.categories) {
+            (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
+            (State::Present, None) if kind == Some(Kind::Hugetlb) => Ok(true),
+            (State::Present, None) => Err(no_scan()),
+            _ => Err(no_frame()),
+        };
+        let page = Page {
+            address: size.floor(address),
+            pages: 1,
+            entry,
+            state,
+            kind,
+            flags: flags.clone().ok(),
+            map_count: map_count.clone().ok(),
+            huge: huge.clone().ok(),
+        };
+        let offset = size.offset(address);
+        let physical = match (
+            state,
+            viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed))),
+        ) {
+            (State::PfnMapped, Some((base, viewed))) => base
+                .checked_add(address.get() - viewed.range().start().get())
+                .ok_or_else(no_frame),
+            (State::PfnMapped, None) => Err(Reason::NotApplicable(
+                "the kernel hides the frames of VM_PFNMAP mappings, and the file behind this one does not tell",
+            )),
+            _ => frame.clone().and_then(|frame| {
+                let start = frame.physical(size).ok_or_else(no_frame)?;
+                start.checked_add(offset).ok_or_else(no_frame)
+            }),
+        };
+        Ok(PageDetail {
+            address,
+            exclusive: match (state, exclusive(&page)) {
+                (State::Present, Some(exclusive)) => Ok(exclusive),
+                (State::Present, None) => Err(Reason::NotOnThisKernel(
+                    "the kernel's own mark is wrong inside huge mappings, and the map count is not known".into(),
+                )),
+                _ => Err(no_frame()),
+            },
+            soft_dirty: match (look.entry, &available.soft_dirty) {
+                (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
+                (Some(_), Err(reason)) => Err(reason.clone()),
+                (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
+            },
+            zone: of_frame.clone().and_then(|detail| detail.zone),
+            cgroup: of_frame.and_then(|detail| detail.cgroup),
+            swap: match (state, entry.swap()) {
+                (State::Swapped, Some(swap)) if swap.kind == 0 && swap.offset == 0 => Err(
+                    Reason::NotPermitted("hidden: swap slots need CAP_SYS_ADMIN".into()),
+                ),
+                (State::Swapped, Some(swap)) => Ok(swap),
+                _ => Err(Reason::NotApplicable("the page is not in swap")),
+            },
+            region: viewed.map(|viewed| viewed.region.clone()),
+            nearest: match viewed {
+                Some(_) => None,
+                None => Some(self.nearest(address)?),
+            },
+            page,
+            entry: look.entry,
+            frame,
+            physical,
+            flags,
+            map_count,
+            huge,
+        })
+    }
+
+    /// The regions that end below `address` and start above it.
+    fn nearest(&self, address: VirtualAddress) -> Result<(Option<Region>, Option<Region>)> {
+        let all;
+        let regions: Vec<&Region> = match self.is_complete() {
+            true => self.regions().iter().map(|viewed| &viewed.region).collect(),
+            false => {
+                all = self.target().process.regions().map_err(Error::from)?;
+                all.iter().collect()
+            }
+        };
+        let above = regions.partition_point(|region| region.range.start() <= address);
+        let below = above
+            .checked_sub(1)
+            .and_then(|below| regions.get(below))
+            .filter(|region| region.range.end() <= address);
+        Ok((
+            below.map(|region| (*region).clone()),
+            regions.get(above).map(|region| (*region).clone()),
+        ))
+    }
+}
+
+impl PageDetail {
+    /// Without what may be of another moment than the entry.
+    fn unsettled(mut self) -> Self {
+        self.flags = self.flags.and(Err(Reason::Changed));
+        self.map_count = self.map_count.and(Err(Reason::Changed));
+        self.cgroup = self.cgroup.and(Err(Reason::Changed));
+        self.exclusive = self.exclusive.and(Err(Reason::Changed));
+        self.page.flags = None;
+        self.page.map_count = None;
+        self
+    }
+}
+
+/// What decides which frame or slot it is: everything but the soft-dirty and exclusive bits.
+fn frame_bits(entry: PageMapEntry) -> u64 {
+    const SOFT_DIRTY: u64 = 1 << 55;
+    const EXCLUSIVE: u64 = 1 << 56;
+    entry.raw() & !(SOFT_DIRTY | EXCLUSIVE)
+}

@@ -1,0 +1,222 @@
+//! What the fields of filters mean. Their names stand in [`crate::lang::field`]; `None` is "no answer for this one",
+//! which is neither true nor false.
+
+use super::page::{Need, Page};
+use super::stats::RegionStats;
+use super::view::{Availability, View, ViewedRegion};
+use super::{Error, Result};
+use crate::kernel::{Kind, PageFlags, PageSize, State};
+use crate::lang::{PageField, RegionField};
+use crate::report::Reason;
+
+/// What a sweep has to find out for `field`.
+pub fn need(field: PageField, available: &Availability) -> Need {
+    use PageField as F;
+    match field {
+        F::Kind | F::Anonymous | F::Zero => Need::KINDS,
+        F::Ksm => Need::FLAGS,
+        F::Thp | F::Huge => Need::HUGE,
+        // Bit 56 is wrong inside huge mappings; a map count never is.
+        F::Exclusive if available.counts.is_ok() => Need::COUNTS,
+        F::Exclusive
+            if available
+                .categories
+                .contains(crate::target::Categories::HUGE) =>
+        {
+            Need::HUGE
+        }
+        F::SoftDirty => Need::SOFT_DIRTY,
+        F::MapCount => Need::COUNTS,
+        F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
+        F::Address => Need::EACH,
+        _ if frame_flag(field).is_some() => Need::FLAGS,
+        _ => Need::empty(),
+    }
+}
+
+/// Refuses a field that cannot be answered here, naming it.
+pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
+    let unknown = |what, reason: &str| {
+        Err(Error::Unknown {
+            what,
+            reason: Reason::NotOnThisKernel(reason.into()),
+        })
+    };
+    match field {
+        PageField::Cached | PageField::NotCached | PageField::PastEnd => unknown(
+            "whether the page cache has a page of a file that is not mapped",
+            "a walk does not look into the page cache",
+        ),
+        PageField::MaybeSwapped => unknown(
+            "whether shared memory that is not mapped is in swap",
+            "the page map is empty for it",
+        ),
+        _ => {
+            let need = need(field, view.availability());
+            view.require(need)?;
+            Ok(need)
+        }
+    }
+}
+
+/// The answer of a field that stands alone; `None` for one that does not.
+#[inline]
+pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> Option<bool> {
+    use PageField as F;
+    let permissions = region.map(|viewed| viewed.region.permissions);
+    let kind = |kind: Kind| page.kind.map(|is| is == kind);
+    let state = |state: State| Some(page.state == state);
+    match field {
+        F::State | F::Kind | F::MapCount | F::Pfn | F::Phys | F::Address => None,
+        F::Present => state(State::Present),
+        F::Swapped => state(State::Swapped),
+        F::Guard => state(State::Guard),
+        F::Poisoned => state(State::Poisoned),
+        F::UserfaultWriteProtected => state(State::UffdWp),
+        F::Migrating => state(State::Migrating),
+        F::HardwarePoisoned => state(State::Hwpoison),
+        F::Device => state(State::Device),
+        F::Untouched => state(State::Untouched),
+        F::PfnMapped => state(State::PfnMapped),
+        F::Outside => state(State::Outside),
+        F::Unmapped => state(State::Unmapped),
+        F::Anonymous => kind(Kind::Anonymous),
+        F::File => kind(Kind::File),
+        F::Shmem => kind(Kind::Shmem),
+        F::PrivateCopy => kind(Kind::PrivateCopy),
+        F::Zero => kind(Kind::Zero),
+        F::HugeZero => kind(Kind::HugeZero),
+        F::Ksm => kind(Kind::Ksm),
+        F::Hugetlb => kind(Kind::Hugetlb),
+        F::Vdso => kind(Kind::Vdso),
+        F::DeviceMemory => kind(Kind::DeviceMemory),
+        F::Cached => kind(Kind::Cached),
+        F::NotCached => kind(Kind::NotCached),
+        F::PastEnd => kind(Kind::PastEnd),
+        F::MaybeSwapped => kind(Kind::MaybeSwapped),
+        F::SoftDirty => Some(page.entry.is_soft_dirty()),
+        F::Exclusive => exclusive(page),
+        F::Thp => page
+            .huge
+            .map(|huge| huge && page.kind != Some(Kind::Hugetlb)),
+        F::Huge => page
+            .huge
+            .map(|huge| huge || (page.state == State::Present && page.kind == Some(Kind::Hugetlb))),
+        F::Readable => permissions.map(|permissions| permissions.read),
+        F::Writable => permissions.map(|permissions| permissions.write),
+        F::Executable => permissions.map(|permissions| permissions.execute),
+        F::Private => permissions.map(|permissions| !permissions.shared),
+        F::Shared => permissions.map(|permissions| permissions.shared),
+        F::Dirty
+        | F::Referenced
+        | F::Active
+        | F::Locked
+        | F::Writeback
+        | F::Unevictable
+        | F::Mlocked
+        | F::Swapbacked
+        | F::Idle => flag(frame_flag(field)?, page),
+    }
+}
+
+/// Whether the frame has `flag`: not, when there is no frame; `None` when there is one of which the flags are not known.
+#[inline]
+pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
+    match page.state {
+        State::Present => page.flags.map(|flags| flags.contains(flag)),
+        _ => Some(false),
+    }
+}
+
+/// Whether the frame is mapped here and nowhere else; `None` where bit 56 cannot be trusted and there is no map count.
+#[inline]
+pub fn exclusive(page: &Page) -> Option<bool> {
+    match (page.state, page.map_count, page.huge) {
+        (State::Present, Some(count), _) => Some(count == 1),
+        // Linux 6.13 and later judge a huge mapping by its first page.
+        (State::Present, None, Some(true)) => None,
+        (State::Present, None, _) => Some(page.entry.is_exclusive()),
+        _ => Some(false),
+    }
+}
+
+/// The value of a field that is compared with numbers; `None` for other fields, and for a page that has none.
+#[inline]
+pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
+    match field {
+        PageField::MapCount => page.map_count,
+        PageField::Pfn => page.frame().map(|frame| frame.get()),
+        PageField::Phys => page.physical(size).map(|physical| physical.get()),
+        PageField::Address => Some(page.address.get()),
+        _ => None,
+    }
+}
+
+/// The flag of `/proc/kpageflags` that a field is named after.
+fn frame_flag(field: PageField) -> Option<PageFlags> {
+    use PageField as F;
+    Some(match field {
+        F::Dirty => PageFlags::DIRTY,
+        F::Referenced => PageFlags::REFERENCED,
+        F::Active => PageFlags::ACTIVE,
+        F::Locked => PageFlags::LOCKED,
+        F::Writeback => PageFlags::WRITEBACK,
+        F::Unevictable => PageFlags::UNEVICTABLE,
+        F::Mlocked => PageFlags::MLOCKED,
+        F::Swapbacked => PageFlags::SWAPBACKED,
+        F::Idle => PageFlags::IDLE,
+        _ => return None,
+    })
+}
+
+/// Whether a field of regions needs to know what is populated: the `stats` of [`region_integer`].
+pub fn needs_stats(field: RegionField) -> bool {
+    matches!(field, RegionField::Rss | RegionField::Swapped)
+}
+
+/// The answer of a field of regions that stands alone; `None` for one that does not.
+pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
+    let region = &viewed.region;
+    Some(match field {
+        RegionField::Readable => region.permissions.read,
+        RegionField::Writable => region.permissions.write,
+        RegionField::Executable => region.permissions.execute,
+        RegionField::Private => !region.permissions.shared,
+        RegionField::Shared => region.permissions.shared,
+        RegionField::Anonymous => region.inode == 0,
+        RegionField::File => region.inode != 0,
+        RegionField::Deleted => region.deleted,
+        _ => return None,
+    })
+}
+
+/// The value of a field of regions that is compared with numbers; `None` for others, and when `stats` are missing.
+pub fn region_integer(
+    field: RegionField,
+    viewed: &ViewedRegion,
+    stats: Option<&RegionStats>,
+) -> Option<u64> {
+    let region = &viewed.region;
+    match field {
+        RegionField::Size => Some(region.range.len()),
+        RegionField::Start => Some(region.range.start().get()),
+        RegionField::End => Some(region.range.end().get()),
+        RegionField::Offset => Some(region.offset),
+        RegionField::Inode => Some(region.inode),
+        RegionField::Rss => stats.map(|stats| stats.present),
+        RegionField::Swapped => stats.map(|stats| stats.swapped),
+        _ => None,
+    }
+}
+
+/// Whether a field of regions that is text is `text`; for names the part after the last slash is enough. `None` for other fields.
+pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, text: &[u8]) -> Option<bool> {
+    let region = &viewed.region;
+    match field {
+        RegionField::Name => {
+            Some(region.name.as_bytes() == text || region.name.file_name().as_bytes() == text)
+        }
+        RegionField::Perms => Some(region.permissions.to_string().as_bytes() == text),
+        _ => None,
+    }
+}

@@ -1,0 +1,145 @@
+//! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
+
+use super::Result;
+use super::page::Need;
+use super::view::reason;
+use crate::kernel::zones::Zone;
+use crate::kernel::{FrameNumber, FrameRange, PageFlags};
+use crate::report::{Fact, Reason, Stopped};
+use crate::target::{self, Machine};
+
+/// Neighbouring frames of one zone with the same flags and map count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frames {
+    /// The first.
+    pub first: FrameNumber,
+    /// How many.
+    pub frames: u64,
+    /// Their flags, when asked for.
+    pub flags: Option<PageFlags>,
+    /// How often each is mapped, when asked for.
+    pub map_count: Option<u64>,
+}
+
+/// What is known of one frame.
+#[derive(Clone, Debug)]
+pub struct FrameDetail {
+    /// The frame.
+    pub frame: FrameNumber,
+    /// Its flags.
+    pub flags: Fact<PageFlags>,
+    /// How often it is mapped.
+    pub map_count: Fact<u64>,
+    /// Inode of the directory of the memory cgroup that it is charged to; 0 for none.
+    pub cgroup: Fact<u64>,
+    /// The zone and node it lies in.
+    pub zone: Fact<Zone>,
+}
+
+/// Frames of one read: 64 KiB.
+const READ_FRAMES: u64 = 8192;
+
+/// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`] and [`Need::COUNTS`]
+/// count. Ends early where physical memory does: what was looked at is given back.
+///
+/// Fails when a file cannot be read, and when `visit` or `check` say so.
+pub fn sweep_frames(
+    machine: &dyn Machine,
+    range: FrameRange,
+    need: Need,
+    check: &mut dyn FnMut() -> Result<(), Stopped>,
+    visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
+) -> Result<u64> {
+    let zones = machine.zones().ok();
+    let end = range.end().get();
+    let mut flags = vec![PageFlags::empty(); READ_FRAMES as usize];
+    let mut counts = vec![0; READ_FRAMES as usize];
+    let mut row: Option<Frames> = None;
+    let mut zone_end = 0;
+    let mut at = range.start().get();
+    while at < end {
+        check()?;
+        let wanted = (end - at).min(READ_FRAMES) as usize;
+        let first = FrameNumber::new(at);
+        let mut read = wanted;
+        if need.contains(Need::FLAGS) {
+            let into = flags.get_mut(..wanted).unwrap_or_default();
+            read = read.min(machine.frame_flags(first, into)?);
+        }
+        if need.contains(Need::COUNTS) {
+            let into = counts.get_mut(..wanted).unwrap_or_default();
+            read = read.min(machine.frame_counts(first, into)?);
+        }
+        for (offset, (flags, count)) in (0u64..).zip(flags.iter().zip(&counts)).take(read) {
+            let frame = at + offset;
+            let next = Frames {
+                first: FrameNumber::new(frame),
+                frames: 1,
+                flags: need.contains(Need::FLAGS).then_some(*flags),
+                map_count: need.contains(Need::COUNTS).then_some(*count),
+            };
+            match &mut row {
+                Some(row)
+                    if row.flags == next.flags
+                        && row.map_count == next.map_count
+                        && frame < zone_end =>
+                {
+                    row.frames += 1;
+                }
+                row => {
+                    if let Some(done) = row.replace(next) {
+                        visit(&done)?;
+                    }
+                    if frame >= zone_end {
+                        zone_end = zones
+                            .as_ref()
+                            .and_then(|zones| zones.of(next.first))
+                            .map_or(u64::MAX, |zone| zone.start.get() + zone.spanned);
+                    }
+                }
+            }
+        }
+        at += read as u64;
+        if read < wanted {
+            break;
+        }
+    }
+    if let Some(done) = row {
+        visit(&done)?;
+    }
+    Ok(at - range.start().get())
+}
+
+/// All there is to know of one frame; each part says why when it is not known.
+pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
+    let mut flags = [PageFlags::empty()];
+    let mut count = [0];
+    let mut cgroup = [0];
+    let flags_read = machine.frame_flags(frame, &mut flags);
+    let count_read = machine.frame_counts(frame, &mut count);
+    let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
+    FrameDetail {
+        frame,
+        flags: one(flags_read, flags),
+        map_count: one(count_read, count),
+        cgroup: one(cgroup_read, cgroup),
+        zone: machine
+            .zones()
+            .map_err(|error| reason(&error))
+            .and_then(|zones| {
+                let none = Reason::NotApplicable("no memory zone spans this frame");
+                zones.of(frame).cloned().ok_or(none)
+            }),
+    }
+}
+
+/// The word that was read, if one was.
+fn one<T>(read: target::Result<usize>, [word]: [T; 1]) -> Fact<T> {
+    match read {
+        Ok(0) => Err(Reason::NotApplicable(
+            "the frame number is beyond physical memory",
+        )),
+        Ok(_) => Ok(word),
+        Err(error) => Err(reason(&error)),
+    }
+}

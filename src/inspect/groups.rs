@@ -1,0 +1,109 @@
+//! `walk … by KEY`: pages counted by what they have in common.
+
+use super::page::{Need, Page};
+use crate::kernel::{Kind, PageFlags, State};
+use std::collections::HashMap;
+
+/// By what pages are grouped. Physically contiguous runs are no group but a stream: see [`Runs`](super::Runs).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GroupBy {
+    /// State.
+    State,
+    /// Kind.
+    Kind,
+    /// The frame's flags, all of them together.
+    Flags,
+    /// Region.
+    Region,
+}
+
+impl GroupBy {
+    /// What has to be read for it.
+    pub fn need(self) -> Need {
+        match self {
+            GroupBy::State | GroupBy::Region => Need::empty(),
+            GroupBy::Kind => Need::KINDS,
+            GroupBy::Flags => Need::FLAGS,
+        }
+    }
+}
+
+/// What the pages of a group have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum GroupKey {
+    /// State.
+    State(State),
+    /// Kind; `None` for pages of which it is not known.
+    Kind(Option<Kind>),
+    /// Flags as a raw word; `None` for pages without a frame, or where flags could not be read.
+    Flags(Option<u64>),
+    /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
+    Region(Option<usize>),
+}
+
+/// Counts pages by group.
+#[derive(Debug)]
+pub struct Groups {
+    by: GroupBy,
+    pages: HashMap<GroupKey, u64>,
+    /// The group of the page before: mostly also that of the next.
+    last: Option<(GroupKey, u64)>,
+}
+
+impl Groups {
+    /// Without pages yet.
+    pub fn new(by: GroupBy) -> Self {
+        Groups {
+            by,
+            pages: HashMap::new(),
+            last: None,
+        }
+    }
+
+    /// Takes a page of the region with that index.
+    #[inline]
+    pub fn add(&mut self, page: &Page, region: Option<usize>) {
+        let key = match self.by {
+            GroupBy::State => GroupKey::State(page.state),
+            GroupBy::Kind => GroupKey::Kind(page.kind),
+            GroupBy::Flags => GroupKey::Flags(page.flags.map(|flags| flags.bits())),
+            GroupBy::Region => GroupKey::Region(region),
+        };
+        match &mut self.last {
+            Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),
+            last => {
+                if let Some((key, pages)) = last.replace((key, page.pages)) {
+                    self.count(key, pages);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, key: GroupKey, pages: u64) {
+        let sum = self.pages.entry(key).or_default();
+        *sum = sum.saturating_add(pages);
+    }
+
+    /// The groups: regions by address, others with the most pages first.
+    pub fn finish(mut self) -> Vec<(GroupKey, u64)> {
+        if let Some((key, pages)) = self.last.take() {
+            self.count(key, pages);
+        }
+        let mut groups: Vec<(GroupKey, u64)> = self.pages.into_iter().collect();
+        groups.sort_by_key(|&(key, pages)| match self.by {
+            GroupBy::Region => (0, key),
+            _ => (u64::MAX - pages, key),
+        });
+        groups
+    }
+}
+
+impl GroupKey {
+    /// The flags of a flags group.
+    pub fn flags(self) -> Option<PageFlags> {
+        match self {
+            GroupKey::Flags(bits) => bits.map(PageFlags::from_bits_retain),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a command sees of the address space: pages, one or many alike at a time.
+
+use crate::kernel::{
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
+    VirtualAddress,
+};
+use bitflags::bitflags;
+
+bitflags! {
+    /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than is used.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Need: u8 {
+        /// [`Page::kind`] wherever it can be told: parts the zero page from anonymous memory.
+        const KINDS = 1 << 0;
+        /// [`Page::flags`], from `/proc/kpageflags`.
+        const FLAGS = 1 << 1;
+        /// [`Page::map_count`], from `/proc/kpagecount`.
+        const COUNTS = 1 << 2;
+        /// [`Page::huge`], from PAGEMAP_SCAN.
+        const HUGE = 1 << 3;
+        /// The question is about frame numbers: without the right to see them it has no answer.
+        const FRAMES = 1 << 4;
+        /// The question is about soft-dirty bits: without a kernel that tracks them it has no answer.
+        const SOFT_DIRTY = 1 << 5;
+        /// Address, frame and physical address decide: neighbours that are otherwise the same come one by one.
+        const EACH = 1 << 6;
+        /// The parts of the spans that lie in no region, as pages in state `unmapped`.
+        const HOLES = 1 << 7;
+    }
+}
+
+/// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The first byte of the (first) page.
+    pub address: VirtualAddress,
+    /// How many pages this stands for: 1, or all of an untouched stretch, a contiguous run, a huge page.
+    pub pages: u64,
+    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan.
+    pub entry: PageMapEntry,
+    /// What is there.
+    pub state: State,
+    /// What it is or would be; `None` when it is in no region, or when what was read does not tell.
+    pub kind: Option<Kind>,
+    /// The frame's flags, when asked for and there is a frame: those that all of `pages` have.
+    pub flags: Option<PageFlags>,
+    /// How often the frame is mapped, when asked for and there is a frame.
+    pub map_count: Option<u64>,
+    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here.
+    pub huge: Option<bool>,
+}
+
+impl Page {
+    /// The frame of the first page; the others have the following ones. `None` without a frame, and when it is hidden.
+    pub fn frame(&self) -> Option<FrameNumber> {
+        self.entry.frame()
+    }
+
+    /// The physical address of the first byte.
+    pub fn physical(&self, page: PageSize) -> Option<PhysicalAddress> {
+        self.frame()?.physical(page)
+    }
+
+    /// Bytes that the pages span; saturating at the end of the address space.
+    pub fn bytes(&self, page: PageSize) -> u64 {
+        self.pages.saturating_mul(page.bytes())
+    }
+
+    /// The address after the last page; the last address there is when they reach the very end.
+    pub fn end(&self, page: PageSize) -> VirtualAddress {
+        VirtualAddress::new(self.address.get().saturating_add(self.bytes(page)))
+    }
+
+    /// The addresses that the pages span.
+    pub fn range(&self, page: PageSize) -> Option<AddressRange> {
+        AddressRange::new(self.address, self.end(page))
+    }
+
+    /// The page `index` pages into it, alone. Callers keep `index` below `pages`.
+    pub fn nth(&self, index: u64, page: PageSize) -> Page {
+        let address = self.address.get().saturating_add(index << page.shift());
+        let entry = match self.entry.frame() {
+            Some(_) => PageMapEntry::new(self.entry.raw().wrapping_add(index)),
+            None => self.entry,
+        };
+        Page {
+            address: VirtualAddress::new(address),
+            pages: 1,
+            entry,
+            ..*self
+        }
+    }
+
+    /// Its pages one by one.
+    pub fn each(&self, page: PageSize) -> impl Iterator<Item = Page> + use<> {
+        let whole = *self;
+        (0..whole.pages).map(move |index| whole.nth(index, page))
+    }
+}

@@ -1,0 +1,135 @@
+//! Neighbours put together as they stream by: rows of `walk`, physically contiguous runs of `translate`.
+
+use super::page::Page;
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
+
+/// Neighbouring pages of one region with the same state, kind, flags, map count and size of mapping, and with consecutive frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The pages; flags are those that all of them have.
+    pub page: Page,
+    /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
+    pub region: Option<usize>,
+}
+
+/// Makes [`Row`]s of pages in address order; holds one.
+#[derive(Debug)]
+pub struct Rows {
+    size: PageSize,
+    row: Option<Row>,
+}
+
+impl Rows {
+    /// For pages of `size` bytes.
+    pub fn new(size: PageSize) -> Self {
+        Rows { size, row: None }
+    }
+
+    /// Takes the next page. Gives back the row before it, if the page does not belong to that.
+    #[inline]
+    pub fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Row> {
+        let next = Row {
+            page: *page,
+            region,
+        };
+        match &mut self.row {
+            Some(row) if joins(row, &next, self.size) => {
+                row.page.pages += page.pages;
+                row.page.flags = row.page.flags.zip(page.flags).map(|(a, b)| a & b);
+                None
+            }
+            row => row.replace(next),
+        }
+    }
+
+    /// The last row.
+    pub fn finish(&mut self) -> Option<Row> {
+        self.row.take()
+    }
+}
+
+/// Whether `next` goes on where `row` ends, and is the same.
+fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
+    /// A head and its tails are one folio.
+    fn of_folio(flags: Option<PageFlags>) -> Option<PageFlags> {
+        flags.map(|flags| flags | PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
+    }
+    let (a, b) = (&row.page, &next.page);
+    row.region == next.region
+        && a.end(size) == b.address
+        && a.state == b.state
+        && a.kind == b.kind
+        && a.huge == b.huge
+        && a.map_count == b.map_count
+        && of_folio(a.flags) == of_folio(b.flags)
+        && match (a.frame(), b.frame()) {
+            (Some(first), Some(second)) => first.checked_add(a.pages) == Some(second),
+            (None, None) => true,
+            _ => false,
+        }
+}
+
+/// Pages that follow each other virtually and physically; or, without visible frames, that are in the same state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The first byte.
+    pub start: VirtualAddress,
+    /// Pages in it.
+    pub pages: u64,
+    /// The first frame, if there is one and it is not hidden.
+    pub frame: Option<FrameNumber>,
+    /// Their state.
+    pub state: State,
+    /// Their kind, if it is the same for all.
+    pub kind: Option<Kind>,
+}
+
+/// Makes [`Run`]s of pages in address order, across regions; holds one.
+#[derive(Debug)]
+pub struct Runs {
+    size: PageSize,
+    run: Option<Run>,
+}
+
+impl Runs {
+    /// For pages of `size` bytes.
+    pub fn new(size: PageSize) -> Self {
+        Runs { size, run: None }
+    }
+
+    /// Takes the next page. Gives back the run before it, if the page does not belong to that.
+    #[inline]
+    pub fn push(&mut self, page: &Page) -> Option<Run> {
+        let end = |run: &Run| {
+            run.start
+                .checked_add(run.pages.saturating_mul(self.size.bytes()))
+        };
+        match &mut self.run {
+            Some(run)
+                if end(run) == Some(page.address)
+                    && run.state == page.state
+                    && match (run.frame, page.frame()) {
+                        (Some(first), Some(second)) => first.checked_add(run.pages) == Some(second),
+                        (None, None) => true,
+                        _ => false,
+                    } =>
+            {
+                run.pages += page.pages;
+                run.kind = run.kind.filter(|_| run.kind == page.kind);
+                None
+            }
+            run => run.replace(Run {
+                start: page.address,
+                pages: page.pages,
+                frame: page.frame(),
+                state: page.state,
+                kind: page.kind,
+            }),
+        }
+    }
+
+    /// The last run.
+    pub fn finish(&mut self) -> Option<Run> {
+        self.run.take()
+    }
+}

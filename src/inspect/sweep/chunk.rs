@@ -1,0 +1,252 @@
+//! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
+
+use super::super::classify::{Evidence, Place, Rules, classify};
+use super::super::page::{Need, Page};
+use super::super::view::ViewedRegion;
+use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
+use crate::target::Categories;
+
+/// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
+pub(super) const UNREAD: u64 = u64::MAX;
+
+/// A stretch of pages of one region (or of none), valid during the visit.
+#[derive(Clone, Copy)]
+pub struct Chunk<'a> {
+    /// The region; `None` for pages in no region.
+    pub region: Option<&'a ViewedRegion>,
+    /// Its index among [`View::regions`](crate::inspect::View::regions).
+    pub region_index: Option<usize>,
+    /// The first page.
+    pub start: VirtualAddress,
+    /// Pages in it.
+    pub pages: u64,
+    pub(super) content: Content<'a>,
+    pub(super) place: Option<Place>,
+    pub(super) rules: &'a dyn Rules,
+    pub(super) size: PageSize,
+    pub(super) need: Need,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    /// Every entry is empty.
+    Nothing,
+    /// The page map ends before these pages.
+    Outside,
+    /// What was read.
+    Read(Entries<'a>),
+}
+
+/// The words read, one for each page or one for each `stride` pages of a huge mapping.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<'a> {
+    /// Page-map entries.
+    pub entries: &'a [PageMapEntry],
+    /// The flags of the frames; empty when not read.
+    pub flags: &'a [u64],
+    /// For huge mappings the flags of the first tail, which stand for all tails; otherwise empty.
+    pub tail_flags: &'a [u64],
+    /// The map counts of the frames; empty when not read.
+    pub counts: &'a [u64],
+    /// Where which categories hold, by index of entry; `None` when nothing was asked.
+    pub marks: Option<&'a [Mark]>,
+    /// Pages that an entry stands for.
+    pub stride: u64,
+}
+
+/// Categories that hold for the entries `first..end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub first: usize,
+    pub end: usize,
+    pub categories: Categories,
+}
+
+impl<'a> Chunk<'a> {
+    /// The raw page-map entries, one for each page from [`Chunk::start`] on. Empty when nothing is there to read, or when one
+    /// entry stands for many.
+    pub fn entries(&self) -> &'a [PageMapEntry] {
+        match self.content {
+            Content::Read(words) if words.stride == 1 => words.entries,
+            _ => &[],
+        }
+    }
+
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
+    pub fn pages(&self) -> Pages<'a> {
+        Pages {
+            chunk: *self,
+            next: 0,
+            mark: 0,
+            rest: None,
+        }
+    }
+
+    fn whole(&self, entry: Option<PageMapEntry>) -> Page {
+        let evidence = Evidence {
+            entry,
+            flags: None,
+            categories: None,
+        };
+        let (state, kind) = classify(evidence, self.place, self.rules);
+        Page {
+            address: self.start,
+            pages: self.pages,
+            entry: entry.unwrap_or_default(),
+            state,
+            kind,
+            flags: None,
+            map_count: None,
+            huge: None,
+        }
+    }
+}
+
+/// The pages of a [`Chunk`].
+pub struct Pages<'a> {
+    chunk: Chunk<'a>,
+    /// Index of the next entry; 1 when a stretch without entries was delivered.
+    next: usize,
+    /// Where in the marks the next entry lies.
+    mark: usize,
+    /// What is left of a huge mapping, or of neighbours that are wanted one by one.
+    rest: Option<Page>,
+}
+
+impl Iterator for Pages<'_> {
+    type Item = Page;
+
+    #[inline]
+    fn next(&mut self) -> Option<Page> {
+        let page = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.alike()?,
+        };
+        if page.pages > 1 && self.chunk.need.contains(Need::EACH) {
+            let size = self.chunk.size;
+            self.rest = Some(Page {
+                pages: page.pages - 1,
+                ..page.nth(1, size)
+            });
+            return Some(page.nth(0, size));
+        }
+        Some(page)
+    }
+}
+
+impl Pages<'_> {
+    /// The next neighbours that are the same.
+    #[inline]
+    fn alike(&mut self) -> Option<Page> {
+        match self.chunk.content {
+            Content::Read(words) => self.read(words),
+            Content::Nothing | Content::Outside if self.next > 0 => None,
+            Content::Nothing => {
+                self.next = 1;
+                Some(self.chunk.whole(Some(PageMapEntry::default())))
+            }
+            Content::Outside => {
+                self.next = 1;
+                Some(self.chunk.whole(None))
+            }
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, words: Entries<'_>) -> Option<Page> {
+        let first = self.next;
+        let (categories, limit) = self.categories(words, first);
+        let rest = words.entries.get(first..)?;
+        let &entry = rest.first()?;
+        let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
+        let flags = same(words.flags, first, &mut alike);
+        let tail_flags = same(words.tail_flags, first, &mut alike);
+        let map_count = same(words.counts, first, &mut alike);
+        // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
+        let parted = words.stride > 1 && flags.is_some();
+        if parted {
+            alike = 1;
+        }
+        self.next += alike;
+        let flags = flags.map(PageFlags::from_bits_retain);
+        let evidence = Evidence {
+            entry: Some(entry),
+            flags,
+            categories,
+        };
+        let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+        let into = (first as u64 * words.stride) << self.chunk.size.shift();
+        let page = Page {
+            address: VirtualAddress::new(self.chunk.start.get() + into),
+            pages: alike as u64 * words.stride,
+            entry,
+            state,
+            kind,
+            flags,
+            map_count,
+            huge: categories
+                .filter(|_| self.chunk.need.contains(Need::HUGE))
+                .map(|categories| categories.contains(Categories::HUGE)),
+        };
+        if !parted {
+            return Some(page);
+        }
+        self.rest = Some(Page {
+            pages: page.pages - 1,
+            flags: tail_flags.map(PageFlags::from_bits_retain),
+            ..page.nth(1, self.chunk.size)
+        });
+        Some(page.nth(0, self.chunk.size))
+    }
+
+    /// The categories of entry `index`, and for how many entries from there on they hold.
+    fn categories(&mut self, words: Entries<'_>, index: usize) -> (Option<Categories>, usize) {
+        let Some(marks) = words.marks else {
+            return (None, usize::MAX);
+        };
+        while let Some(mark) = marks.get(self.mark) {
+            if index < mark.first {
+                return (Some(Categories::empty()), mark.first - index);
+            }
+            if index < mark.end {
+                return (Some(mark.categories), mark.end - index);
+            }
+            self.mark += 1;
+        }
+        (Some(Categories::empty()), usize::MAX)
+    }
+}
+
+/// The word at `first`, if it was read; cuts `alike` to as many words as are the same.
+#[inline]
+fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
+    let words = words.get(first..)?;
+    let &word = words.first()?;
+    *alike = words
+        .iter()
+        .take(*alike)
+        .take_while(|&&other| other == word)
+        .count();
+    (word != UNREAD).then_some(word)
+}
+
+/// How many entries from the first on differ in nothing but consecutive frames.
+#[inline]
+fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
+    let Some(first) = entries.first() else {
+        return 0;
+    };
+    let step = match first.frame() {
+        Some(_) => stride,
+        None => 0,
+    };
+    let mut expected = first.raw();
+    entries
+        .iter()
+        .take_while(|entry| {
+            let same = entry.raw() == expected;
+            expected = expected.wrapping_add(step);
+            same
+        })
+        .count()
+}

@@ -1,0 +1,109 @@
+//! Looking frames up by number: sorted, in runs, with small gaps read along.
+
+use super::chunk::UNREAD;
+use crate::kernel::{FrameNumber, PageMapEntry};
+use crate::target;
+
+/// Frames that are cheaper to read along than to skip with a second system call (165 ns against 85 ns a frame).
+const GAP_FRAMES: u64 = 3;
+/// Frames of one read: 64 KiB.
+const READ_FRAMES: u64 = 8192;
+
+/// Where the frames of some entries are looked up, and where the answers go.
+#[derive(Default)]
+pub(super) struct Gather {
+    runs: Vec<Run>,
+}
+
+/// Consecutive entries with consecutive frames.
+#[derive(Clone, Copy)]
+struct Run {
+    frame: u64,
+    pages: u32,
+    /// Index of the first entry.
+    index: u32,
+}
+
+impl Run {
+    fn end(self) -> u64 {
+        self.frame + u64::from(self.pages)
+    }
+}
+
+impl Gather {
+    pub fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Adds the frames of `entries`, the first of which has index `base`.
+    pub fn gather(&mut self, entries: &[PageMapEntry], base: usize) {
+        for (offset, entry) in entries.iter().enumerate() {
+            let Some(frame) = entry.frame().map(FrameNumber::get) else {
+                continue;
+            };
+            let index = (base + offset) as u32;
+            match self.runs.last_mut() {
+                Some(run) if run.end() == frame && run.index + run.pages == index => run.pages += 1,
+                _ => self.runs.push(Run {
+                    frame,
+                    pages: 1,
+                    index,
+                }),
+            }
+        }
+    }
+
+    pub fn sort(&mut self) {
+        self.runs.sort_unstable_by_key(|run| run.frame);
+    }
+
+    /// Fills `out`, `entries` long, with a word for each entry that has a frame, and [`UNREAD`] for the others. `read` reads
+    /// from a frame on; `fill` is what its buffer starts out with, `word` what is kept of an answer.
+    pub fn read<T: Copy>(
+        &self,
+        entries: usize,
+        out: &mut Vec<u64>,
+        fill: T,
+        read: impl Fn(FrameNumber, &mut [T]) -> target::Result<usize>,
+        word: impl Fn(T) -> u64,
+    ) -> target::Result<()> {
+        out.clear();
+        out.resize(entries, UNREAD);
+        let mut buffer: Vec<T> = Vec::new();
+        let mut runs = &self.runs[..];
+        while let Some(first) = runs.first() {
+            // As many runs as one read takes; several runs may share frames (the zero page).
+            let mut end = first.end();
+            let together = runs
+                .iter()
+                .take_while(|run| {
+                    let joins = run.frame <= end.saturating_add(GAP_FRAMES)
+                        && run.end().max(end) - first.frame <= READ_FRAMES.max(first.pages.into());
+                    if joins {
+                        end = end.max(run.end());
+                    }
+                    joins
+                })
+                .count()
+                .max(1);
+            buffer.clear();
+            buffer.resize((end - first.frame) as usize, fill);
+            let known = read(FrameNumber::new(first.frame), &mut buffer)?;
+            let answers = buffer.get(..known).unwrap_or_default();
+            let (now, later) = runs.split_at(together);
+            for run in now {
+                let from = (run.frame - first.frame) as usize;
+                let slots = out
+                    .get_mut(run.index as usize..)
+                    .unwrap_or_default()
+                    .iter_mut()
+                    .take(run.pages as usize);
+                for (slot, answer) in slots.zip(answers.get(from..).unwrap_or_default()) {
+                    *slot = word(*answer);
+                }
+            }
+            runs = later;
+        }
+        Ok(())
+    }
+}

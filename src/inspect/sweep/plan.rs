@@ -1,0 +1,308 @@
+//! Which stretches of the address space to read, and how: the part of a sweep that keeps its cost to what is populated.
+//!
+//! Reading an entry of a small page costs some 30 ns, asking PAGEMAP_SCAN about it 11 ns, and either costs next to nothing
+//! where nothing is. So a large region is probed by a scan of its beginning: where little is found, scans of
+//! growing size look for the next populated stretch; where much is found, the following stretch is read straight, and
+//! the next probe comes the later the more often that was right. Either way a wrong guess costs a few percent.
+
+use super::super::page::Need;
+use super::super::view::View;
+use crate::kernel::{AddressRange, VirtualAddress};
+use crate::target::{self, Categories};
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+/// Entries of one read: 64 KiB, beyond which reads become no cheaper.
+pub(super) const READ_PAGES: u64 = 8192;
+/// Pages of a region that are read without asking whether anything is there.
+const SMALL_PAGES: u64 = 1024;
+/// Pages of the first scan of a large region, and of each probe among dense pages.
+const PROBE_PAGES: u64 = 4096;
+/// Pages that are read straight, at most, before the next probe.
+const STRAIGHT_PAGES: u64 = 1 << 18;
+/// Empty entries between two populated stretches that are cheaper to read than a second system call.
+const GAP_PAGES: u64 = 64;
+/// Stretches of one scan that are remembered before they are read.
+const STRETCHES: usize = 4096;
+
+/// A stretch of pages that is delivered as one chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    /// Index of the region; `None` for a hole between regions.
+    pub region: Option<usize>,
+    pub range: AddressRange,
+    pub action: Action,
+}
+
+/// What to do about a stretch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Action {
+    /// Nothing: it is known to be empty.
+    Skip,
+    /// Read every entry.
+    Read,
+    /// Read one entry for each huge mapping.
+    ReadHuge,
+}
+
+/// Plans a sweep, step by step.
+pub(super) struct Plan<'a> {
+    view: &'a View<'a>,
+    need: Need,
+    categories: Categories,
+    /// Bytes of a huge mapping, where its entries may be left out.
+    huge_bytes: Option<u64>,
+    spans: VecDeque<AddressRange>,
+    /// The region being planned, and what is left of it.
+    current: Option<Current>,
+    steps: VecDeque<Step>,
+}
+
+struct Current {
+    region: usize,
+    left: AddressRange,
+    /// Pages of the next scan.
+    window: u64,
+    /// Pages to read straight after the next dense probe.
+    straight: u64,
+}
+
+impl<'a> Plan<'a> {
+    /// Plans a sweep of `spans` (whole pages, in order, disjoint).
+    pub fn new(view: &'a View<'a>, spans: &[AddressRange], need: Need) -> Self {
+        let page = view.page();
+        let target = view.target();
+        let mut wanted = Categories::empty();
+        if need.contains(Need::HUGE) {
+            wanted |= Categories::HUGE | Categories::ZERO;
+        }
+        let categories = wanted & target.process.categories();
+        let huge_bytes = target.machine.huge_page_bytes().filter(|bytes| {
+            categories.contains(Categories::HUGE)
+                && bytes.is_power_of_two()
+                && *bytes > page.bytes()
+        });
+        Plan {
+            view,
+            need,
+            categories,
+            huge_bytes,
+            spans: spans.iter().map(|span| span.to_pages(page)).collect(),
+            current: None,
+            steps: VecDeque::new(),
+        }
+    }
+
+    /// The next step, or `None` at the end.
+    pub fn next(&mut self) -> target::Result<Option<Step>> {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Ok(Some(step));
+            }
+            if self.current.is_some() {
+                self.plan_region()?;
+            } else if !self.next_region() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Goes on to the next region that a span touches. False at the end.
+    fn next_region(&mut self) -> bool {
+        let Some(span) = self.spans.pop_front() else {
+            return false;
+        };
+        let regions = self.view.regions();
+        let index = regions.partition_point(|viewed| viewed.range().end() <= span.start());
+        let here = regions
+            .get(index)
+            .and_then(|viewed| viewed.range().intersection(span));
+        let hole_end = here.map_or(span.end(), |here| here.start());
+        if let (Some(range), true) = (
+            AddressRange::new(span.start(), hole_end),
+            self.need.contains(Need::HOLES),
+        ) {
+            self.push(None, range, Action::Skip);
+        }
+        if let Some(here) = here {
+            if let Some(rest) = AddressRange::new(here.end(), span.end()) {
+                self.spans.push_front(rest);
+            }
+            self.current = Some(Current {
+                region: index,
+                left: here,
+                window: PROBE_PAGES,
+                straight: PROBE_PAGES,
+            });
+        }
+        true
+    }
+
+    /// Plans a part of the current region.
+    fn plan_region(&mut self) -> target::Result<()> {
+        let Some(mut current) = self.current.take() else {
+            return Ok(());
+        };
+        let page = self.view.page();
+        let scans = self
+            .view
+            .target()
+            .process
+            .categories()
+            .contains(Categories::HUGE);
+        let pages = current.left.pages(page);
+        if !scans || pages <= SMALL_PAGES {
+            self.read(current.region, current.left, Action::Read);
+            return Ok(());
+        }
+        let (window, rest) = split(current.left, self.aligned(current.left, current.window));
+        let found = self.scan(current.region, window)?;
+        current.left = match (found.end, rest) {
+            (Some(end), rest) => {
+                match AddressRange::new(end, rest.map_or(window.end(), |rest| rest.end())) {
+                    Some(left) => left,
+                    None => return Ok(()),
+                }
+            }
+            (None, Some(rest)) => rest,
+            (None, None) => return Ok(()),
+        };
+        if found.small_pages > window.pages(page) / 4 {
+            // Dense: what follows is most likely the same.
+            let straight = self.aligned(current.left, current.straight);
+            let (straight, rest) = split(current.left, straight);
+            self.read(current.region, straight, Action::Read);
+            current.straight = (current.straight * 2).min(STRAIGHT_PAGES);
+            current.window = PROBE_PAGES;
+            match rest {
+                Some(rest) => current.left = rest,
+                None => return Ok(()),
+            }
+        } else {
+            current.straight = PROBE_PAGES;
+            current.window = current.window.saturating_mul(2);
+        }
+        self.current = Some(current);
+        Ok(())
+    }
+
+    /// Scans `window` and plans reads of what is populated in it.
+    fn scan(&mut self, region: usize, window: AddressRange) -> target::Result<Found> {
+        let page = self.view.page();
+        let huge_bytes = self.huge_bytes.filter(|_| {
+            // Huge pages of the pool come in several sizes, and one entry would not stand for so many.
+            self.view
+                .regions()
+                .get(region)
+                .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
+        });
+        let mut found = Found::default();
+        let mut pieces: Vec<(AddressRange, Action)> = Vec::new();
+        let mut visit = |stretch: target::Populated| {
+            let Some(range) = stretch.range.intersection(window) else {
+                return ControlFlow::Continue(());
+            };
+            let is_huge = stretch.categories.contains(Categories::HUGE)
+                && huge_bytes.is_some_and(|bytes| {
+                    range.start().get() % bytes == 0 && range.len() % bytes == 0
+                });
+            if is_huge {
+                pieces.push((range, Action::ReadHuge));
+            } else {
+                found.small_pages += range.pages(page);
+                match pieces.last_mut() {
+                    Some((last, Action::Read))
+                        if range.start().get() - last.end().get() <= GAP_PAGES * page.bytes() =>
+                    {
+                        *last = AddressRange::new(last.start(), range.end()).unwrap_or(*last);
+                    }
+                    _ => pieces.push((range, Action::Read)),
+                }
+            }
+            if pieces.len() >= STRETCHES {
+                found.end = Some(range.end());
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        self.view
+            .target()
+            .process
+            .populated(window, self.categories, &mut visit)?;
+        let mut from = window.start();
+        for (range, action) in pieces {
+            if let Some(gap) = AddressRange::new(from, range.start()) {
+                self.push(Some(region), gap, Action::Skip);
+            }
+            self.read(region, range, action);
+            from = range.end();
+        }
+        let end = found.end.unwrap_or(window.end());
+        if let Some(gap) = AddressRange::new(from, end) {
+            self.push(Some(region), gap, Action::Skip);
+        }
+        Ok(found)
+    }
+
+    /// Plans reads of `range`, cut into pieces that do not cut huge pages.
+    fn read(&mut self, region: usize, range: AddressRange, action: Action) {
+        let pages = match action {
+            Action::ReadHuge => 4 * READ_PAGES,
+            _ => READ_PAGES,
+        };
+        let mut left = Some(range);
+        while let Some(range) = left {
+            let (piece, rest) = split(range, self.aligned(range, pages));
+            self.push(Some(region), piece, action);
+            left = rest;
+        }
+    }
+
+    fn push(&mut self, region: Option<usize>, range: AddressRange, action: Action) {
+        // Two scans that found nothing make one stretch.
+        if let (Some(last), Action::Skip) = (self.steps.back_mut(), action)
+            && last.action == Action::Skip
+            && last.region == region
+            && last.range.end() == range.start()
+            && let Some(both) = AddressRange::new(last.range.start(), range.end())
+        {
+            last.range = both;
+            return;
+        }
+        self.steps.push_back(Step {
+            region,
+            range,
+            action,
+        });
+    }
+
+    /// Where `pages` pages from the start of `range` on end, moved down to a boundary of huge pages if one lies in between.
+    fn aligned(&self, range: AddressRange, pages: u64) -> VirtualAddress {
+        let page = self.view.page();
+        let start = range.start().get();
+        let end = start.saturating_add(pages.saturating_mul(page.bytes()));
+        let boundary = page.bytes() * (page.bytes() / 8);
+        let down = end - end % boundary;
+        VirtualAddress::new(if down > start { down } else { end })
+    }
+}
+
+/// What a scan found.
+#[derive(Default)]
+struct Found {
+    /// Populated pages that are not mapped by huge entries.
+    small_pages: u64,
+    /// Where it stopped before the end of its window.
+    end: Option<VirtualAddress>,
+}
+
+/// Parts `range` at `at`.
+fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<AddressRange>) {
+    match (
+        AddressRange::new(range.start(), at.min(range.end())),
+        AddressRange::new(at, range.end()),
+    ) {
+        (Some(first), rest) => (first, rest),
+        (None, _) => (range, None),
+    }
+}

@@ -1,0 +1,91 @@
+//! What closes a walk: counts of what went by.
+
+use super::page::Page;
+use super::rows::{Run, Runs};
+use crate::kernel::{PageSize, State};
+use std::collections::BTreeMap;
+
+/// Counts of the pages that went by in address order.
+#[derive(Debug)]
+pub struct Totals {
+    /// Pages.
+    pub pages: u64,
+    size: PageSize,
+    /// Pages in each state, in the order of [`State::ALL`].
+    states: [u64; State::ALL.len()],
+    runs: Runs,
+    physical_runs: u64,
+    longest: u64,
+    hidden: bool,
+}
+
+impl Totals {
+    /// For pages of `size` bytes.
+    pub fn new(size: PageSize) -> Self {
+        Totals {
+            pages: 0,
+            size,
+            states: [0; State::ALL.len()],
+            runs: Runs::new(size),
+            physical_runs: 0,
+            longest: 0,
+            hidden: false,
+        }
+    }
+
+    /// Takes the next page.
+    #[inline]
+    pub fn add(&mut self, page: &Page) {
+        self.pages = self.pages.saturating_add(page.pages);
+        if let Some(count) = self.states.get_mut(page.state as usize) {
+            *count = count.saturating_add(page.pages);
+        }
+        self.hidden |= page.entry.is_frame_hidden();
+        if let Some(run) = self.runs.push(page) {
+            self.count(run);
+        }
+    }
+
+    /// Closes the last run: before the counts of runs are asked for.
+    pub fn finish(&mut self) {
+        if let Some(run) = self.runs.finish() {
+            self.count(run);
+        }
+    }
+
+    fn count(&mut self, run: Run) {
+        if run.frame.is_some() {
+            self.physical_runs += 1;
+            self.longest = self.longest.max(run.pages);
+        }
+    }
+
+    /// Bytes in all pages.
+    pub fn bytes(&self) -> u64 {
+        self.pages.saturating_mul(self.size.bytes())
+    }
+
+    /// Physically contiguous runs; `None` when frames are hidden.
+    pub fn runs(&self) -> Option<u64> {
+        (!self.hidden).then_some(self.physical_runs)
+    }
+
+    /// Bytes in the longest of them, 0 when there is none; `None` when frames are hidden.
+    pub fn longest_run_bytes(&self) -> Option<u64> {
+        (!self.hidden).then(|| self.longest.saturating_mul(self.size.bytes()))
+    }
+
+    /// Pages in one state.
+    pub fn state(&self, state: State) -> u64 {
+        self.states.get(state as usize).copied().unwrap_or_default()
+    }
+
+    /// Pages in each state that any page was in.
+    pub fn states(&self) -> BTreeMap<State, u64> {
+        State::ALL
+            .iter()
+            .map(|&state| (state, self.state(state)))
+            .filter(|&(_, pages)| pages > 0)
+            .collect()
+    }
+}

@@ -1,0 +1,333 @@
+//! What one command looks at: the regions, read once, and what holds for the machine, read when first wanted.
+
+use super::classify::{Backing, Place, Rules};
+use super::page::Need;
+use super::{Error, Result};
+use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
+use crate::kernel::zones::Zones;
+use crate::kernel::{
+    AddressRange, Device, FrameNumber, PageFlags, PageSize, PhysicalAddress, Region, VirtualAddress,
+};
+use crate::report::{Fact, Reason};
+use crate::target::{self, Categories, Target};
+use std::sync::{Arc, OnceLock};
+
+/// A region and what pages need to know of it.
+#[derive(Debug)]
+pub struct ViewedRegion {
+    /// The region as `maps` gives it.
+    pub region: Region,
+    /// What stands behind it.
+    pub backing: Backing,
+    pfn_mapped: OnceLock<bool>,
+}
+
+/// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
+pub struct View<'a> {
+    target: &'a Target,
+    regions: Vec<ViewedRegion>,
+    complete: bool,
+    swap_layout: OnceLock<SwapLayout>,
+    ksm_in_use: OnceLock<bool>,
+    swaps: OnceLock<target::Result<SwapAreas>>,
+    zones: OnceLock<target::Result<Arc<Zones>>>,
+    availability: OnceLock<Availability>,
+}
+
+/// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
+#[derive(Clone, Debug)]
+pub struct Availability {
+    /// Frame numbers.
+    pub frames: Fact<()>,
+    /// `/proc/kpageflags`, and frame numbers to look it up by.
+    pub flags: Fact<()>,
+    /// `/proc/kpagecount`, and frame numbers to look it up by.
+    pub counts: Fact<()>,
+    /// Soft-dirty bits.
+    pub soft_dirty: Fact<()>,
+    /// What PAGEMAP_SCAN tells; empty where there is none.
+    pub categories: Categories,
+}
+
+impl<'a> View<'a> {
+    /// Reads all regions of the target.
+    ///
+    /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
+    pub fn of(target: &'a Target) -> Result<View<'a>> {
+        let regions = target.process.regions()?;
+        Ok(Self::new(target, regions, true))
+    }
+
+    /// Reads only the region that holds `address`, if any: enough for [`View::detail`](super::detail) of that one address.
+    ///
+    /// Fails when the kernel refuses, or the target is gone.
+    pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {
+        let region = target.process.region_at(address)?;
+        Ok(Self::new(target, region.into_iter().collect(), false))
+    }
+
+    fn new(target: &'a Target, regions: Vec<Region>, complete: bool) -> View<'a> {
+        // Asking about a device reads the list of mounts: once is enough.
+        let mut known: Vec<(Device, bool)> = Vec::new();
+        let mut is_shared_memory = |device: Device| match known.iter().find(|one| one.0 == device) {
+            Some(&(_, answer)) => answer,
+            None => {
+                let answer = target.machine.is_shared_memory(device);
+                known.push((device, answer));
+                answer
+            }
+        };
+        let regions = regions
+            .into_iter()
+            .map(|region| ViewedRegion {
+                backing: backing(&region, &mut is_shared_memory),
+                region,
+                pfn_mapped: OnceLock::new(),
+            })
+            .collect();
+        View {
+            target,
+            regions,
+            complete,
+            swap_layout: OnceLock::new(),
+            ksm_in_use: OnceLock::new(),
+            swaps: OnceLock::new(),
+            zones: OnceLock::new(),
+            availability: OnceLock::new(),
+        }
+    }
+
+    /// What is looked at.
+    pub fn target(&self) -> &'a Target {
+        self.target
+    }
+
+    /// The target's page size.
+    pub fn page(&self) -> PageSize {
+        self.target.process.layout().page
+    }
+
+    /// The regions in address order; with [`View::at`] at most one.
+    pub fn regions(&self) -> &[ViewedRegion] {
+        &self.regions
+    }
+
+    /// Whether [`View::regions`] are all that the target has.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The region that holds `address`.
+    pub fn region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
+        let after = self
+            .regions
+            .partition_point(|viewed| viewed.region.range.start() <= address);
+        let viewed = self.regions.get(after.checked_sub(1)?)?;
+        viewed.region.range.contains(address).then_some(viewed)
+    }
+
+    /// The spans of all regions: what `all` means.
+    pub fn spans(&self) -> Vec<AddressRange> {
+        self.regions.iter().map(|viewed| viewed.range()).collect()
+    }
+
+    /// Swap areas, read once.
+    pub fn swaps(&self) -> target::Result<&SwapAreas> {
+        let swaps = self.swaps.get_or_init(|| self.target.machine.swaps());
+        swaps.as_ref().map_err(Clone::clone)
+    }
+
+    /// Zones and nodes of frames.
+    pub fn zones(&self) -> target::Result<&Zones> {
+        let zones = self.zones.get_or_init(|| self.target.machine.zones());
+        zones.as_deref().map_err(Clone::clone)
+    }
+
+    /// What pages of `viewed` need to know of it.
+    pub(super) fn place(&self, viewed: &ViewedRegion) -> Place {
+        Place {
+            backing: viewed.backing,
+            shared: viewed.region.permissions.shared,
+            pfn_mapped: self.is_pfn_mapped(viewed),
+        }
+    }
+
+    /// Whether `viewed` is VM_PFNMAP. Where the kernel cannot be asked, what is known by its name to be so.
+    pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
+        *viewed.pfn_mapped.get_or_init(|| {
+            viewed.may_be_pfn_mapped()
+                && match self.target.process.is_pfn_mapped(&viewed.region) {
+                    Ok(Some(told)) => told,
+                    Ok(None) | Err(_) => viewed.is_pfn_mapped_by_name(),
+                }
+        })
+    }
+
+    /// What can be known here.
+    pub fn availability(&self) -> &Availability {
+        self.availability.get_or_init(|| {
+            let machine = &*self.target.machine;
+            let frames = match self.target.process.frames_hidden() {
+                true => Err(Reason::FrameHidden),
+                false => Ok(()),
+            };
+            let probe = |read: target::Result<usize>| match (&frames, read) {
+                (_, Err(error)) => Err(reason(&error)),
+                (Err(hidden), Ok(_)) => Err(hidden.clone()),
+                (Ok(()), Ok(_)) => Ok(()),
+            };
+            Availability {
+                flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
+                counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
+                frames,
+                soft_dirty: match machine.has_soft_dirty() {
+                    Some(true) => Ok(()),
+                    Some(false) => Err(Reason::NotOnThisKernel(
+                        "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)"
+                            .into(),
+                    )),
+                    None => Err(Reason::NotOnThisKernel(
+                        "cannot tell whether this kernel tracks soft-dirty pages".into(),
+                    )),
+                },
+                categories: self.target.process.categories(),
+            }
+        })
+    }
+
+    /// Refuses what cannot be known here, naming it: for filters, before a walk.
+    pub fn require(&self, need: Need) -> Result<()> {
+        let available = self.availability();
+        let kinds = match available.categories.contains(Categories::ZERO) {
+            true => Ok(()),
+            false => available.flags.clone(),
+        };
+        let huge = match available.categories.contains(Categories::HUGE) {
+            true => Ok(()),
+            false => Err(no_scan()),
+        };
+        let facts = [
+            (Need::FRAMES, "frame numbers", &available.frames),
+            (Need::FLAGS, "page flags", &available.flags),
+            (Need::COUNTS, "map counts", &available.counts),
+            (Need::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
+            (Need::KINDS, "the zero page", &kinds),
+            (Need::HUGE, "huge mappings", &huge),
+        ];
+        for (asked, what, fact) in facts {
+            if let (true, Err(reason)) = (need.contains(asked), fact) {
+                return Err(Error::Unknown {
+                    what,
+                    reason: reason.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// As much of `need` as can be known here, for commands that show what there is to show.
+    pub fn obtainable(&self, need: Need) -> Need {
+        Need::all()
+            .iter()
+            .filter(|&one| need.contains(one))
+            .filter(|&one| one == Need::KINDS || self.require(one).is_ok())
+            .collect()
+    }
+}
+
+impl Rules for View<'_> {
+    fn swap_meaning(&self, kind: u8) -> SwapMeaning {
+        // Reading the kernel's configuration takes milliseconds.
+        let layout = || self.target.machine.swap_layout();
+        self.swap_layout.get_or_init(layout).meaning(kind)
+    }
+
+    fn swap_in_use(&self) -> bool {
+        // Where /proc/swaps cannot be read, swap may be in use.
+        self.swaps().map_or(true, |areas| !areas.0.is_empty())
+    }
+
+    fn ksm_in_use(&self) -> bool {
+        let in_use = || self.target.machine.ksm_pages() != Some(0);
+        *self.ksm_in_use.get_or_init(in_use)
+    }
+}
+
+impl ViewedRegion {
+    /// The addresses it covers.
+    pub fn range(&self) -> AddressRange {
+        self.region.range
+    }
+
+    /// Only drivers and the kernel itself make VM_PFNMAP mappings: never plain memory, never files of a disk.
+    fn may_be_pfn_mapped(&self) -> bool {
+        match self.backing {
+            Backing::Kernel => true,
+            Backing::File => self.region.device.major == 0,
+            Backing::Anonymous | Backing::Shmem | Backing::Hugetlb => self.is_device_file(),
+        }
+    }
+
+    fn is_device_file(&self) -> bool {
+        let name = self.region.name.as_bytes();
+        name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/")
+            || name.starts_with(b"/sys/")
+            || name.starts_with(b"/proc/")
+    }
+
+    fn is_pfn_mapped_by_name(&self) -> bool {
+        self.region.name.as_bytes().starts_with(b"[vvar") || self.physical_base().is_some()
+    }
+
+    /// For `/dev/mem` and the resource files of PCI devices: the physical address that the region's first byte maps. `maps` shows it
+    /// as the offset: for `/dev/mem` it is one, and to that of a resource file the kernel adds where the resource lies
+    /// (`pci_mmap_resource_range`).
+    pub fn physical_base(&self) -> Option<PhysicalAddress> {
+        let name = self.region.name.as_bytes();
+        let file = self.region.name.file_name();
+        let is_resource = name.starts_with(b"/sys/devices/")
+            && file
+                .as_bytes()
+                .strip_prefix(b"resource")
+                .is_some_and(|number| number.first().is_some_and(u8::is_ascii_digit));
+        (name == b"/dev/mem" || is_resource).then_some(PhysicalAddress::new(self.region.offset))
+    }
+}
+
+/// What stands behind a region, from its name, inode and device.
+fn backing(region: &Region, is_shared_memory: &mut dyn FnMut(Device) -> bool) -> Backing {
+    let name = region.name.as_bytes();
+    let shared = region.permissions.shared;
+    match name {
+        b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
+        _ if name.starts_with(b"[vvar") => Backing::Kernel,
+        b"/anon_hugepage" => Backing::Hugetlb,
+        // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
+        b"/dev/zero" if !shared => Backing::Anonymous,
+        _ if region.inode == 0 => Backing::Anonymous,
+        _ if is_shared_memory(region.device) => Backing::Shmem,
+        // memfd and System V segments live on tmpfs or, when they ask for huge pages, in the hugetlb pool.
+        _ if region.device.major == 0
+            && (name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV")) =>
+        {
+            Backing::Hugetlb
+        }
+        _ => Backing::File,
+    }
+}
+
+/// Why PAGEMAP_SCAN has not told.
+pub(super) fn no_scan() -> Reason {
+    Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
+}
+
+/// The reason that an error of the floor below is to a reader.
+pub(super) fn reason(error: &target::Error) -> Reason {
+    match error {
+        target::Error::NotPermitted { what, remedy } if !remedy.is_empty() => {
+            Reason::NotPermitted(format!("{what} ({remedy})"))
+        }
+        target::Error::NotPermitted { .. } => Reason::NotPermitted(error.to_string()),
+        _ => Reason::NotOnThisKernel(error.to_string()),
+    }
+}

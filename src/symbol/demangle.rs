@@ -38,6 +38,9 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
         options = options.no_params().no_return_type();
     }
     symbol.structured_demangle(&mut out, &options).ok()?;
+    if let Some(spelled) = spell_as_others_do(mangled, &out.0) {
+        out.0 = spelled;
+    }
     if !tail.is_empty() {
         // GCC's clones: `_Z3foov.cold`, `.part.0`, `.isra.1`.
         let clone = tail.strip_prefix(b".")?;
@@ -46,6 +49,27 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
         }
     }
     Some(out.0)
+}
+
+/// `cpp_demangle` has its own spelling for vtables and thunks; people know that of `nm -C` and gdb.
+fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
+    let inner = text.strip_prefix('{')?.strip_suffix(")}")?;
+    if let Some(class) = inner.strip_prefix("vtable(") {
+        return Some(format!("vtable for {class}"));
+    }
+    if let Some(class) = inner.strip_prefix("vtt(") {
+        return Some(format!("VTT for {class}"));
+    }
+    let mut function = inner.strip_prefix("virtual override thunk(")?;
+    while function.starts_with("{offset(") || function.starts_with("{virtual offset(") {
+        function = function.split_once(")}, ")?.1;
+    }
+    let kind = match mangled.get(3) {
+        Some(b'h') => "non-virtual thunk to",
+        Some(b'c') => "covariant return thunk to",
+        _ => "virtual thunk to",
+    };
+    Some(format!("{kind} {function}"))
 }
 
 /// Whether the name has one of the prefixes of the Rust and C++ schemes.
@@ -84,5 +108,60 @@ impl Write for Bounded {
         }
         self.0.push_str(text);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readable_names() {
+        for (raw, expected) in [
+            ("main", "main"),
+            ("malloc@@GLIBC_2.2.5", "malloc"),
+            ("memcpy@GLIBC_2.2.5", "memcpy@GLIBC_2.2.5"),
+            ("@odd", "@odd"),
+            (
+                "_ZN6shapes4areaERKNS_6circleE",
+                "shapes::area(shapes::circle const&)",
+            ),
+            ("_ZTV3foo", "vtable for foo"),
+            ("_ZTT3foo", "VTT for foo"),
+            ("_ZTv0_n24_N3foo3barEv", "virtual thunk to foo::bar()"),
+            ("_ZTI3foo", "typeinfo for foo"),
+            ("_ZGVZ1fvE1x", "guard variable for f()::x"),
+            ("_Z1fv.cold", "f() [clone .cold]"),
+            (
+                "_ZN3std2rt10lang_start17h0123456789abcdefE",
+                "std::rt::lang_start",
+            ),
+            (
+                "_RNvCskwGfYPst2Cb_3foo16example_function",
+                "foo::example_function",
+            ),
+            (
+                "_ZNKSt5ctypeIcE8do_widenEc@@GLIBCXX_3.4",
+                "std::ctype<char>::do_widen(char) const",
+            ),
+            ("_Zfoo", "_Zfoo"),
+            ("_Z", "_Z"),
+        ] {
+            let name = readable(&Name::from(raw));
+            assert_eq!(name.as_bytes(), expected.as_bytes(), "{raw}: {name}");
+        }
+    }
+
+    #[test]
+    fn paths_leave_parameters_out() {
+        for (mangled, expected) in [
+            ("_ZN6shapes4areaERKNS_6circleE", "shapes::area"),
+            ("_ZN1aIiE1bIdEET_S2_", "a<int>::b<double>"),
+            ("_ZNKSt5ctypeIcE8do_widenEc", "std::ctype<char>::do_widen"),
+            ("_Z1fv.cold", "f"),
+        ] {
+            let path = demangle(mangled.as_bytes(), Form::Path);
+            assert_eq!(path.as_deref(), Some(expected), "{mangled}");
+        }
     }
 }

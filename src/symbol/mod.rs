@@ -24,6 +24,8 @@ mod query;
 mod reason;
 mod search;
 mod table;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use module::{Module, modules};

@@ -258,7 +258,7 @@ pub trait ReadAt: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Device, inode, size and modification time: changes when the contents may have.
+    /// Device, inode, size and modification time as they are now: changes when the contents may have.
     fn fingerprint(&self) -> [u64; 4];
 }
 

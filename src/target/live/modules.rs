@@ -199,11 +199,12 @@ impl ReadAt for ModuleFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
     fn fingerprint(&self) -> [u64; 4] {
-        let stat = &self.stat;
+        // Asked of the kernel each time: whoever keeps the handle wants to know whether the file has changed since.
+        let stat = fstat(&self.file).unwrap_or(self.stat);
         let modified = (stat.st_mtime as u64)
             .wrapping_mul(1_000_000_000)
             .wrapping_add(stat.st_mtime_nsec as _);
-        [stat.st_dev, stat.st_ino, self.len(), modified]
+        [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
     }
 }
 

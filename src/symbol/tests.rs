@@ -1,0 +1,328 @@
+//! The room's own tests: files that the tests write themselves, sound, odd and damaged.
+
+mod builder;
+mod hostile;
+
+use super::elf::Elf;
+use super::file::File;
+use super::index::Index;
+use super::loaded::Loaded;
+use super::table::{self, Kind};
+use super::{lookup, search};
+use builder::*;
+use proptest::prelude::*;
+
+/// The name at an address by one pass, after checking that the index says the same.
+fn name_at(file: &File, address: u64) -> Option<String> {
+    let elf = Elf::read(file).unwrap();
+    let passed = lookup::look_up(file, &elf, address).unwrap();
+    let index = Index::build(file, &elf).unwrap().unwrap();
+    let number = |symbol: &table::Symbol| (symbol.table, symbol.number);
+    assert_eq!(
+        passed.as_ref().map(number),
+        index.symbol_at(address).map(number),
+        "pass and index differ at {address:#x}"
+    );
+    let name = table::name(file, &elf, &passed?)?;
+    Some(String::from_utf8(name).unwrap())
+}
+
+fn names_at(symbols: Vec<Entry>, addresses: &[u64]) -> Vec<Option<String>> {
+    let file = Builder::with(symbols).file();
+    addresses.iter().map(|&one| name_at(&file, one)).collect()
+}
+
+fn some(name: &str) -> Option<String> {
+    Some(name.into())
+}
+
+#[test]
+fn both_widths_and_byte_orders() {
+    for (is_64, little) in [(true, true), (true, false), (false, true), (false, false)] {
+        let builder = Builder {
+            is_64,
+            little,
+            dynamic: vec![entry("exported", 0x1100, 16, GLOBAL, FUNCTION)],
+            ..Builder::with(vec![
+                entry("main", 0x1000, 32, GLOBAL, FUNCTION),
+                entry("buffer", 0x3010, 0x100, LOCAL, OBJECT),
+            ])
+        };
+        let file = builder.file();
+        assert_eq!(name_at(&file, 0x101f), some("main"));
+        assert_eq!(name_at(&file, 0x1020), None);
+        assert_eq!(name_at(&file, 0x310f), some("buffer"));
+        assert_eq!(name_at(&file, 0x110f), some("exported"));
+        let elf = Elf::read(&file).unwrap();
+        assert_eq!(elf.segments.len(), 2);
+        assert_eq!(elf.segments[1].memory_size, 0x1000);
+        let section = |address| elf.section_name(&file, elf.section_at(address)?);
+        assert_eq!(section(0x17ff).as_deref(), Some(&b".text"[..]));
+        assert_eq!(section(0x1800), None);
+        assert_eq!(section(0x3000).as_deref(), Some(&b".bss"[..]));
+    }
+}
+
+#[test]
+fn the_innermost_symbol_with_a_size_speaks() {
+    let symbols = vec![
+        entry("outer", 0x1000, 0x100, GLOBAL, FUNCTION),
+        entry("inner", 0x1040, 0x10, LOCAL, FUNCTION),
+        entry("label", 0x1020, 0, LOCAL, NOTYPE),
+    ];
+    assert_eq!(
+        names_at(symbols, &[0x1000, 0x1020, 0x1040, 0x1050, 0x10ff, 0x1100]),
+        [
+            some("outer"),
+            some("outer"),
+            some("inner"),
+            some("outer"),
+            some("outer"),
+            None
+        ]
+    );
+}
+
+#[test]
+fn a_sizeless_symbol_reaches_to_the_next_one_in_its_section() {
+    let symbols = vec![
+        entry("_start", 0x1000, 0, GLOBAL, NOTYPE),
+        entry("next", 0x1040, 0x10, GLOBAL, FUNCTION),
+        entry("tail", 0x1700, 0, LOCAL, FUNCTION),
+        entry("data_start", 0x2000, 0, WEAK, NOTYPE),
+        Entry {
+            // Where .data ends: its address is that of .bss, its section is not.
+            section: DATA,
+            ..entry("_edata", 0x3000, 0, GLOBAL, NOTYPE)
+        },
+    ];
+    assert_eq!(
+        names_at(
+            symbols,
+            &[0x103f, 0x1040, 0x1050, 0x17ff, 0x1800, 0x27ff, 0x3000]
+        ),
+        [
+            some("_start"),
+            some("next"),
+            None,
+            some("tail"),
+            None,
+            some("data_start"),
+            None
+        ]
+    );
+}
+
+#[test]
+fn rank_decides_between_symbols_of_one_start() {
+    let symbols = vec![
+        entry("local", 0x1000, 8, LOCAL, FUNCTION),
+        entry("untyped", 0x1000, 8, GLOBAL, NOTYPE),
+        entry("__internal", 0x1000, 8, GLOBAL, FUNCTION),
+        entry("plain", 0x1000, 8, WEAK, FUNCTION),
+        entry("sizeless", 0x1000, 0, GLOBAL, FUNCTION),
+        entry("also_plain", 0x1000, 8, GLOBAL, FUNCTION),
+    ];
+    let builder = Builder {
+        dynamic: vec![entry("dynamic", 0x1000, 8, GLOBAL, FUNCTION)],
+        ..Builder::with(symbols)
+    };
+    assert_eq!(name_at(&builder.file(), 0x1004), some("plain"));
+}
+
+#[test]
+fn what_names_no_place_is_left_out() {
+    let symbols = vec![
+        entry("", 0x1000, 0x100, GLOBAL, FUNCTION),
+        entry("section", 0x1000, 0x100, LOCAL, SECTION),
+        entry("per_thread", 0x1000, 0x100, GLOBAL, TLS),
+        Entry {
+            section: ABSOLUTE,
+            ..entry("VERSION_1.0", 0x1000, 0x100, GLOBAL, OBJECT)
+        },
+        Entry {
+            section: 0,
+            ..entry("imported", 0x1000, 0x100, GLOBAL, FUNCTION)
+        },
+    ];
+    assert_eq!(names_at(symbols, &[0x1000]), [None]);
+}
+
+#[test]
+fn arm_marks_between_code_and_data_are_no_names() {
+    let symbols = vec![
+        entry("function", 0x1001, 0, GLOBAL, FUNCTION),
+        entry("$d", 0x1010, 0, LOCAL, NOTYPE),
+        entry("$t.7", 0x1020, 0, LOCAL, NOTYPE),
+        entry("$dollar", 0x1030, 0, LOCAL, NOTYPE),
+    ];
+    let arm = Builder {
+        is_64: false,
+        machine: 40,
+        ..Builder::with(symbols.clone())
+    };
+    assert_eq!(name_at(&arm.file(), 0x1025), some("function"));
+    assert_eq!(name_at(&arm.file(), 0x1000), some("function"), "Thumb bit");
+    assert_eq!(name_at(&arm.file(), 0x1031), some("$dollar"));
+    assert_eq!(names_at(symbols, &[0x1025]), [some("$t.7")]);
+}
+
+#[test]
+fn an_index_takes_over_and_agrees() {
+    let symbols = (0..50)
+        .map(|one| entry(&format!("f{one}"), 0x1000 + one * 16, 12, GLOBAL, FUNCTION))
+        .collect();
+    let loaded = Loaded::read(Builder::with(symbols).file(), 1).unwrap();
+    for round in 0..50u64 {
+        let (symbol, name) = loaded.symbol_at(0x1000 + round * 16 + 3).unwrap();
+        assert_eq!(name.as_bytes(), format!("f{round}").as_bytes());
+        assert_eq!((symbol.size, symbol.kind), (12, Kind::Function));
+        assert!(loaded.symbol_at(0x1000 + round * 16 + 12).is_none());
+    }
+}
+
+fn found(builder: &Builder, query: &str) -> Vec<(String, u64)> {
+    let loaded = Loaded::read(builder.file(), 1).unwrap();
+    let matches = search::find(&loaded, query).unwrap();
+    let plain = |(symbol, name): (table::Symbol, crate::kernel::Name)| {
+        let name = String::from_utf8(name.as_bytes().to_vec()).unwrap();
+        (name, symbol.address)
+    };
+    matches.into_iter().map(plain).collect()
+}
+
+#[test]
+fn names_are_found_as_people_type_them() {
+    let area = "_ZN6shapes4areaERKNS_6circleEi";
+    let drop = "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE";
+    let builder = Builder::with(vec![
+        entry("main", 0x1000, 8, GLOBAL, FUNCTION),
+        entry(area, 0x1010, 8, GLOBAL, FUNCTION),
+        entry(drop, 0x1020, 8, LOCAL, FUNCTION),
+        entry("helper", 0x1030, 8, LOCAL, FUNCTION),
+        entry("helper", 0x1040, 8, LOCAL, FUNCTION),
+        entry("main_loop", 0x1050, 8, GLOBAL, FUNCTION),
+        entry(
+            "_ZNSt6vectorIiSaIiEE9push_backEOi",
+            0x1060,
+            8,
+            WEAK,
+            FUNCTION,
+        ),
+        entry("_ZN5spaceplERKNS_1nES2_", 0x1070, 8, WEAK, FUNCTION),
+        entry(
+            "_RNvCskwGfYPst2Cb_3foo16example_function",
+            0x1080,
+            8,
+            GLOBAL,
+            FUNCTION,
+        ),
+        entry("_ZTVN6shapes6circleE", 0x2000, 8, WEAK, OBJECT),
+        entry("_ZThn16_N6shapes6circle4drawEv", 0x1090, 8, WEAK, FUNCTION),
+    ]);
+    let only = |query: &str, address| {
+        let addresses: Vec<u64> = found(&builder, query).iter().map(|one| one.1).collect();
+        assert_eq!(addresses, [address], "{query}");
+    };
+    only("main", 0x1000);
+    only(area, 0x1010);
+    only("shapes::area", 0x1010);
+    only("shapes::area(shapes::circle const&, int)", 0x1010);
+    only("shapes::area(shapes::circle const&,int)", 0x1010);
+    only("core::fmt::Formatter::pad", 0x1020);
+    only("std::vector<int, std::allocator<int> >::push_back", 0x1060);
+    only("std::vector<int,std::allocator<int>>::push_back", 0x1060);
+    only("space::operator+", 0x1070);
+    only("foo::example_function", 0x1080);
+    only("vtable for shapes::circle", 0x2000);
+    only("non-virtual thunk to shapes::circle::draw()", 0x1090);
+    assert_eq!(found(&builder, "helper").len(), 2);
+    for absent in ["mai", "area", "shapes::", "Main", "", "shapes::area(int)"] {
+        assert_eq!(found(&builder, absent), [], "{absent}");
+    }
+}
+
+#[test]
+fn a_current_version_goes_before_old_ones() {
+    let full = Builder::with(vec![
+        entry("memcpy@GLIBC_2.2.5", 0x1000, 8, GLOBAL, FUNCTION),
+        entry("memcpy@@GLIBC_2.14", 0x1010, 8, GLOBAL, FUNCTION),
+        entry("gone@GLIBC_2.2.5", 0x1020, 8, GLOBAL, FUNCTION),
+    ]);
+    assert_eq!(
+        found(&full, "memcpy"),
+        [("memcpy@@GLIBC_2.14".into(), 0x1010)]
+    );
+    assert_eq!(
+        found(&full, "memcpy@GLIBC_2.2.5"),
+        [("memcpy@GLIBC_2.2.5".into(), 0x1000)]
+    );
+    assert_eq!(found(&full, "gone"), [("gone@GLIBC_2.2.5".into(), 0x1020)]);
+    for little in [true, false] {
+        let stripped = Builder {
+            little,
+            dynamic: vec![
+                entry("memcpy", 0x1000, 8, GLOBAL, FUNCTION),
+                entry("memcpy", 0x1010, 8, GLOBAL, FUNCTION),
+            ],
+            versions: vec![0x8002, 0x0003],
+            ..Builder::default()
+        };
+        assert_eq!(found(&stripped, "memcpy"), [("memcpy".into(), 0x1010)]);
+    }
+}
+
+#[test]
+fn names_are_completed() {
+    let builder = Builder::with(vec![
+        entry("main", 0x1000, 8, GLOBAL, FUNCTION),
+        entry("main_loop@@V1", 0x1010, 8, GLOBAL, FUNCTION),
+        entry("_ZN6shapes4areaEi", 0x1020, 8, GLOBAL, FUNCTION),
+        entry("_ZN6shapes4areaEd", 0x1030, 8, GLOBAL, FUNCTION),
+        entry("_ZN6shapes6circle4drawEv", 0x1040, 8, GLOBAL, FUNCTION),
+    ]);
+    let loaded = Loaded::read(builder.file(), 1).unwrap();
+    let complete = |prefix: &str, limit| {
+        let mut clock = search::Clock::new(std::time::Duration::from_secs(60));
+        let mut found = std::collections::BTreeSet::new();
+        search::complete(&loaded, prefix, limit, &mut clock, &mut found).unwrap();
+        let text = |name: crate::kernel::Name| name.to_string();
+        found.into_iter().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(complete("ma", 10), ["main", "main_loop"]);
+    assert_eq!(complete("ma", 1).len(), 1);
+    assert_eq!(
+        complete("shapes::", 10),
+        ["shapes::area", "shapes::circle::draw"]
+    );
+    assert_eq!(complete("shapes::ci", 10), ["shapes::circle::draw"]);
+    assert_eq!(complete("_ZN6shapes6", 10), ["_ZN6shapes6circle4drawEv"]);
+    assert_eq!(complete("area", 10), [""; 0]);
+    assert_eq!(complete("", 10).len(), 4);
+}
+
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let place = prop_oneof![0x1000u64..0x1040, 0x17f0u64..0x1800, 0x2000u64..0x2010];
+    let size = prop_oneof![Just(0u64), 0u64..0x40, Just(u64::MAX), Just(0x1000)];
+    (place, size, 0u8..3, 0u8..4, 0u16..5, "[_a-c]{1,4}").prop_map(
+        |(value, size, binding, kind, section, name)| Entry {
+            section,
+            ..entry(&name, value, size, binding, kind)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// Whatever the table holds, the index answers as a pass over it does.
+    #[test]
+    fn pass_and_index_agree(
+        symbols in prop::collection::vec(any_entry(), 0..40),
+        dynamic in prop::collection::vec(any_entry(), 0..10),
+    ) {
+        let file = Builder { dynamic, ..Builder::with(symbols) }.file();
+        for address in (0xff8..0x1050).chain(0x17e8..0x1808).chain(0x1ff8..0x2018).chain([0x2fff, 0x3000, u64::MAX]) {
+            name_at(&file, address);
+        }
+    }
+}

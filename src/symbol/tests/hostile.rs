@@ -1,0 +1,219 @@
+//! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
+
+use super::super::NoSymbols;
+use super::super::file::File;
+use super::super::loaded::Loaded;
+use super::super::{demangle, search};
+use super::builder::*;
+use crate::target::ReadAt;
+use proptest::prelude::*;
+
+/// Asks everything that can be asked of one file.
+fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
+    let loaded = Loaded::read(File::new(bytes), 1)?;
+    for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
+        loaded.symbol_at(address);
+        if let Some(number) = loaded.elf.section_at(address) {
+            loaded.elf.section_name(&loaded.file, number);
+        }
+    }
+    let mut clock = search::Clock::new(std::time::Duration::from_secs(1));
+    let mut names = std::collections::BTreeSet::new();
+    search::find(&loaded, "shapes::area")?;
+    search::complete(&loaded, "", 100, &mut clock, &mut names)?;
+    loaded.fault().map_or(Ok(()), Err)
+}
+
+fn sound() -> Builder {
+    Builder {
+        dynamic: vec![entry("exported", 0x1010, 8, GLOBAL, FUNCTION)],
+        versions: vec![2],
+        ..Builder::with(vec![
+            entry("main", 0x1000, 8, GLOBAL, FUNCTION),
+            entry("_ZN6shapes4areaEi", 0x1010, 8, GLOBAL, FUNCTION),
+            entry("data", 0x2000, 0, GLOBAL, OBJECT),
+            entry("bss", 0x3000, 0x100, LOCAL, OBJECT),
+        ])
+    }
+}
+
+#[test]
+fn a_sound_file_has_no_fault() {
+    assert!(exercise(Box::new(Bytes(sound().bytes()))).is_ok());
+}
+
+#[test]
+fn no_elf_file() {
+    for bytes in [&b""[..], b"\x7fEL", b"#!/bin/sh\n", &[0; 5000]] {
+        let reason = exercise(Box::new(Bytes(bytes.to_vec()))).unwrap_err();
+        assert!(matches!(reason, NoSymbols::NotElf), "{reason}");
+    }
+    let reason = exercise(Box::new(Bytes(b"\x7fELF\x07".to_vec()))).unwrap_err();
+    assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+}
+
+#[test]
+fn files_that_end_early() {
+    for is_64 in [true, false] {
+        let bytes = Builder { is_64, ..sound() }.bytes();
+        for end in 0..bytes.len() {
+            assert!(exercise(Box::new(Bytes(bytes[..end].to_vec()))).is_err());
+            // Here the length promises more than there is to read.
+            let bytes = bytes.clone();
+            _ = exercise(Box::new(CutShort { bytes, end }));
+        }
+    }
+}
+
+/// A file of which only the first bytes are written; the rest is a hole of any size.
+struct Sparse {
+    start: Vec<u8>,
+    length: u64,
+}
+
+impl ReadAt for Sparse {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let wanted = into.len().min(left);
+        for (at, byte) in (offset..).zip(&mut into[..wanted]) {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            *byte = self.start.get(at).copied().unwrap_or(0);
+        }
+        Ok(wanted)
+    }
+    fn len(&self) -> u64 {
+        self.length
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, 0, self.length, 0]
+    }
+}
+
+#[test]
+fn counts_and_sizes_beyond_belief() {
+    let bytes = sound().bytes();
+    let sections_at =
+        usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
+    let damage = |at: usize, value: &[u8]| {
+        let mut start = bytes.clone();
+        start[at..at + value.len()].copy_from_slice(value);
+        let length = 1 << 40;
+        exercise(Box::new(Sparse { start, length })).unwrap_err()
+    };
+    let huge = (1u64 << 39).to_le_bytes();
+    let size_of = |section: usize| sections_at + section * 64 + 32;
+    // .symtab, .strtab, .dynsym
+    for section in [4, 5, 6] {
+        let reason = damage(size_of(section), &huge);
+        assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+    }
+    // A count of sections in the first section header.
+    let mut start = bytes.clone();
+    start[60..62].copy_from_slice(&[0, 0]);
+    start[size_of(0)..size_of(0) + 8].copy_from_slice(&huge);
+    let length = 1 << 50;
+    let reason = exercise(Box::new(Sparse { start, length })).unwrap_err();
+    assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+    // A symbol table that names itself as its names.
+    let reason = damage(sections_at + 4 * 64 + 40, &4u32.to_le_bytes());
+    assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+}
+
+#[test]
+fn names_that_grow_when_demangled_are_given_up() {
+    // Each template argument list repeats the one before it twice.
+    let mut doubling = String::from("_Z1fI1aE");
+    doubling.push('v');
+    for round in 0..60 {
+        doubling = format!(
+            "_Z1fI{}EvS{}_",
+            "S_".repeat(2),
+            char::from(b'0' + (round % 10) as u8)
+        );
+    }
+    let nested = format!("_Z1f{}i", "P".repeat(4000));
+    let long = format!("_Z{}{}v", 9000, "a".repeat(9000));
+    let rust = format!("_RNvC1a{}", "INtC1a1bB2_E".repeat(300));
+    for name in [
+        doubling,
+        nested,
+        long,
+        rust,
+        "_Z".into(),
+        "_R".into(),
+        "_ZN".into(),
+    ] {
+        for form in [demangle::Form::Full, demangle::Form::Path] {
+            let demangled = demangle::demangle(name.as_bytes(), form);
+            assert!(demangled.is_none_or(|text| text.len() <= 32 * 1024));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn flipped_bits(
+        is_64: bool,
+        little: bool,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..12),
+    ) {
+        let mut bytes = Builder { is_64, little, ..sound() }.bytes();
+        for (at, bit) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+        }
+        _ = exercise(Box::new(Bytes(bytes)));
+    }
+
+    #[test]
+    fn replaced_words(
+        words in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![
+            Just(u64::MAX), Just(0), Just(i64::MAX as u64), Just(0xffff_ffff), Just(1), any::<u64>()
+        ]), 1..4),
+    ) {
+        let mut bytes = sound().bytes();
+        for (at, word) in words {
+            let at = at.index(bytes.len() - 8);
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        _ = exercise(Box::new(Bytes(bytes)));
+    }
+
+    #[test]
+    fn any_mangled_name(tail in "[0-9A-Za-z_$.]{0,200}", prefix in "_Z|_R|_ZN|__Z") {
+        let name = prefix + &tail;
+        for form in [demangle::Form::Full, demangle::Form::Path] {
+            demangle::demangle(name.as_bytes(), form);
+        }
+    }
+}
+
+/// Real files have what built ones lack: notes, relocations, hash tables, hundreds of symbols.
+#[test]
+fn flipped_bits_in_a_real_file() {
+    let Ok(sound) = std::fs::read("/bin/sh") else {
+        return println!("skipped: /bin/sh cannot be read here");
+    };
+    let head = 4096.min(sound.len());
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below.max(1) as u64) as usize
+    };
+    for _ in 0..200 {
+        let mut bytes = sound.clone();
+        for _ in 0..8 {
+            // Half of them in the headers at the beginning, and in the section headers at the end.
+            let at = match random(4) {
+                0 => random(head),
+                1 => sound.len() - 1 - random(head),
+                _ => random(sound.len()),
+            };
+            bytes[at] ^= 1 << random(8);
+        }
+        _ = exercise(Box::new(Bytes(bytes)));
+    }
+}

@@ -66,6 +66,7 @@ impl Column {
 /// A cell: text, and its role where it is not the column's.
 pub struct Cell {
     text: String,
+    short: Option<String>,
     role: Option<Role>,
 }
 
@@ -74,14 +75,22 @@ impl Cell {
     pub fn new(text: impl ToString) -> Self {
         Cell {
             text: text.to_string(),
+            short: None,
             role: None,
         }
     }
     /// In another role.
     pub fn of(role: Role, text: impl ToString) -> Self {
         Cell {
-            text: text.to_string(),
             role: Some(role),
+            ..Cell::new(text)
+        }
+    }
+    /// With a shorter text to be shown where this one does not fit.
+    pub fn or(self, short: impl ToString) -> Self {
+        Cell {
+            short: Some(short.to_string()),
+            ..self
         }
     }
 }
@@ -147,6 +156,9 @@ impl Layout {
                     true => width.saturating_sub(line.column()),
                     false => column.width,
                 };
+                if let Some(short) = cell.short.as_deref().filter(|_| columns(&text) > limit) {
+                    text = printable(short);
+                }
                 text = cut(&text, limit.max(1)).into_owned().into();
             }
             if column.align == Align::Right {

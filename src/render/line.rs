@@ -12,6 +12,8 @@ pub struct Line {
     column: usize,
     limit: Option<usize>,
     indent: usize,
+    /// Blanks that are due before the next piece; at the end of a line there is none, and they are not written.
+    blanks: usize,
 }
 
 impl Line {
@@ -23,6 +25,7 @@ impl Line {
             column: 0,
             limit,
             indent: 0,
+            blanks: 0,
         }
     }
 
@@ -48,13 +51,16 @@ impl Line {
         let text = text.to_string();
         let text = printable(&text);
         self.column += columns(&text);
-        if text.is_empty() {
-            return self;
+        let body = text.trim_end_matches(' ');
+        if !body.is_empty() {
+            self.text.extend(std::iter::repeat_n(' ', self.blanks));
+            self.blanks = 0;
+            match role {
+                Role::Plain => self.text.push_str(body),
+                role => self.text.push_str(&self.theme.paint(role, body)),
+            }
         }
-        match role {
-            Role::Plain => self.text.push_str(&text),
-            role => self.text.push_str(&self.theme.paint(role, &text)),
-        }
+        self.blanks += text.len() - body.len();
         self
     }
 
@@ -66,7 +72,7 @@ impl Line {
     /// Adds blanks up to `column`; none if the line is there already.
     pub fn pad_to(&mut self, column: usize) -> &mut Self {
         let missing = column.saturating_sub(self.column);
-        self.text.extend(std::iter::repeat_n(' ', missing));
+        self.blanks += missing;
         self.column += missing;
         self
     }
@@ -81,6 +87,10 @@ impl Line {
     pub fn word(&mut self, separator: &str, role: Role, text: impl Display) -> &mut Self {
         let text = text.to_string();
         let width = columns(&printable(&text));
+        let separator = match self.blanks {
+            0 => separator,
+            _ => separator.trim_start(),
+        };
         let fits = self
             .limit
             .is_none_or(|limit| self.column + columns(separator) + width <= limit);
@@ -95,11 +105,16 @@ impl Line {
         self.push(role, text)
     }
 
-    /// Adds the words of `text`, wrapped; the first one with no blank before it if the line is at its indent.
+    /// Adds the words of `text`, wrapped; line ends in it are kept.
     pub fn prose(&mut self, role: Role, text: impl Display) -> &mut Self {
         let text = text.to_string();
-        for word in text.split_whitespace() {
-            self.word(" ", role, word);
+        for (index, line) in text.trim().split('\n').enumerate() {
+            if index > 0 {
+                self.new_line();
+            }
+            for word in line.split(' ') {
+                self.word(" ", role, word);
+            }
         }
         self
     }
@@ -108,13 +123,13 @@ impl Line {
     pub fn new_line(&mut self) -> &mut Self {
         self.text.push('\n');
         self.column = 0;
+        self.blanks = 0;
         self.pad_to(self.indent)
     }
 
     /// Writes it out.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let text = self.text.trim_end_matches(' ');
-        out.write_all(text.as_bytes())?;
+        out.write_all(self.text.as_bytes())?;
         out.write_all(b"\n")
     }
 }

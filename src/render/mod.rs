@@ -6,6 +6,8 @@ mod columns;
 mod json;
 mod line;
 mod printable;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod theme;
 pub mod units;

@@ -8,7 +8,7 @@ use std::fmt;
 pub type Fact<T> = Result<T, Reason>;
 
 /// Why a fact is not known.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reason {
     /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
     FrameHidden,
@@ -25,7 +25,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::FrameHidden => f.write_str("hidden: frame numbers need CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)"),
+            Reason::FrameHidden => f.write_str("frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)"),
             Reason::NotPermitted(text) | Reason::NotOnThisKernel(text) => f.write_str(text),
             Reason::NotApplicable(text) => f.write_str(text),
             Reason::Changed => f.write_str("the target changed while it was being read"),

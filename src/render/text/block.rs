@@ -1,18 +1,15 @@
 //! Blocks: labelled lines under each other, and the pieces that several of them share.
 
 use super::Look;
-use super::words;
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::report::{Reason, RegionBrief, SymbolBrief, Why};
-use std::collections::BTreeMap;
-use std::io::{self, Write};
 
 /// Where the values begin.
 const VALUE: usize = 10;
-/// Where the remark right of a value begins: a value is mostly a 64-bit number, 18 columns wide.
-pub const REMARK: usize = VALUE + 20;
+/// Where the remark right of a value begins: the longest values are 64-bit numbers and `present, private_copy`.
+pub const REMARK: usize = VALUE + 23;
 
 /// Begins a labelled line; what is wrapped stands under its value.
 pub fn field(look: &Look, label: &str) -> Line {
@@ -49,46 +46,6 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
     if region.offset != 0 {
         line.plain(format!("  file offset {:#x}", region.offset));
     }
-}
-
-/// Says once each why something is not known, or has no answer, with all the fields that this is about.
-pub fn reasons(look: &Look, why: &Why, out: &mut dyn Write) -> io::Result<()> {
-    let mut unknown: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    let mut none: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (field, reason) in why.iter() {
-        let group = match reason {
-            Reason::NotApplicable(_) => &mut none,
-            _ => &mut unknown,
-        };
-        group.entry(reason.to_string()).or_default().push(field);
-    }
-    for (text, fields) in &unknown {
-        reason(look, "unknown", fields, text, out)?;
-    }
-    for (text, fields) in &none {
-        reason(look, "none", fields, text, out)?;
-    }
-    Ok(())
-}
-
-/// One reason and the fields it is about.
-pub fn reason(
-    look: &Look,
-    label: &str,
-    fields: &[&str],
-    reason: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let role = match label {
-        "none" => Role::Dim,
-        _ => Role::Warn,
-    };
-    // `flags` and `flags_raw` are one thing to a person.
-    let mut names: Vec<&str> = fields.iter().map(|field| words::field(field)).collect();
-    names.dedup();
-    let mut line = field(look, label);
-    line.prose(role, format!("{}: {reason}", names.join(", ")));
-    line.end(out)
 }
 
 /// The word that stands for a missing value: `hidden`, `?` (not known here), `-` (there is none).

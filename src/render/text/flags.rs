@@ -1,7 +1,8 @@
 //! `flags` and `decode`: every bit with its meaning.
 
 use super::Look;
-use super::block::{self, REMARK, field};
+use super::block::{REMARK, field};
+use super::footnotes::Footnotes;
 use super::words;
 use crate::kernel::PageFlags;
 use crate::render::line::Line;
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 
 /// Where a bit's name and its meaning begin.
 const BIT: usize = 10;
-const NAME: usize = BIT + 8;
+const NAME: usize = BIT + 11;
 const MEANING: usize = NAME + 16;
 
 /// Writes what is known of a frame.
@@ -52,7 +53,7 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
     if !places.is_empty() {
         field(look, "memory").plain(places.join(", ")).end(out)?;
     }
-    block::reasons(look, &report.why, out)
+    Footnotes::of(&report.why).write(look, out)
 }
 
 fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {

@@ -1,41 +1,78 @@
-//! Reasons for what a table could not show, said once under it.
+//! Why something is not known: each reason once, with all the fields that it is about.
 
 use super::Look;
-use super::block;
+use super::block::field;
+use super::words;
+use crate::render::theme::Role;
 use crate::report::{Reason, Why};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// A table's reasons come from a handful of causes; a target that makes up more is not given more memory.
+/// The reasons of a long table come from a handful of causes; should they not, no more memory is spent on them.
 const MOST: usize = 16;
 
 /// The reasons seen, and the fields that they are about.
 #[derive(Default, Debug)]
-pub struct Footnotes(BTreeMap<String, Vec<&'static str>>);
+pub struct Footnotes(BTreeMap<Reason, Vec<&'static str>>);
 
 impl Footnotes {
-    /// Notes the reasons of a row. What has no answer by its nature needs none.
+    /// All reasons of a record that stands alone.
+    pub fn of(why: &Why) -> Self {
+        let mut notes = Footnotes::default();
+        for (field, reason) in why.iter() {
+            notes.add(field, reason);
+        }
+        notes
+    }
+
+    /// Notes the reasons of a row. What has no answer by its nature shows as `-`, and needs none.
     pub fn collect(&mut self, why: &Why) {
         for (field, reason) in why.iter() {
-            if matches!(reason, Reason::NotApplicable(_)) {
-                continue;
+            if !matches!(reason, Reason::NotApplicable(_)) {
+                self.add(field, reason);
             }
-            let text = reason.to_string();
-            if self.0.len() >= MOST && !self.0.contains_key(&text) {
-                continue;
-            }
-            let fields = self.0.entry(text).or_default();
+        }
+    }
+
+    fn add(&mut self, field: &'static str, reason: &Reason) {
+        if let Some(fields) = self.0.get_mut(reason) {
             if !fields.contains(&field) {
                 fields.push(field);
             }
+        } else if self.0.len() < MOST {
+            self.0.insert(reason.clone(), vec![field]);
         }
     }
 
     /// Writes them and forgets them.
     pub fn write(&mut self, look: &Look, out: &mut dyn Write) -> io::Result<()> {
-        for (reason, fields) in std::mem::take(&mut self.0) {
-            block::reason(look, "unknown", &fields, &reason, out)?;
+        for (reason, mut fields) in std::mem::take(&mut self.0) {
+            fields.sort_by_key(|name| words::rank(name));
+            let mut names: Vec<&str> = fields.iter().map(|name| words::field(name)).collect();
+            names.dedup();
+            let (label, role) = match reason {
+                Reason::FrameHidden => ("hidden", Role::Warn),
+                Reason::NotApplicable(_) => ("none", Role::Dim),
+                Reason::NotPermitted(_) | Reason::NotOnThisKernel(_) | Reason::Changed => {
+                    ("unknown", Role::Warn)
+                }
+            };
+            line(look, label, role, &names, &reason.to_string(), out)?;
         }
         Ok(())
     }
+}
+
+/// `hidden    physical, frame: why`
+pub fn line(
+    look: &Look,
+    label: &str,
+    role: Role,
+    names: &[&str],
+    reason: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = field(look, label);
+    line.prose(role, format!("{}: {reason}", names.join(", ")));
+    line.end(out)
 }

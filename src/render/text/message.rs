@@ -102,8 +102,10 @@ fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
             flush(&mut paragraph, out)?;
             look.line().plain(line).end(out)?;
         } else {
-            paragraph.push(' ');
-            paragraph.push_str(line);
+            if !paragraph.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(line.trim());
         }
     }
     flush(&mut paragraph, out)
@@ -181,7 +183,7 @@ fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<(
         return Ok(());
     }
     let room = look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4;
-    let before = column.saturating_sub(1);
+    let before = column.saturating_sub(1).min(place.text.chars().count());
     let skipped = before.saturating_sub(room / 2);
     let skipped = match place.text.chars().nth(skipped + room) {
         // It fits as it is.
@@ -206,7 +208,7 @@ fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<(
             '\t' => text.push(' '),
             c => push_printable(&mut text, c),
         }
-        if index < before + place.width.max(1) {
+        if index < before.saturating_add(place.width.max(1)) {
             end = columns(&text);
         }
     }

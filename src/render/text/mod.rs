@@ -11,9 +11,6 @@ mod translation;
 mod watch;
 mod words;
 
-#[cfg(test)]
-mod tests;
-
 use super::Renderer;
 use super::columns::{Cell, Layout};
 use super::line::Line;

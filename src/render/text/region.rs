@@ -2,6 +2,7 @@
 
 use super::Look;
 use super::block::{self, REMARK, field, missing};
+use super::footnotes::Footnotes;
 use super::words;
 use crate::kernel::State;
 use crate::render::theme::Role;
@@ -37,7 +38,7 @@ pub fn write(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Res
     if let Some(fields) = &region.smaps {
         smaps(look, fields, out)?;
     }
-    block::reasons(look, &region.why, out)
+    Footnotes::of(&region.why).write(look, out)
 }
 
 fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {

@@ -4,7 +4,7 @@ use super::Look;
 use super::block::{field, region_name};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
-use crate::report::{ProcessReport, SymbolReport, TargetReport, ValueReport};
+use crate::report::{ProcessReport, Reason, SymbolReport, TargetReport, ValueReport};
 use std::io::{self, Write};
 
 /// `$1 = 0x401136 <main+4>  in demo`
@@ -114,7 +114,7 @@ pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io:
         .end(out)?;
     let mut frames = field(look, "frames");
     match process.frames_hidden {
-        true => frames.push(Role::Warn, "hidden"),
+        true => frames.prose(Role::Warn, Reason::FrameHidden),
         false => frames.plain("shown"),
     };
     frames.end(out)?;

@@ -4,7 +4,7 @@ use super::Look;
 use super::block::{missing, region_name};
 use super::footnotes::Footnotes;
 use super::{watch, words};
-use crate::kernel::{FrameNumber, PageFlags, State};
+use crate::kernel::{FrameNumber, Kind, PageFlags, State};
 use crate::render::columns::{Cell, Column};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};
@@ -33,7 +33,7 @@ const STATE: Column = Column::word("state", 10, Role::Plain);
 const FRAME: Column = Column::word("frame", 9, Role::Frame);
 const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
-const FLAGS: Column = Column::name("flags", 16, Role::Flag);
+const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 
 static RUNS: [Column; 7] = [
     START,
@@ -46,11 +46,11 @@ static RUNS: [Column; 7] = [
 ];
 static PAGE_ROWS: [Column; 10] = [
     START,
-    END.rank(3),
+    END.rank(2),
     SIZE,
-    PAGES.rank(2),
+    PAGES.rank(3),
     STATE,
-    Column::word("kind", 13, Role::Plain),
+    Column::word("kind", 14, Role::Plain),
     FRAME,
     COUNT,
     Column::name("region", 14, Role::Name),
@@ -81,9 +81,9 @@ static REGIONS: [Column; 10] = [
 static EVENTS: [Column; 5] = [
     Column::word("time", 12, Role::Dim),
     Column::word("address", 14, Role::Address),
-    Column::number("pages", 5, Role::Size),
+    Column::number("pages", 5, Role::Size).rank(1),
     Column::word("event", 15, Role::Plain),
-    Column::word("before → after, where", 21, Role::Plain),
+    Column::word("before → after, where", 44, Role::Plain),
 ];
 static PROCESSES: [Column; 6] = [
     Column::number("pid", 7, Role::Size),
@@ -109,17 +109,17 @@ macro_rules! groups {
             match by {
                 $($key => {
                     static COLUMNS: [Column; 3] = [
-                        Column::word($key, 40, Role::Plain),
                         Column::number("pages", 10, Role::Size),
-                        Column::number("size", 9, Role::Size),
+                        SIZE,
+                        Column::word($key, 20, Role::Plain),
                     ];
                     &COLUMNS
                 })*
                 _ => {
                     static COLUMNS: [Column; 3] = [
-                        Column::word("group", 40, Role::Plain),
                         Column::number("pages", 10, Role::Size),
-                        Column::number("size", 9, Role::Size),
+                        SIZE,
+                        Column::word("group", 20, Role::Plain),
                     ];
                     &COLUMNS
                 }
@@ -210,9 +210,12 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
         Cell::new(size(pages.end.get().saturating_sub(pages.start.get()))),
         Cell::new(count(pages.pages)),
         state(pages.state),
-        match pages.kind {
-            Some(kind) => Cell::new(kind.word()),
-            None => absent(&pages.why, "kind", State::Untouched),
+        match (pages.kind, pages.huge) {
+            (Some(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), Some(true)) => {
+                Cell::new(format!("{} huge", kind.word()))
+            }
+            (Some(kind), _) => Cell::new(kind.word()),
+            (None, _) => absent(&pages.why, "kind", State::Untouched),
         },
         frame(pages.pfn, &pages.why, pages.state),
         match pages.map_count {
@@ -221,8 +224,7 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
         },
         Cell::of(role, name),
         match pages.flags {
-            Some(flags) => Cell::new(telling_flags(flags, pages.huge)),
-            None if pages.huge == Some(true) => Cell::new(MAPPED_HUGE),
+            Some(flags) => Cell::new(telling_flags(flags)),
             None => absent(&pages.why, "flags", pages.state),
         },
     ]
@@ -244,7 +246,7 @@ fn frame_cells(frames: &Frames) -> Vec<Cell> {
         frames.node.map_or_else(unknown, Cell::new),
         frames
             .flags
-            .map_or_else(unknown, |flags| Cell::new(telling_flags(flags, None))),
+            .map_or_else(unknown, |flags| Cell::new(telling_flags(flags))),
     ]
 }
 
@@ -258,9 +260,9 @@ fn group_cells(group: &Group) -> Vec<Cell> {
         _ => Role::Plain,
     };
     vec![
-        Cell::of(role, key),
         Cell::new(count(group.pages)),
         Cell::new(size(group.bytes)),
+        Cell::of(role, key),
     ]
 }
 
@@ -271,8 +273,10 @@ fn region_cells(region: &RegionReport) -> Vec<Cell> {
         None => absent(&region.why, field, State::Present),
     };
     let (role, mut name) = region_name(&region.name);
+    let mut short = region_name(&region.name.file_name()).1;
     if region.deleted {
         name.push_str(" (deleted)");
+        short.push_str(" (deleted)");
     }
     vec![
         Cell::new(region.start),
@@ -284,7 +288,7 @@ fn region_cells(region: &RegionReport) -> Vec<Cell> {
         part(region.shared, "shared"),
         part(region.private, "private"),
         part(region.huge, "huge"),
-        Cell::of(role, name),
+        Cell::of(role, name).or(short),
     ]
 }
 
@@ -327,15 +331,12 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::LRU)
     .union(PageFlags::MMAP)
     .union(PageFlags::ANON)
-    .union(PageFlags::SWAPBACKED);
+    .union(PageFlags::SWAPBACKED)
+    .union(PageFlags::COMPOUND_HEAD)
+    .union(PageFlags::COMPOUND_TAIL);
 
-const MAPPED_HUGE: &str = "[mapped huge]";
-
-fn telling_flags(flags: PageFlags, huge: Option<bool>) -> String {
+fn telling_flags(flags: PageFlags) -> String {
     let mut names = flags.difference(EVERYDAY).names();
-    if huge == Some(true) {
-        names.insert(0, MAPPED_HUGE.into());
-    }
     names.extend(flags.intersection(EVERYDAY).names());
     match names.is_empty() {
         true => "none set".into(),
@@ -346,26 +347,26 @@ fn telling_flags(flags: PageFlags, huge: Option<bool>) -> String {
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
-    line.plain(format!(
+    line.indent(2).plain(format!(
         "{}, {}",
         counted(summary.pages, "page"),
         size(summary.bytes)
     ));
     let mut separator = ": ";
     for (state, pages) in summary.states.iter().filter(|(_, pages)| **pages > 0) {
-        line.plain(separator)
-            .plain(format!("{} ", count(*pages)))
-            .push(words::state_role(*state), state.word());
+        let text = format!("{} {}", count(*pages), state.word());
+        line.word(separator, words::state_role(*state), text);
         separator = ", ";
     }
     if let (Some(runs), Some(longest)) = (summary.runs, summary.longest_run_bytes)
         && runs > 0
     {
-        line.plain(format!(
-            "; {}, the longest {}",
-            counted(runs, "physical run"),
-            size(longest)
-        ));
+        let runs = counted(runs, "physical run");
+        line.word("; ", Role::Plain, runs).word(
+            ", ",
+            Role::Plain,
+            format!("the longest {}", size(longest)),
+        );
     }
     line.end(out)?;
     if summary.cut_short {

@@ -2,6 +2,7 @@
 
 use super::Look;
 use super::block::{self, REMARK, field};
+use super::footnotes::Footnotes;
 use super::words;
 use crate::kernel::{PageMapEntry, State};
 use crate::render::theme::Role;
@@ -27,7 +28,7 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     if let Some(nearest) = &t.nearest {
         neighbours(look, t, nearest, out)?;
     }
-    block::reasons(look, &t.why, out)
+    Footnotes::of(&t.why).write(look, out)
 }
 
 fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
@@ -57,9 +58,10 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
         (None, _) if t.pfn_hidden => {
             line.push(Role::Warn, "hidden")
                 .tab_to(REMARK)
-                .plain("frame ")
-                .push(Role::Warn, "hidden")
-                .plain(format!(" + {:#x}", t.page_offset));
+                .plain(format!(
+                    "{:#x} into a frame whose number is hidden",
+                    t.page_offset
+                ));
         }
         (None, None | Some(Reason::NotApplicable(_))) => return Ok(()),
         (None, Some(_)) => {
@@ -78,7 +80,8 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.tab_to(REMARK).indent_here();
     // A kind says more than `present` or `untouched`; the other states matter more than what is behind them.
     let meaning = match (t.state, t.kind) {
-        (State::Present | State::Untouched, Some(kind)) => words::kind(kind),
+        (State::Present, Some(kind)) => words::kind(kind),
+        (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::state(t.state),
     };
     line.prose(Role::Dim, meaning);

@@ -1,7 +1,7 @@
 //! `watch`: a line a change.
 
 use super::Look;
-use super::block;
+use super::footnotes;
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
@@ -57,7 +57,11 @@ fn change(event: &Event) -> Vec<String> {
     };
     let mut parts = Vec::new();
     if before.state != after.state || before.pfn != after.pfn {
-        parts.push(format!("{} → {}", side(before), side(after)));
+        let is = match after.pfn {
+            Some(frame) if before.state == after.state => frame.to_string(),
+            _ => side(after),
+        };
+        parts.push(format!("{} → {is}", side(before)));
     }
     if let (Some(was), Some(is)) = (before.flags, after.flags)
         && was != is
@@ -109,7 +113,7 @@ pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result
             .push(blind.kind.words());
     }
     for (reason, kinds) in by_reason {
-        block::reason(look, "unseen", &kinds, reason, out)?;
+        footnotes::line(look, "unseen", Role::Note, &kinds, reason, out)?;
     }
     Ok(())
 }

@@ -28,7 +28,9 @@ pub fn state(state: State) -> &'static str {
         State::Untouched => "nothing is mapped here yet, or no longer",
         State::PfnMapped => "mapped straight to physical memory: the page map does not show it",
         State::Outside => "beyond the page map, which ends where user space does",
-        State::Unmapped => "in no region: any access is SIGSEGV",
+        State::Unmapped => {
+            "in no region: an access is SIGSEGV, but for one that makes a stack grow"
+        }
     }
 }
 
@@ -50,6 +52,43 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::PastEnd => "beyond the end of the file: an access is SIGBUS",
         Kind::MaybeSwapped => "shared memory, not mapped here: maybe swapped out",
     }
+}
+
+/// What touching an untouched page would do.
+pub fn untouched(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Anonymous => "nothing there yet: a read maps the page of zeros, a write a new page",
+        Kind::File => "nothing mapped here: an access maps a page of the file",
+        Kind::Shmem => "nothing mapped here: an access maps a page of the shared memory",
+        Kind::Hugetlb => "nothing there yet: an access takes a page from the hugetlb pool",
+        other => self::kind(other),
+    }
+}
+
+/// Where a field stands among others: the order in which blocks show them.
+pub fn rank(name: &str) -> usize {
+    const ORDER: [&str; 16] = [
+        "physical",
+        "pfn",
+        "kind",
+        "entry",
+        "swap",
+        "flags",
+        "flags_raw",
+        "map_count",
+        "exclusive",
+        "soft_dirty",
+        "huge",
+        "cgroup",
+        "zone",
+        "node",
+        "region",
+        "symbol",
+    ];
+    ORDER
+        .iter()
+        .position(|field| *field == name)
+        .unwrap_or(ORDER.len())
 }
 
 /// What a field of a record is called in text.

@@ -1,0 +1,322 @@
+//! Whatever names and numbers a target makes up: nothing moves the terminal, nothing panics, JSON stays JSON.
+
+use super::samples::*;
+use super::{rendered, text};
+use crate::kernel::name::is_plain;
+use crate::kernel::*;
+use crate::render::{Json, Text, Theme};
+use crate::report::*;
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+
+/// Every record that can carry text or a number from elsewhere, with `bytes` and `number` in all such places.
+fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
+    let name = Name::new(bytes);
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let address = VirtualAddress::new(number);
+    let frame = FrameNumber::new(number);
+    let physical = PhysicalAddress::new(number);
+    let flags = PageFlags::from_bits_retain(number);
+    let brief = RegionBrief {
+        start: address,
+        end: address,
+        perms: text.clone(),
+        offset: number,
+        name: name.clone(),
+    };
+    let symbol_brief = SymbolBrief {
+        name: name.clone(),
+        offset: number,
+        module: name.clone(),
+    };
+    let slot = SwapSlot {
+        kind: 255,
+        offset: number,
+        device: Some(name.clone()),
+    };
+    let mut why = Why::default();
+    why.note("zone", &Reason::NotPermitted(text.clone()));
+    let one = Translation {
+        address,
+        physical: Some(physical),
+        pfn: Some(frame),
+        entry: Some(number),
+        page_offset: number,
+        page_size: number,
+        swap: Some(slot.clone()),
+        flags: Some(flags),
+        map_count: Some(number),
+        zone: Some(text.clone()),
+        region: Some(brief.clone()),
+        symbol: Some(symbol_brief.clone()),
+        nearest: Some(Nearest {
+            below: Some(brief.clone()),
+            above: Some(brief.clone()),
+        }),
+        why: why.clone(),
+        ..present()
+    };
+    let rows = Pages {
+        start: address,
+        pages: number,
+        pfn: Some(frame),
+        flags: Some(flags),
+        map_count: Some(number),
+        region: name.clone(),
+        why: why.clone(),
+        ..pages()
+    };
+    let free = Frames {
+        pfn: frame,
+        frames: number,
+        bytes: Some(number),
+        zone: Some(text.clone()),
+        flags: Some(flags),
+        ..frames()
+    };
+    let summary = WalkSummary {
+        pages: number,
+        bytes: number,
+        longest_run_bytes: Some(number),
+        ..walk_summary()
+    };
+    let row = RegionReport {
+        start: address,
+        perms: text.clone(),
+        device: text.clone(),
+        name: name.clone(),
+        size: number,
+        present: Some(number),
+        ..region_row()
+    };
+    let full = RegionReport {
+        at: Some(RegionPlace {
+            address,
+            region_offset: number,
+            file_offset: Some(number),
+            section: Some(name.clone()),
+            symbol: Some(symbol_brief.clone()),
+        }),
+        vm_flags: Some(vec![VmFlag {
+            code: text.clone(),
+            meaning: "unknown",
+        }]),
+        smaps: Some(vec![(text.clone(), number), (text.clone() + "2", 0)]),
+        why: why.clone(),
+        ..row.clone()
+    };
+    let frame_flags = FlagsReport {
+        zone: Some(text.clone()),
+        meanings: vec![FlagMeaning {
+            bit: 63,
+            name: text.clone(),
+            meaning: text.clone(),
+        }],
+        why,
+        ..flags_report(number)
+    };
+    let decoded = Decoded::Entry {
+        raw: number,
+        state: State::Swapped,
+        pfn: Some(frame),
+        physical: Some(physical),
+        swap: Some(slot),
+        bits: vec![BitMeaning {
+            bits: "0-4",
+            name: "swap type",
+            meaning: text.clone(),
+        }],
+    };
+    let change = Event {
+        time: number as f64,
+        address: Some(address),
+        pages: number,
+        region: Some(name.clone()),
+        symbol: Some(symbol_brief),
+        detail: Some(text.clone()),
+        ..event()
+    };
+    let blind = WatchStart {
+        pages: number,
+        every: number as f64,
+        blind: vec![Blind {
+            kind: EventKind::Moved,
+            reason: text.clone(),
+        }],
+    };
+    let valued = ValueReport {
+        value: text.clone(),
+        also: Some(text.clone()),
+        symbol: Some(text.clone()),
+        region: Some(name.clone()),
+        ..value()
+    };
+    let named = SymbolReport {
+        name: name.clone(),
+        mangled: Some(name.clone()),
+        size: number,
+        offset: number,
+        section: Some(name.clone()),
+        module: name.clone(),
+        ..symbol()
+    };
+    let running = ProcessReport {
+        name: name.clone(),
+        state: text.clone(),
+        executable: Some(name.clone()),
+        command_line: Some(name.clone()),
+        age: Some(number as f64),
+        page_size: number,
+        memory: vec![MemoryField {
+            name: text.clone(),
+            bytes: number,
+            meaning: "unknown",
+        }],
+        ..process()
+    };
+    let listed = ProcessRow {
+        state: text.chars().next().unwrap_or('?'),
+        resident: Some(number),
+        name: name.clone(),
+        command_line: name.clone(),
+        ..process_row()
+    };
+    let attached = TargetReport {
+        name: name.clone(),
+        executable: Some(name.clone()),
+        remarks: vec![text.clone()],
+        ..target()
+    };
+    let failure = ErrorReport {
+        message: text.clone(),
+        place: Some(ErrorPlace {
+            file: Some(name.clone()),
+            line: Some(number as usize),
+            column: Some(number as usize % 40),
+            width: number as usize,
+            text: text.clone(),
+        }),
+        expected: vec![text.clone(), text.clone()],
+        hint: Some(text.clone()),
+        nearest: vec![brief],
+    };
+    vec![
+        Record::Translation(Box::new(one)),
+        Record::Pages(rows),
+        Record::Frames(free),
+        Record::WalkSummary(summary),
+        Record::Group(group(&text, number >> 12)),
+        Record::Region(Box::new(row)),
+        Record::Region(Box::new(full)),
+        Record::PageFlags(frame_flags),
+        Record::Decoded(decoded),
+        Record::WatchStart(blind),
+        Record::Event(change),
+        Record::Value(valued),
+        Record::Symbol(named),
+        Record::Process(Box::new(running)),
+        Record::ProcessEntry(listed),
+        Record::Target(attached),
+        Record::Setting(SettingReport {
+            name: text.clone(),
+            value: text.clone(),
+            meaning: text.clone(),
+        }),
+        Record::History(HistoryEntry {
+            number: number as usize,
+            line: name,
+        }),
+        Record::Note(Note { message: text }),
+        Record::Error(failure),
+    ]
+}
+
+fn flags_report(number: u64) -> FlagsReport {
+    FlagsReport {
+        flags: Some(PageFlags::from_bits_retain(number)),
+        map_count: Some(number),
+        cgroup: Some(number),
+        ..flags()
+    }
+}
+
+/// Takes the colours off, and nothing else.
+fn without_colours(text: &str) -> String {
+    let colour = regex_lite::Regex::new("\x1b\\[[0-9;]*m").unwrap();
+    colour.replace_all(text, "").into_owned()
+}
+
+fn numbers() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        Just(0),
+        Just(u64::MAX),
+        (0u32..64).prop_map(|bit| 1 << bit)
+    ]
+}
+
+/// Bytes with plenty of what does harm.
+fn names() -> impl Strategy<Value = Vec<u8>> {
+    let nasty = prop::sample::select(vec![
+        "\x1b[2J",
+        "\n",
+        "\r",
+        "\t",
+        "\u{9b}31m",
+        "\u{202e}",
+        "\u{200b}",
+        "\x7f",
+        "\\",
+        " (deleted)",
+        "漢",
+        "é",
+        "[heap]",
+        "/",
+        "\"",
+    ]);
+    let piece = prop_oneof![
+        nasty.prop_map(|text| text.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 0..6),
+        "[a-z ]{0,12}".prop_map(String::into_bytes),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn text_never_moves_the_terminal(
+        bytes in names(),
+        number in numbers(),
+        width in prop::option::of(0usize..200),
+        coloured: bool,
+    ) {
+        let theme = Theme::new(coloured);
+        let mut renderer = Text::with_time_zone(theme, width, TimeZone::UTC);
+        let shown = rendered(&mut renderer, &hostile(&bytes, number));
+        let plain = without_colours(&shown);
+        let bad = plain.chars().find(|&c| c != '\n' && !is_plain(c));
+        prop_assert_eq!(bad, None, "{}", plain);
+        if !coloured {
+            prop_assert_eq!(shown, plain);
+        }
+    }
+
+    #[test]
+    fn colours_change_no_text(bytes in names(), number in numbers(), width in prop::option::of(0usize..200)) {
+        let mut coloured = Text::with_time_zone(Theme::new(true), width, TimeZone::UTC);
+        let records = hostile(&bytes, number);
+        let shown = without_colours(&rendered(&mut coloured, &records));
+        prop_assert_eq!(shown, text(width, &records));
+    }
+
+    #[test]
+    fn json_is_one_printable_line_that_parses(bytes in names(), number in numbers()) {
+        for record in hostile(&bytes, number) {
+            let line = rendered(&mut Json, &[record]);
+            let body = line.strip_suffix('\n').unwrap();
+            prop_assert!(body.chars().all(is_plain), "{}", body);
+            let json: serde_json::Value = serde_json::from_str(body).unwrap();
+            prop_assert!(json["type"].is_string());
+        }
+    }
+}

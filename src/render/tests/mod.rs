@@ -1,0 +1,324 @@
+//! Golden text and JSON of every record, and what holds for all of them.
+
+mod hostile;
+mod pages;
+mod samples;
+mod session;
+
+use super::{Json, Renderer, Text, Theme};
+use crate::kernel::{Kind, Name, State};
+use crate::report::{ErrorPlace, ErrorReport, Record};
+use jiff::tz::TimeZone;
+use samples::*;
+use serde_json::Value;
+use snapbox::{IntoData, assert_data_eq, file, str};
+use std::collections::BTreeSet;
+
+fn rendered(renderer: &mut dyn Renderer, records: &[Record]) -> String {
+    let mut out = Vec::new();
+    for record in records {
+        renderer.record(record, &mut out).unwrap();
+    }
+    renderer.finish(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn text(width: Option<usize>, records: &[Record]) -> String {
+    let mut renderer = Text::with_time_zone(Theme::PLAIN, width, TimeZone::UTC);
+    rendered(&mut renderer, records)
+}
+
+/// Every sample by itself, under its name.
+fn gallery(width: Option<usize>) -> String {
+    let one = |(name, record)| format!("--- {name}\n{}\n", text(width, &[record]));
+    samples::all().into_iter().map(one).collect()
+}
+
+#[test]
+fn every_record_in_a_wide_terminal() {
+    assert_data_eq!(gallery(Some(140)), file!["golden/wide.txt"].raw());
+}
+
+#[test]
+fn every_record_in_a_narrow_terminal() {
+    assert_data_eq!(gallery(Some(80)), file!["golden/narrow.txt"].raw());
+}
+
+#[test]
+fn every_record_in_a_pipe_is_whole() {
+    assert_data_eq!(gallery(None), file!["golden/piped.txt"].raw());
+}
+
+#[test]
+fn every_record_in_json() {
+    let records: Vec<Record> = all().into_iter().map(|(_, record)| record).collect();
+    let json = rendered(&mut Json, &records);
+    assert_data_eq!(json, file!["golden/records.jsonl"].raw());
+}
+
+/// The fields that the JSON interface promises, by type. Those in brackets are there only when they say something.
+const FIELDS: &[(&str, &str)] = &[
+    (
+        "translation",
+        "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
+         file_mapped huge swap flags flags_raw map_count zone node region symbol [nearest] why",
+    ),
+    ("run", "start end physical pfn pages state [why]"),
+    (
+        "pages",
+        "start end pages state kind pfn flags flags_raw map_count huge region [why]",
+    ),
+    (
+        "frames",
+        "pfn physical frames bytes flags flags_raw map_count zone node",
+    ),
+    (
+        "walk-summary",
+        "pages bytes runs longest_run_bytes changed cut_short present swapped guard poisoned uffd_wp migrating hwpoison \
+         device untouched pfn_mapped outside unmapped",
+    ),
+    ("group", "by key pages bytes"),
+    (
+        "region",
+        "start end perms offset device inode name deleted size present swapped shared private huge [states] [at] [pss] \
+         [vm_flags] [smaps] why",
+    ),
+    ("regions-summary", "regions size present swapped"),
+    (
+        "page-flags",
+        "address pfn physical flags flags_raw map_count cgroup zone node meanings why",
+    ),
+    (
+        "decoded",
+        "as raw [state] [pfn] [physical] [swap] [flags] bits",
+    ),
+    (
+        "event",
+        "time address pages kind before after region symbol [detail]",
+    ),
+    ("watch-start", "pages every blind"),
+    ("watch-summary", "looks seconds events ended"),
+    ("value", "number kind value [also] symbol region"),
+    (
+        "symbol",
+        "name mangled address size offset kind section module file_address",
+    ),
+    (
+        "process",
+        "pid parent name state threads user tracer executable command_line age page_size pointer_bytes memory \
+         frames_hidden",
+    ),
+    ("process-entry", "pid user state resident name command_line"),
+    ("target", "event pid name executable regions [remarks]"),
+    ("setting", "name value meaning"),
+    ("history", "number line"),
+    ("text", "text"),
+    (
+        "help",
+        "topic name [about] [commands] [short] [usage] [summary] [text] [examples]",
+    ),
+    ("note", "message"),
+    ("error", "message where [expected] hint [nearest]"),
+    ("end", "id status"),
+];
+
+#[test]
+fn json_has_the_promised_fields_and_no_others() {
+    let mut seen = BTreeSet::new();
+    for (name, record) in all() {
+        let json: Value = serde_json::from_str(&rendered(&mut Json, &[record])).unwrap();
+        let object = json.as_object().unwrap();
+        assert_eq!(object["type"], name);
+        let (_, promised) = FIELDS.iter().find(|(of, _)| *of == name).unwrap();
+        let mut rest: BTreeSet<&str> = object.keys().map(String::as_str).collect();
+        rest.remove("type");
+        for field in promised.split_whitespace() {
+            let bare = field.trim_matches(['[', ']']);
+            assert!(rest.remove(bare) || field != bare, "{name} lacks {field}");
+        }
+        assert!(rest.is_empty(), "{name} has also {rest:?}");
+        seen.insert(name);
+    }
+    for (name, _) in FIELDS {
+        assert!(seen.contains(name), "no sample of {name}");
+    }
+}
+
+#[test]
+fn every_state_and_kind_reads_as_words() {
+    let records: Vec<Record> = State::ALL
+        .iter()
+        .map(|&state| (state, None))
+        .chain(Kind::ALL.iter().map(|&kind| (State::Untouched, Some(kind))))
+        .map(|(state, kind)| Record::Translation(Box::new(absent(state, kind, 0))))
+        .collect();
+    let lines = text(None, &records);
+    let states: Vec<&str> = lines
+        .lines()
+        .filter(|line| line.starts_with("state"))
+        .collect();
+    assert_data_eq!(states.join("\n"), str![[r#"
+state     present                a page frame is mapped here
+state     swapped                its contents are in a swap area
+state     guard                  a guard page: any access is SIGSEGV
+state     poisoned               a poison marker: any access is SIGBUS
+state     uffd_wp                nothing there but a write-protection marker of userfaultfd
+state     migrating              on its way to another frame
+state     hwpoison               the frame failed in hardware: an access is SIGBUS
+state     device                 in device memory: an access by the CPU brings it back
+state     untouched              nothing is mapped here yet, or no longer
+state     pfn_mapped             mapped straight to physical memory: the page map does not show it
+state     outside                beyond the page map, which ends where user space does
+state     unmapped               in no region: an access is SIGSEGV, but for one that makes a stack grow
+state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
+state     untouched, file        nothing mapped here: an access maps a page of the file
+state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory
+state     untouched, private_copy  a private copy of a page of a file
+state     untouched, zero        the shared page of zeros: a write brings a page of its own
+state     untouched, huge_zero   the shared huge page of zeros
+state     untouched, ksm         merged with equal pages by samepage merging
+state     untouched, hugetlb     nothing there yet: an access takes a page from the hugetlb pool
+state     untouched, vdso        code that the kernel lends to the process
+state     untouched, device_memory  memory of a device
+state     untouched, cached      in the page cache: an access maps it without reading the file
+state     untouched, not_cached  not in the page cache: an access reads the file
+state     untouched, past_end    beyond the end of the file: an access is SIGBUS
+state     untouched, maybe_swapped  shared memory, not mapped here: maybe swapped out
+"#]].raw());
+}
+
+#[test]
+fn hidden_frames_are_hidden_and_never_zero() {
+    let translation = text(None, &[Record::Translation(Box::new(hidden()))]);
+    assert!(translation.contains("physical  hidden"), "{translation}");
+    assert_eq!(
+        translation.matches("CAP_SYS_ADMIN").count(),
+        1,
+        "{translation}"
+    );
+    for record in [Record::Run(hidden_run()), Record::Pages(hidden_pages())] {
+        let rows = text(None, &[record]);
+        let row = rows.lines().nth(1).unwrap();
+        assert!(row.contains("hidden"), "{rows}");
+        assert!(
+            !row.split_whitespace()
+                .any(|word| word == "0" || word == "0x0"),
+            "{rows}"
+        );
+    }
+}
+
+#[test]
+fn a_walk_has_one_heading_and_says_each_reason_once() {
+    let walk = [
+        Record::Pages(pages()),
+        Record::Pages(hidden_pages()),
+        Record::Pages(hidden_pages()),
+        Record::Pages(huge_pages()),
+        Record::Pages(untouched_pages()),
+        Record::WalkSummary(walk_summary()),
+    ];
+    assert_data_eq!(text(Some(120), &walk), str![[r#"
+start          end                size  state      kind           frame     count  region         flags
+0x7ffff7dc0000 0x7ffff7de8000  160 KiB  present    file           0x1a4eac     31  libc.so.6      referenced active upt…
+0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
+0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
+0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400      1  (anonymous)    active thp owner_2 up…
+0x555555579000 0x555555679000    1 MiB  untouched  anonymous      -             -  [heap]         -
+40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
+stopped early: the totals are of what was looked at
+the regions changed meanwhile: run it again for a consistent picture
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)
+unknown   flags, map count: /proc/kpageflags may be read by root alone
+
+"#]].raw());
+}
+
+#[test]
+fn blocks_and_tables_stand_apart() {
+    let said = [
+        Record::Translation(Box::new(present())),
+        Record::Run(run()),
+        Record::Run(run()),
+        Record::Group(group("present", 12)),
+    ];
+    let said = text(None, &said);
+    let blank: Vec<usize> = said
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.is_empty())
+        .map(|(number, _)| number)
+        .collect();
+    assert_eq!(blank, [9, 13], "{said}");
+    assert!(!said.ends_with("\n\n"));
+}
+
+fn drawn(text_of_line: &str, column: usize, width: usize) -> String {
+    let error = ErrorReport {
+        message: "no".into(),
+        place: Some(ErrorPlace {
+            file: None,
+            line: None,
+            column: Some(column),
+            width,
+            text: text_of_line.into(),
+        }),
+        ..ErrorReport::default()
+    };
+    text(Some(80), &[Record::Error(error)])
+}
+
+#[test]
+fn the_caret_stands_under_its_place_whatever_comes_before() {
+    assert_eq!(drawn("t 漢 x", 5, 1), "error: no\n  t 漢 x\n       ^\n");
+    assert_eq!(
+        drawn("t\t\x1b x", 5, 1),
+        "error: no\n  t \\x1b x\n         ^\n"
+    );
+    assert_eq!(
+        drawn("t \x07\x07", 3, 2),
+        "error: no\n  t \\x07\\x07\n    ^~~~~~~~\n"
+    );
+    // At the end of the line, and beyond it.
+    assert_eq!(drawn("t ", 3, 0), "error: no\n  t\n    ^\n");
+    assert_eq!(drawn("t", usize::MAX, usize::MAX), "error: no\n  t\n   ^\n");
+}
+
+#[test]
+fn of_an_endless_line_the_surroundings_are_drawn() {
+    let line = "(".repeat(200_000);
+    for column in [1, 100, 100_000, 200_001] {
+        let drawing = drawn(&line, column, 1);
+        let lines: Vec<&str> = drawing.lines().collect();
+        assert!(lines[1].chars().count() <= 80, "{drawing}");
+        let caret = lines[2].chars().position(|c| c == '^').unwrap();
+        let above = lines[1].chars().nth(caret);
+        assert_eq!(above.unwrap_or('('), '(', "{drawing}");
+    }
+    let marked = "x".repeat(500) + "!" + &"x".repeat(500);
+    let drawing = drawn(&marked, 501, 1);
+    let lines: Vec<&str> = drawing.lines().collect();
+    let caret = lines[2].chars().position(|c| c == '^').unwrap();
+    assert_eq!(lines[1].chars().nth(caret), Some('!'), "{drawing}");
+}
+
+#[test]
+fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
+    let said = "\u{9b}2J \u{202e} \x7f \u{e0001} é \\ \"";
+    let note = Record::Note(crate::report::Note {
+        message: said.into(),
+    });
+    let line = rendered(&mut Json, &[note]);
+    assert!(
+        line.trim_end().chars().all(crate::kernel::name::is_plain),
+        "{line:?}"
+    );
+    let json: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(json["message"], said);
+    // Names come escaped, as in text: two different ones never look the same.
+    let mut row = process_row();
+    row.name = Name::new(*b"\xff\\xff");
+    let json: Value =
+        serde_json::from_str(&rendered(&mut Json, &[Record::ProcessEntry(row)])).unwrap();
+    assert_eq!(json["name"], "\\xff\\\\xff");
+}

@@ -1,0 +1,545 @@
+//! Samples of records about pages, frames and regions.
+
+use crate::kernel::*;
+use crate::report::*;
+use std::collections::BTreeMap;
+
+const HIDDEN: Reason = Reason::FrameHidden;
+const NO_FRAME: Reason = Reason::NotApplicable("the page has no frame");
+
+pub fn va(raw: u64) -> VirtualAddress {
+    VirtualAddress::new(raw)
+}
+fn pa(raw: u64) -> PhysicalAddress {
+    PhysicalAddress::new(raw)
+}
+fn pfn(raw: u64) -> FrameNumber {
+    FrameNumber::new(raw)
+}
+fn why(pairs: &[(&'static str, Reason)]) -> Why {
+    let mut why = Why::default();
+    for (field, reason) in pairs {
+        why.note(field, reason);
+    }
+    why
+}
+
+pub fn libc() -> RegionBrief {
+    RegionBrief {
+        start: va(0x7ffff7dc0000),
+        end: va(0x7ffff7de8000),
+        perms: "r--p".into(),
+        offset: 0,
+        name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+    }
+}
+
+pub fn data() -> RegionBrief {
+    RegionBrief {
+        start: va(0x555555558000),
+        end: va(0x555555559000),
+        perms: "rw-p".into(),
+        offset: 0x3000,
+        name: Name::from("/usr/bin/demo"),
+    }
+}
+
+pub fn counter() -> SymbolBrief {
+    SymbolBrief {
+        name: Name::from("counter"),
+        offset: 16,
+        module: Name::from("demo"),
+    }
+}
+
+pub fn present() -> Translation {
+    Translation {
+        pid: 812,
+        address: va(0x555555558010),
+        physical: Some(pa(0x1a4eac010)),
+        pfn: Some(pfn(0x1a4eac)),
+        pfn_hidden: false,
+        state: State::Present,
+        kind: Some(Kind::PrivateCopy),
+        entry: Some(0x81000000001a4eac),
+        page_offset: 0x10,
+        page_size: 4096,
+        soft_dirty: None,
+        exclusive: Some(true),
+        uffd_wp: false,
+        guard: false,
+        file_mapped: false,
+        huge: Some(false),
+        swap: None,
+        flags: Some(PageFlags::from_bits_retain(0x400005868)),
+        flags_raw: Some(PageFlags::from_bits_retain(0x400005868)),
+        map_count: Some(1),
+        zone: Some("Normal".into()),
+        node: Some(0),
+        region: Some(data()),
+        symbol: Some(counter()),
+        nearest: None,
+        why: why(&[(
+            "soft_dirty",
+            Reason::NotOnThisKernel("this kernel has no soft-dirty tracking".into()),
+        )]),
+    }
+}
+
+pub fn hidden() -> Translation {
+    let denied = || Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    Translation {
+        physical: None,
+        pfn: None,
+        pfn_hidden: true,
+        entry: Some(0x8100000000000000),
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        zone: None,
+        node: None,
+        why: why(&[
+            ("physical", HIDDEN),
+            ("pfn", HIDDEN),
+            ("zone", HIDDEN),
+            ("node", HIDDEN),
+            ("flags", denied()),
+            ("flags_raw", denied()),
+            ("map_count", denied()),
+        ]),
+        ..present()
+    }
+}
+
+/// A page without a frame.
+pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
+    Translation {
+        physical: None,
+        pfn: None,
+        state,
+        kind,
+        entry: Some(entry),
+        exclusive: None,
+        huge: None,
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        zone: None,
+        node: None,
+        symbol: None,
+        why: why(&[
+            ("physical", NO_FRAME),
+            ("pfn", NO_FRAME),
+            ("exclusive", NO_FRAME),
+            ("flags", NO_FRAME),
+            ("flags_raw", NO_FRAME),
+            ("map_count", NO_FRAME),
+            ("zone", NO_FRAME),
+            ("node", NO_FRAME),
+        ]),
+        ..present()
+    }
+}
+
+pub fn swapped() -> Translation {
+    Translation {
+        swap: Some(SwapSlot {
+            kind: 0,
+            offset: 0x12,
+            device: Some(Name::from("/dev/zram0")),
+        }),
+        ..absent(State::Swapped, Some(Kind::Anonymous), 0x4000000000000240)
+    }
+}
+
+pub fn unmapped() -> Translation {
+    Translation {
+        address: va(0x7ffff7d00010),
+        region: None,
+        why: Why::default(),
+        nearest: Some(Nearest {
+            below: Some(data()),
+            above: Some(libc()),
+        }),
+        ..absent(State::Unmapped, None, 0)
+    }
+}
+
+pub fn run() -> Run {
+    Run {
+        start: va(0x7ffff7dc0000),
+        end: va(0x7ffff7dc8000),
+        physical: Some(pa(0x1a4eac000)),
+        pfn: Some(pfn(0x1a4eac)),
+        pages: 8,
+        state: State::Present,
+        why: Why::default(),
+    }
+}
+
+pub fn hidden_run() -> Run {
+    Run {
+        start: va(0x7ffff7dc8000),
+        end: va(0x7ffff7dc9000),
+        physical: None,
+        pfn: None,
+        pages: 1,
+        why: why(&[("physical", HIDDEN), ("pfn", HIDDEN)]),
+        ..run()
+    }
+}
+
+pub fn pages() -> Pages {
+    let flags = Some(PageFlags::from_bits_retain(0x86c));
+    Pages {
+        start: va(0x7ffff7dc0000),
+        end: va(0x7ffff7de8000),
+        pages: 40,
+        state: State::Present,
+        kind: Some(Kind::File),
+        pfn: Some(pfn(0x1a4eac)),
+        flags,
+        flags_raw: flags,
+        map_count: Some(31),
+        huge: Some(false),
+        region: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        why: Why::default(),
+    }
+}
+
+pub fn untouched_pages() -> Pages {
+    Pages {
+        start: va(0x555555579000),
+        end: va(0x555555679000),
+        pages: 256,
+        state: State::Untouched,
+        kind: Some(Kind::Anonymous),
+        pfn: None,
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        huge: None,
+        region: Name::from("[heap]"),
+        why: why(&[
+            ("pfn", NO_FRAME),
+            ("flags", NO_FRAME),
+            ("flags_raw", NO_FRAME),
+            ("map_count", NO_FRAME),
+        ]),
+    }
+}
+
+pub fn huge_pages() -> Pages {
+    let flags = Some(PageFlags::from_bits_retain(0x40040d868));
+    Pages {
+        start: va(0x7fffe0000000),
+        end: va(0x7fffe0200000),
+        pages: 512,
+        kind: Some(Kind::Anonymous),
+        pfn: Some(pfn(0x13d400)),
+        flags,
+        flags_raw: flags,
+        map_count: Some(1),
+        huge: Some(true),
+        region: Name::default(),
+        ..pages()
+    }
+}
+
+pub fn hidden_pages() -> Pages {
+    let denied = || Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    Pages {
+        start: va(0x7ffff7de8000),
+        end: va(0x7ffff7de9000),
+        pages: 1,
+        pfn: None,
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        why: why(&[
+            ("pfn", HIDDEN),
+            ("flags", denied()),
+            ("flags_raw", denied()),
+            ("map_count", denied()),
+        ]),
+        ..pages()
+    }
+}
+
+pub fn frames() -> Frames {
+    Frames {
+        pfn: pfn(0x1a4eac),
+        physical: Some(pa(0x1a4eac000)),
+        frames: 8,
+        bytes: Some(8 * 4096),
+        flags: Some(PageFlags::from_bits_retain(0x86c)),
+        flags_raw: Some(PageFlags::from_bits_retain(0x86c)),
+        map_count: Some(31),
+        zone: Some("Normal".into()),
+        node: Some(0),
+    }
+}
+
+pub fn walk_summary() -> WalkSummary {
+    WalkSummary {
+        pages: 40_512,
+        bytes: 40_512 * 4096,
+        runs: Some(1201),
+        longest_run_bytes: Some(2 << 20),
+        changed: true,
+        cut_short: true,
+        states: BTreeMap::from([
+            (State::Present, 40_000),
+            (State::Swapped, 2),
+            (State::Untouched, 510),
+        ]),
+    }
+}
+
+pub fn group(key: &str, pages: u64) -> Group {
+    Group {
+        by: "state",
+        key: key.into(),
+        pages,
+        bytes: pages * 4096,
+    }
+}
+
+/// A row of `regions`.
+pub fn region_row() -> RegionReport {
+    RegionReport {
+        start: va(0x7ffff7dc0000),
+        end: va(0x7ffff7de8000),
+        perms: "r--p".into(),
+        offset: 0,
+        device: "08:02".into(),
+        inode: 1311,
+        name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        deleted: false,
+        size: 160 << 10,
+        present: Some(148 << 10),
+        swapped: Some(0),
+        shared: Some(148 << 10),
+        private: Some(0),
+        huge: None,
+        states: BTreeMap::new(),
+        at: None,
+        pss: None,
+        vm_flags: None,
+        smaps: None,
+        why: why(&[(
+            "huge",
+            Reason::NotOnThisKernel("huge mappings are told by Linux 6.7 and later".into()),
+        )]),
+    }
+}
+
+/// `region ADDR full`
+pub fn region_full() -> RegionReport {
+    RegionReport {
+        start: va(0x555555558000),
+        end: va(0x555555578000),
+        perms: "rw-p".into(),
+        offset: 0x3000,
+        name: Name::from("/usr/bin/demo"),
+        deleted: true,
+        size: 128 << 10,
+        present: Some(12 << 10),
+        shared: Some(4 << 10),
+        private: Some(8 << 10),
+        huge: Some(0),
+        states: BTreeMap::from([(State::Present, 3), (State::Untouched, 29)]),
+        at: Some(RegionPlace {
+            address: va(0x555555558010),
+            region_offset: 0x10,
+            file_offset: Some(0x3010),
+            section: Some(Name::from(".data")),
+            symbol: Some(counter()),
+        }),
+        pss: Some(10 << 10),
+        vm_flags: Some(vec![
+            VmFlag {
+                code: "rd".into(),
+                meaning: "readable",
+            },
+            VmFlag {
+                code: "wr".into(),
+                meaning: "writable",
+            },
+            VmFlag {
+                code: "ac".into(),
+                meaning: "counted against the overcommit limit",
+            },
+        ]),
+        smaps: Some(vec![
+            ("Size".into(), 128 << 10),
+            ("Rss".into(), 12 << 10),
+            ("Shared_Clean".into(), 0),
+            ("Locked".into(), 0),
+        ]),
+        why: Why::default(),
+        ..region_row()
+    }
+}
+
+pub fn regions_summary() -> RegionsSummary {
+    RegionsSummary {
+        regions: 23,
+        size: 12 << 20,
+        present: Some(3 << 20),
+        swapped: Some(8192),
+    }
+}
+
+pub fn flags() -> FlagsReport {
+    let flags = Some(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
+    let meaning = |bit, name: &str, meaning: &str| FlagMeaning {
+        bit,
+        name: name.into(),
+        meaning: meaning.into(),
+    };
+    FlagsReport {
+        address: Some(va(0x555555558010)),
+        pfn: pfn(0x1a4eac),
+        physical: Some(pa(0x1a4eac000)),
+        flags,
+        flags_raw: flags,
+        map_count: Some(0),
+        cgroup: None,
+        zone: Some("Normal".into()),
+        node: Some(0),
+        meanings: vec![
+            meaning(2, "referenced", "used since the last look by reclaim"),
+            meaning(4, "dirty", "written to since it was last saved"),
+            meaning(27, "bit27", "unknown to pmdb: this kernel is newer"),
+        ],
+        why: why(&[(
+            "cgroup",
+            Reason::NotOnThisKernel("this kernel has no /proc/kpagecgroup".into()),
+        )]),
+    }
+}
+
+pub fn decoded_entry() -> Decoded {
+    Decoded::Entry {
+        raw: 0x440000000000009f,
+        state: State::Guard,
+        pfn: None,
+        physical: None,
+        swap: Some(SwapSlot {
+            kind: 31,
+            offset: 4,
+            device: None,
+        }),
+        bits: vec![
+            BitMeaning {
+                bits: "62",
+                name: "swap entry",
+                meaning: "not present: in swap, or a marker, or on its way".into(),
+            },
+            BitMeaning {
+                bits: "0-4",
+                name: "swap type",
+                meaning: "31: a marker".into(),
+            },
+        ],
+    }
+}
+
+pub fn decoded_flags() -> Decoded {
+    let flags = PageFlags::DIRTY;
+    Decoded::Flags {
+        flags,
+        names: flags,
+        bits: vec![FlagMeaning {
+            bit: 4,
+            name: "dirty".into(),
+            meaning: "written to since it was last saved".into(),
+        }],
+    }
+}
+
+pub fn facts(state: State, frame: Option<u64>) -> PageFacts {
+    PageFacts {
+        state,
+        pfn: frame.map(pfn),
+        flags: None,
+        map_count: None,
+    }
+}
+
+pub fn event() -> Event {
+    Event {
+        time: 1_700_000_000.125,
+        address: Some(va(0x555555558000)),
+        pages: 1,
+        kind: EventKind::CopiedOnWrite,
+        before: Some(facts(State::Present, Some(0x1a4eac))),
+        after: Some(facts(State::Present, Some(0x2b3f00))),
+        region: Some(Name::from("/usr/bin/demo")),
+        symbol: Some(SymbolBrief {
+            offset: 0,
+            ..counter()
+        }),
+        detail: None,
+    }
+}
+
+pub fn flags_event() -> Event {
+    let side = |flags, map_count| PageFacts {
+        flags: Some(flags),
+        map_count: Some(map_count),
+        ..facts(State::Present, Some(0x2b3f00))
+    };
+    Event {
+        kind: EventKind::FlagsChanged,
+        before: Some(side(PageFlags::REFERENCED, 2)),
+        after: Some(side(PageFlags::DIRTY, 1)),
+        symbol: None,
+        ..event()
+    }
+}
+
+pub fn exit_event() -> Event {
+    Event {
+        address: None,
+        kind: EventKind::Exited,
+        before: None,
+        after: None,
+        region: None,
+        symbol: None,
+        detail: Some("process 812 (demo) has exited".into()),
+        ..event()
+    }
+}
+
+pub fn watch_start() -> WatchStart {
+    let blind = |kind, reason: &str| Blind {
+        kind,
+        reason: reason.into(),
+    };
+    WatchStart {
+        pages: 512,
+        every: 0.1,
+        blind: vec![
+            blind(EventKind::Moved, "frames are hidden without CAP_SYS_ADMIN"),
+            blind(
+                EventKind::SoftDirty,
+                "this kernel has no soft-dirty tracking",
+            ),
+            blind(
+                EventKind::CopiedOnWrite,
+                "frames are hidden without CAP_SYS_ADMIN",
+            ),
+        ],
+    }
+}
+
+pub fn watch_summary() -> WatchSummary {
+    WatchSummary {
+        looks: 124,
+        seconds: 12.34,
+        events: vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1)],
+        ended: "interrupted",
+    }
+}

@@ -1,0 +1,63 @@
+//! One record of each type, as a real session gives them.
+
+pub use super::pages::*;
+pub use super::session::*;
+use crate::kernel::Name;
+use crate::report::*;
+
+/// One record of each type at least, with its name in JSON.
+pub fn all() -> Vec<(&'static str, Record)> {
+    let text = Text {
+        text: "hello\n".into(),
+    };
+    let note = Note {
+        message: "frames are hidden: they need CAP_SYS_ADMIN".into(),
+    };
+    let history = HistoryEntry {
+        number: 7,
+        line: Name::from("translate $sp"),
+    };
+    let end = End {
+        id: 1,
+        status: "ok",
+    };
+    vec![
+        ("translation", Record::Translation(Box::new(present()))),
+        ("translation", Record::Translation(Box::new(hidden()))),
+        ("translation", Record::Translation(Box::new(swapped()))),
+        ("translation", Record::Translation(Box::new(unmapped()))),
+        ("run", Record::Run(run())),
+        ("run", Record::Run(hidden_run())),
+        ("pages", Record::Pages(pages())),
+        ("pages", Record::Pages(hidden_pages())),
+        ("pages", Record::Pages(huge_pages())),
+        ("pages", Record::Pages(untouched_pages())),
+        ("frames", Record::Frames(frames())),
+        ("walk-summary", Record::WalkSummary(walk_summary())),
+        ("group", Record::Group(group("present", 40_000))),
+        ("region", Record::Region(Box::new(region_row()))),
+        ("region", Record::Region(Box::new(region_full()))),
+        ("regions-summary", Record::RegionsSummary(regions_summary())),
+        ("page-flags", Record::PageFlags(flags())),
+        ("decoded", Record::Decoded(decoded_entry())),
+        ("decoded", Record::Decoded(decoded_flags())),
+        ("watch-start", Record::WatchStart(watch_start())),
+        ("event", Record::Event(event())),
+        ("event", Record::Event(flags_event())),
+        ("event", Record::Event(exit_event())),
+        ("watch-summary", Record::WatchSummary(watch_summary())),
+        ("value", Record::Value(value())),
+        ("symbol", Record::Symbol(symbol())),
+        ("process", Record::Process(Box::new(process()))),
+        ("process-entry", Record::ProcessEntry(process_row())),
+        ("target", Record::Target(target())),
+        ("setting", Record::Setting(setting())),
+        ("history", Record::History(history)),
+        ("text", Record::Text(text)),
+        ("help", Record::Help(help_group())),
+        ("help", Record::Help(help_command())),
+        ("note", Record::Note(note)),
+        ("error", Record::Error(error())),
+        ("end", Record::End(end)),
+    ]
+}

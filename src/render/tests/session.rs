@@ -1,0 +1,139 @@
+//! Samples of records about the session, its target, and values.
+
+use super::pages::{data, va};
+use crate::kernel::*;
+use crate::report::*;
+
+pub fn value() -> ValueReport {
+    ValueReport {
+        number: Some(1),
+        kind: "address",
+        value: "0x555555558010".into(),
+        also: Some("93824992247824".into()),
+        symbol: Some("counter+16".into()),
+        region: Some(Name::from("/usr/bin/demo")),
+    }
+}
+
+pub fn symbol() -> SymbolReport {
+    SymbolReport {
+        name: Name::from("core::fmt::write"),
+        mangled: Some(Name::from("_ZN4core3fmt5writeE")),
+        address: va(0x555555555139),
+        size: 45,
+        offset: 16,
+        kind: "function",
+        section: Some(Name::from(".text")),
+        module: Name::from("demo"),
+        file_address: va(0x1139),
+    }
+}
+
+pub fn process() -> ProcessReport {
+    ProcessReport {
+        pid: 812,
+        parent: 1,
+        name: Name::from("demo"),
+        state: "S (sleeping)".into(),
+        threads: 4,
+        user: 1000,
+        tracer: Some(99),
+        executable: Some(Name::from("/usr/bin/demo")),
+        command_line: Some(Name::from("demo --size 4")),
+        age: Some(7500.0),
+        page_size: 4096,
+        pointer_bytes: 8,
+        memory: vec![
+            MemoryField {
+                name: "VmPeak".into(),
+                bytes: 12 << 20,
+                meaning: "the most address space it ever had",
+            },
+            MemoryField {
+                name: "VmRSS".into(),
+                bytes: 3508 << 10,
+                meaning: "in memory now",
+            },
+        ],
+        frames_hidden: true,
+    }
+}
+
+pub fn process_row() -> ProcessRow {
+    ProcessRow {
+        pid: 812,
+        user: 1000,
+        state: 'S',
+        resident: Some(3 << 20),
+        name: Name::from("demo"),
+        command_line: Name::from("demo --size 4"),
+    }
+}
+
+pub fn target() -> TargetReport {
+    TargetReport {
+        event: "attached",
+        pid: 812,
+        name: Name::from("demo"),
+        executable: Some(Name::from("/usr/bin/demo")),
+        regions: Some(34),
+        remarks: vec!["815 is a thread of this process".into()],
+    }
+}
+
+pub fn setting() -> SettingReport {
+    SettingReport {
+        name: "pagination".into(),
+        value: "on".into(),
+        meaning: "show long output in a pager".into(),
+    }
+}
+
+pub fn help_group() -> Help {
+    Help::Group {
+        name: "look",
+        about: "what is behind addresses",
+        commands: vec![
+            HelpEntry {
+                name: "translate",
+                short: vec!["t"],
+                summary: "physical address, entry, state and flags of an address",
+            },
+            HelpEntry {
+                name: "decode",
+                short: vec![],
+                summary: "any raw number in words",
+            },
+        ],
+    }
+}
+
+pub fn help_command() -> Help {
+    Help::Command {
+        name: "translate",
+        short: vec!["t"],
+        usage: vec!["translate ADDRESS".into(), "translate RANGE".into()],
+        summary: "where the byte at an address really is",
+        text: "The block shows what the page map says.\nA range gives a row for each run.\n\n  as it is\n\nThe end.",
+        examples: vec![
+            ("translate $sp", "the top of the stack"),
+            ("translate [heap]", "the runs of the heap"),
+        ],
+    }
+}
+
+pub fn error() -> ErrorReport {
+    ErrorReport {
+        message: "there is no symbol, region or module `fooo`".into(),
+        place: Some(ErrorPlace {
+            file: Some(Name::from("tour.pmdb")),
+            line: Some(3),
+            column: Some(11),
+            width: 4,
+            text: "translate fooo".into(),
+        }),
+        expected: vec!["an address".into(), "a range".into()],
+        hint: Some("did you mean `foo`?".into()),
+        nearest: vec![data()],
+    }
+}

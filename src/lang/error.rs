@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unicode_width::UnicodeWidthChar;
+
 use super::place::Place;
 
 /// Why a line is not in the language, where, and what could have stood there.
@@ -18,16 +20,115 @@ pub struct SyntaxError {
 }
 
 impl SyntaxError {
-    /// The line, a caret under the place, the message, and what could have stood there, as several lines.
+    /// The line, a caret under the place, the message, what could have stood there, and the way out: a line each.
+    ///
+    /// Characters that could do something to a terminal are escaped.
     pub fn draw(&self, line: &str) -> String {
-        let _ = line;
-        self.to_string()
+        let mut drawing = self.draw_place(line);
+        drawing.push_str(&printable(&self.message));
+        drawing.push_str("\nexpected ");
+        drawing.push_str(&printable(&self.expected_text()));
+        if let Some(hint) = &self.hint {
+            drawing.push('\n');
+            drawing.push_str(&printable(hint));
+        }
+        drawing
+    }
+
+    /// The line and the caret under the place, a line each. Of a long line, what is around the place.
+    pub fn draw_place(&self, line: &str) -> String {
+        const BEFORE: usize = 60;
+        const BEHIND: usize = 40;
+        let (mut shown, mut before, mut under) = (String::new(), 0, 0);
+        let first = line
+            .char_indices()
+            .rev()
+            .filter(|(offset, _)| *offset < self.at.start)
+            .nth(BEFORE);
+        if let Some((offset, _)) = first {
+            shown.push('…');
+            before = 1;
+            debug_assert!(offset < self.at.start);
+        }
+        let from = first.map_or(0, |(offset, character)| offset + character.len_utf8());
+        let mut behind = 0;
+        for (offset, character) in line.char_indices().skip_while(|(offset, _)| *offset < from) {
+            if behind == BEHIND {
+                shown.push('…');
+                break;
+            }
+            let (text, width) = printable_character(character);
+            shown.push_str(&text);
+            if offset < self.at.start {
+                before += width;
+            } else {
+                behind += 1;
+                under += if offset < self.at.end { width } else { 0 };
+            }
+        }
+        let spaces = " ".repeat(before);
+        let tildes = "~".repeat(under.saturating_sub(1));
+        format!("{}\n{spaces}^{tildes}\n", shown.trim_end())
+    }
+
+    /// What could have stood there, as one phrase: ``a command``, ```where`, `by` or `limit` ``.
+    pub fn expected_text(&self) -> String {
+        match self.expected.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            [several @ .., last] => format!("{} or {last}", several.join(", ")),
+        }
+    }
+
+    /// The column of the place, counted in characters from 1, as editors do.
+    pub fn column(&self, line: &str) -> usize {
+        line.char_indices()
+            .take_while(|(offset, _)| *offset < self.at.start)
+            .count()
+            + 1
+    }
+
+    /// "did you mean", if one of the words is close enough.
+    pub fn did_you_mean<'a>(
+        typed: &str,
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Option<String> {
+        let farthest = typed.chars().count().div_ceil(3).min(3);
+        let near = words
+            .into_iter()
+            .map(|word| (strsim::damerau_levenshtein(typed, word), word));
+        let (distance, word) = near.min_by_key(|(distance, _)| *distance)?;
+        (distance > 0 && distance <= farthest).then(|| format!("did you mean `{word}`?"))
+    }
+}
+
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| printable_character(character).0)
+        .collect()
+}
+
+/// A character as it may go to a terminal, and its width there.
+fn printable_character(character: char) -> (String, usize) {
+    match (character, character.width()) {
+        ('\t', _) => (" ".into(), 1),
+        (_, Some(width)) if width > 0 => (character.into(), width),
+        _ => {
+            let escaped: String = character.escape_default().collect();
+            let width = escaped.len();
+            (escaped, width)
+        }
     }
 }
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(
+            f,
+            "{}; expected {}",
+            printable(&self.message),
+            printable(&self.expected_text())
+        )
     }
 }
 

@@ -35,6 +35,13 @@ macro_rules! fields {
                 match self { $($set::$variant => $doc,)* }
             }
         }
+
+        impl $set {
+            /// Whether it is a number.
+            pub fn is_integer(self) -> bool {
+                self.value_type() == ValueType::Integer
+            }
+        }
     };
 }
 

@@ -2,15 +2,24 @@
 //!
 //! The language is written down in `grammar/language.ebnf`; this room is held to it by `tests/grammar`.
 
+pub mod commands;
+pub mod complete;
 pub mod error;
+mod expected;
 pub mod expression;
 pub mod field;
 pub mod filter;
+mod lexer;
+mod operators;
+mod parser;
 pub mod place;
 pub mod setting;
 pub mod syntax;
+mod unparse;
 
+pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;
+pub use expected::Expected;
 pub use field::{PageField, RegionField};
 pub use filter::FilterField;
 pub use setting::SETTINGS;
@@ -21,13 +30,8 @@ pub use syntax::*;
 /// # Errors
 /// A [`SyntaxError`] for a line that is not in the language.
 pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
-    match line.trim() {
-        "" => Ok(Line::Empty),
-        _ => Err(SyntaxError {
-            at: Place::new(0, line.len()),
-            message: "not a command".into(),
-            expected: vec!["a command".into()],
-            hint: None,
-        }),
-    }
+    parser::parse(line)
 }
+
+#[cfg(test)]
+mod tests;

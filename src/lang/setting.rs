@@ -126,16 +126,16 @@ const fn row(
 }
 
 impl Setting {
+    /// Its row of [`SETTINGS`]; the rows are tested to be complete.
+    pub fn info(self) -> &'static SettingInfo {
+        SETTINGS
+            .iter()
+            .find(|row| row.setting == self)
+            .unwrap_or(&SETTINGS[0])
+    }
+
     /// As it is written.
     pub fn name(self) -> &'static str {
-        match self {
-            Setting::Pagination => "pagination",
-            Setting::Color => "color",
-            Setting::HistorySize => "history size",
-            Setting::Scan => "scan",
-            Setting::Height => "height",
-            Setting::Width => "width",
-            Setting::Json => "json",
-        }
+        self.info().name
     }
 }

@@ -1,0 +1,106 @@
+//! The one table of command names, and how a shortened name finds its command.
+
+/// A row of [`COMMANDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandName {
+    /// In full; a command and a subcommand have a blank between them.
+    pub name: &'static str,
+    /// Fixed short forms, valid even where the bare prefix would be ambiguous.
+    pub short: &'static [&'static str],
+}
+
+const fn plain(name: &'static str) -> CommandName {
+    CommandName { name, short: &[] }
+}
+
+const fn short(name: &'static str, short: &'static [&'static str]) -> CommandName {
+    CommandName { name, short }
+}
+
+/// Every command, in the order of the help; tested equal to the command words of `grammar/language.ebnf`.
+pub static COMMANDS: &[CommandName] = &[
+    plain("attach"),
+    plain("detach"),
+    plain("ps"),
+    plain("info process"),
+    short("translate", &["t"]),
+    short("region", &["r"]),
+    plain("regions"),
+    short("walk", &["w"]),
+    short("flags", &["f"]),
+    plain("decode"),
+    short("print", &["p"]),
+    plain("info symbol"),
+    plain("info address"),
+    plain("watch"),
+    plain("set"),
+    plain("show"),
+    plain("echo"),
+    plain("source"),
+    plain("history"),
+    short("help", &["h"]),
+    plain("apropos"),
+    short("quit", &["q"]),
+    plain("pipe"),
+    short("shell", &["!"]),
+];
+
+/// What a word that may be shortened stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// This one.
+    One(&'static str),
+    /// The beginning of several.
+    Ambiguous(Vec<&'static str>),
+    /// Of none.
+    Unknown,
+}
+
+/// The words that a line may begin with, each once.
+pub fn first_words() -> impl Iterator<Item = &'static str> {
+    let first = |command: &CommandName| command.name.split(' ').next().unwrap_or(command.name);
+    let mut before = Vec::new();
+    COMMANDS.iter().map(first).filter(move |word| {
+        let new = !before.contains(word);
+        before.push(*word);
+        new
+    })
+}
+
+/// The second words of a command whose first word is `first`; none for a command of one word.
+pub fn second_words(first: &str) -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().filter_map(move |command| {
+        let (before, second) = command.name.split_once(' ')?;
+        (before == first).then_some(second)
+    })
+}
+
+/// The first word of a command, which may be shortened.
+pub fn resolve_first(word: &str) -> Resolved {
+    match COMMANDS
+        .iter()
+        .find(|command| command.short.contains(&word))
+    {
+        Some(command) => Resolved::One(command.name),
+        None => resolve(word, first_words()),
+    }
+}
+
+/// The subcommand of `first`, which may be shortened.
+pub fn resolve_second(first: &str, word: &str) -> Resolved {
+    resolve(word, second_words(first))
+}
+
+fn resolve(word: &str, words: impl Iterator<Item = &'static str>) -> Resolved {
+    let candidates: Vec<&'static str> = words
+        .filter(|candidate| candidate.starts_with(word))
+        .collect();
+    match candidates.as_slice() {
+        [] => Resolved::Unknown,
+        [one] => Resolved::One(one),
+        several => match several.iter().find(|candidate| **candidate == word) {
+            Some(exact) => Resolved::One(exact),
+            None => Resolved::Ambiguous(candidates),
+        },
+    }
+}

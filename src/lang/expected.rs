@@ -1,0 +1,131 @@
+//! What could stand at a place: said in errors, and asked for by completion.
+
+use super::field::{PageField, RegionField};
+use super::filter::FilterField;
+
+/// Something that could stand at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expected {
+    /// The name of a command.
+    Command,
+    /// Exactly this word.
+    Word(&'static str),
+    /// Exactly this mark: `(`, `..`, `,`.
+    Mark(&'static str),
+    /// One of the operators of expressions.
+    Operator,
+    /// An address, region, module or `A..B`: whatever a range is made of.
+    Range,
+    /// An address, a number or a name.
+    Expression,
+    /// The name of a symbol.
+    Symbol,
+    /// A number.
+    Number,
+    /// A time: `100ms`, `1s`.
+    Duration,
+    /// A field of pages, with what may stand before one.
+    PageField,
+    /// A field of regions, with what may stand before one.
+    RegionField,
+    /// An integer field of pages, or a value.
+    PageQuantity,
+    /// An integer field of regions, or a value.
+    RegionQuantity,
+    /// The name of a flag of `/proc/kpageflags`.
+    FlagName,
+    /// A `$variable` that can be set.
+    Variable,
+    /// "Text" in double quotes.
+    QuotedText,
+    /// A process: PID or name.
+    Process,
+    /// The path of a file.
+    File,
+    /// A topic of the help.
+    Topic,
+    /// A regular expression.
+    Regex,
+    /// Any text.
+    Text,
+    /// A command for the shell.
+    ShellCommand,
+    /// `| COMMAND`
+    Pipe,
+    /// The end of the line.
+    End,
+}
+
+impl Expected {
+    /// In words for a person.
+    pub fn describe(self) -> String {
+        match self {
+            Expected::Command => "a command".into(),
+            Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
+            Expected::Operator => "an operator".into(),
+            Expected::Range => "a range".into(),
+            Expected::Expression => "an address, a number or a name".into(),
+            Expected::Symbol => "the name of a symbol".into(),
+            Expected::Number => "a number".into(),
+            Expected::Duration => "a time (100ms, 1s, 2m)".into(),
+            Expected::PageField => "a condition on pages".into(),
+            Expected::RegionField => "a condition on regions".into(),
+            Expected::PageQuantity => "a number or a numeric field of pages".into(),
+            Expected::RegionQuantity => "a number or a numeric field of regions".into(),
+            Expected::FlagName => "the name of a page flag".into(),
+            Expected::Variable => "a $variable".into(),
+            Expected::QuotedText => "a \"text\"".into(),
+            Expected::Process => "a PID or the name of a process".into(),
+            Expected::File => "a file".into(),
+            Expected::Topic => "a topic".into(),
+            Expected::Regex => "a regular expression".into(),
+            Expected::Text => "a text".into(),
+            Expected::ShellCommand => "a shell command".into(),
+            Expected::Pipe => "`|` and a shell command".into(),
+            Expected::End => "the end of the line".into(),
+        }
+    }
+
+    /// The plain words that may stand here, as far as they do not depend on a target.
+    pub fn words(self) -> Vec<&'static str> {
+        fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
+            F::ALL
+                .iter()
+                .copied()
+                .filter(move |field| wanted(*field))
+                .map(F::name)
+        }
+        let functions = || super::parser::FUNCTIONS.iter().map(|(name, _)| *name);
+        match self {
+            Expected::Command => super::commands::first_words().collect(),
+            Expected::Word(word) => vec![word],
+            Expected::Expression => functions().collect(),
+            Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
+            Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
+            Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
+            Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The whole of what could stand at a place, each said once, in a settled order.
+pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
+    let implied = |one: &Expected| match one {
+        Expected::Expression => expected.contains(&Expected::Range),
+        Expected::PageQuantity => expected.contains(&Expected::PageField),
+        Expected::RegionQuantity => expected.contains(&Expected::RegionField),
+        _ => false,
+    };
+    let mut words: Vec<String> = Vec::new();
+    for one in expected.iter().filter(|one| !implied(one)) {
+        let said = match one {
+            Expected::Range => "an address or a range".to_owned(),
+            other => other.describe(),
+        };
+        if !words.contains(&said) {
+            words.push(said);
+        }
+    }
+    words
+}

@@ -1,0 +1,161 @@
+//! Numbers, sizes in pages, durations, and what is wrong with words that only look like numbers.
+
+use std::time::Duration;
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::bytes::complete::{tag, take_while1};
+use nom::character::complete::{char, satisfy};
+use nom::combinator::{opt, recognize};
+use nom::sequence::pair;
+
+use super::{Lexed, TokenKind, is_word_character};
+
+/// Why a word that begins with a digit is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lang) enum NumberFault {
+    /// Larger than 2^64-1.
+    TooLarge,
+    /// It begins with a zero: octal elsewhere, decimal elsewhere, hexadecimal in what pmap prints.
+    LeadingZero,
+    /// Hexadecimal digits without a `0x`.
+    LooksHexadecimal,
+    /// A suffix that is none.
+    Suffix,
+    /// Anything else.
+    Malformed,
+}
+
+/// NUMBER, PAGES, DURATION or BAD_NUMBER.
+pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {
+    let (remaining, word) = recognize(pair(
+        satisfy(|c| c.is_ascii_digit()),
+        nom::bytes::complete::take_while(is_word_character),
+    ))
+    .parse(text)?;
+    if decimal(word).is_some()
+        && let Ok((remaining, (_, fraction, unit))) =
+            (char('.'), digits1, opt(unit)).parse(remaining)
+        && let Some(duration) = duration(word, fraction, unit.unwrap_or("s"))
+    {
+        return Ok((remaining, TokenKind::Duration(duration)));
+    }
+    Ok((remaining, classify(word)))
+}
+
+fn digits1(text: &str) -> Lexed<'_, &str> {
+    take_while1(|c: char| c.is_ascii_digit())(text)
+}
+
+fn unit(text: &str) -> Lexed<'_, &str> {
+    alt((tag("ms"), tag("s"), tag("m"), tag("h"))).parse(text)
+}
+
+/// What a whole word is that begins with a digit.
+fn classify(word: &str) -> TokenKind {
+    if let Some(value) = plain(word) {
+        return value.map_or(
+            TokenKind::BadNumber(NumberFault::TooLarge),
+            TokenKind::Number,
+        );
+    }
+    for (suffix, shift) in [('K', 10), ('M', 20), ('G', 30), ('T', 40)] {
+        if let Some(value) = word.strip_suffix(suffix).and_then(plain) {
+            let value = value.and_then(|value| value.checked_mul(1 << shift));
+            return value.map_or(
+                TokenKind::BadNumber(NumberFault::TooLarge),
+                TokenKind::Number,
+            );
+        }
+    }
+    if let Some(value) = word.strip_suffix('p').and_then(plain) {
+        return value.map_or(
+            TokenKind::BadNumber(NumberFault::TooLarge),
+            TokenKind::Pages,
+        );
+    }
+    for unit in ["ms", "s", "m", "h"] {
+        if let Some(whole) = word.strip_suffix(unit)
+            && decimal(whole).is_some()
+        {
+            return duration(whole, "0", unit).map_or(
+                TokenKind::BadNumber(NumberFault::TooLarge),
+                TokenKind::Duration,
+            );
+        }
+    }
+    TokenKind::BadNumber(fault(word))
+}
+
+/// A number without a suffix; `Some(None)` if it is one but too large.
+fn plain(word: &str) -> Option<Option<u64>> {
+    if let Some(digits) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        return grouped(digits, 16);
+    }
+    if let Some(digits) = word.strip_prefix("0b") {
+        return grouped(digits, 2);
+    }
+    decimal(word)
+}
+
+/// A decimal number: no zero in front of another digit.
+pub(super) fn decimal(word: &str) -> Option<Option<u64>> {
+    if word.len() > 1 && word.starts_with('0') {
+        None
+    } else {
+        grouped(word, 10)
+    }
+}
+
+/// Digits with single `_` between them.
+fn grouped(digits: &str, radix: u32) -> Option<Option<u64>> {
+    let well_formed = digits
+        .split('_')
+        .all(|group| !group.is_empty() && group.chars().all(|c| c.is_digit(radix)));
+    well_formed.then(|| u64::from_str_radix(&digits.replace('_', ""), radix).ok())
+}
+
+/// Saturates at the longest duration there is: five hundred thousand million years are for ever.
+fn duration(whole: &str, fraction: &str, unit: &str) -> Option<Duration> {
+    let whole = decimal(whole)??;
+    let nanoseconds: String = fraction
+        .chars()
+        .chain("000000000".chars())
+        .take(9)
+        .collect();
+    let nanoseconds: u128 = nanoseconds.parse().ok()?;
+    let unit_in_milliseconds: u128 = match unit {
+        "ms" => 1,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 1_000,
+    };
+    let total = (u128::from(whole) * 1_000_000_000 + nanoseconds) * unit_in_milliseconds / 1_000;
+    let seconds = u64::try_from(total / 1_000_000_000);
+    let below_a_second = u32::try_from(total % 1_000_000_000).ok()?;
+    Some(seconds.map_or(Duration::MAX, |seconds| {
+        Duration::new(seconds, below_a_second)
+    }))
+}
+
+fn fault(word: &str) -> NumberFault {
+    let digits_end = word
+        .find(|c: char| !c.is_ascii_digit() && c != '_')
+        .unwrap_or(word.len());
+    let (digits, letters) = word.split_at(digits_end);
+    let all_hexadecimal = word.chars().all(|c| c.is_ascii_hexdigit());
+    let followed_by_zero_padding = digits.len() > 1 && digits.starts_with('0');
+    if followed_by_zero_padding && all_hexadecimal {
+        NumberFault::LeadingZero
+    } else if all_hexadecimal {
+        NumberFault::LooksHexadecimal
+    } else if !letters.is_empty()
+        && decimal(digits).is_some()
+        && letters != "x"
+        && !word.starts_with("0x")
+    {
+        NumberFault::Suffix
+    } else {
+        NumberFault::Malformed
+    }
+}

@@ -1,0 +1,85 @@
+//! 'Names' and "texts" in quotes.
+
+use nom::Parser;
+
+use super::{Lexed, TokenKind, no_match};
+
+pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
+    name_content.map(TokenKind::Quoted).parse(text)
+}
+
+pub(super) fn text(text: &str) -> Lexed<'_, TokenKind> {
+    text_content.map(TokenKind::Text).parse(text)
+}
+
+/// `'…'`, at least one character.
+pub(super) fn name_content(text: &str) -> Lexed<'_, String> {
+    let (remaining, content) = between('\'', text)?;
+    if content.is_empty() {
+        no_match(text)
+    } else {
+        Ok((remaining, unescape(content)))
+    }
+}
+
+/// `"…"`
+pub(super) fn text_content(text: &str) -> Lexed<'_, String> {
+    let (remaining, content) = between('"', text)?;
+    Ok((remaining, unescape(content)))
+}
+
+/// The raw text from one quote to the next that no backslash stands before.
+fn between(quote: char, text: &str) -> Lexed<'_, &str> {
+    let Some(inside) = text.strip_prefix(quote) else {
+        return no_match(text);
+    };
+    let mut escaped = false;
+    for (offset, character) in inside.char_indices() {
+        if escaped {
+            escaped = false;
+        } else if character == quote {
+            let (content, end) = inside.split_at(offset);
+            return Ok((end.strip_prefix(quote).unwrap_or(end), content));
+        } else {
+            escaped = character == '\\';
+        }
+    }
+    no_match(text)
+}
+
+/// Replaces `\n \t \\ \" \'`. Any other backslash stays, so that regular expressions need no second one.
+pub(in crate::lang) fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            plain.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('n') => plain.push('\n'),
+            Some('t') => plain.push('\t'),
+            Some(same @ ('\\' | '"' | '\'')) => plain.push(same),
+            Some(unknown) => plain.extend(['\\', unknown]),
+            None => plain.push('\\'),
+        }
+    }
+    plain
+}
+
+/// `text` between two `quote`s, so that [`unescape`] gives it back.
+pub(in crate::lang) fn escape(quote: char, text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push(quote);
+    for character in text.chars() {
+        match character {
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            '\\' => quoted.push_str("\\\\"),
+            same if same == quote => quoted.extend(['\\', same]),
+            plain => quoted.push(plain),
+        }
+    }
+    quoted.push(quote);
+    quoted
+}

@@ -1,0 +1,373 @@
+//! Commands: a name, which may be shortened, and its arguments.
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, map, opt};
+use nom::multi::separated_list1;
+use nom::sequence::preceded;
+
+use super::expression::symbol;
+use super::filter::filter;
+use super::range::{address, is_text, range, value};
+use super::setting::{setting, setting_value};
+use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
+use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::lexer::{TokenKind, unescape};
+use crate::lang::place::{Place, Spanned};
+use crate::lang::syntax::{
+    Assignment, Command, Format, GroupKey, OnRequest, Reading, RegionOrder, Shown, TargetName,
+};
+
+pub(in crate::lang) static REGION_ORDERS: &[(&str, RegionOrder)] = &[
+    ("size", RegionOrder::Size),
+    ("rss", RegionOrder::Rss),
+    ("name", RegionOrder::Name),
+];
+
+pub(in crate::lang) static GROUP_KEYS: &[(&str, GroupKey)] = &[
+    ("state", GroupKey::State),
+    ("kind", GroupKey::Kind),
+    ("flags", GroupKey::Flags),
+    ("region", GroupKey::Region),
+    ("run", GroupKey::Run),
+];
+
+pub(in crate::lang) static READINGS: &[(&str, Reading)] =
+    &[("entry", Reading::Entry), ("flags", Reading::Flags)];
+
+pub(in crate::lang) static FORMATS: &[(&str, Format)] = &[
+    ("x", Format::Hexadecimal),
+    ("d", Format::Signed),
+    ("u", Format::Unsigned),
+    ("o", Format::Octal),
+    ("t", Format::Binary),
+    ("a", Format::Address),
+    ("c", Format::Character),
+    ("z", Format::PaddedHexadecimal),
+];
+
+pub(in crate::lang) static ON_REQUEST: &[(&str, OnRequest)] = &[
+    ("flags", OnRequest::Flags),
+    ("mapcount", OnRequest::MapCount),
+    ("soft_dirty", OnRequest::SoftDirty),
+];
+
+/// The name of a command, in full.
+pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str>> {
+    let (behind, typed) = typed_word(input, Expected::Command)?;
+    let first = match resolve_first(typed.node) {
+        Resolved::One(name) => name,
+        Resolved::Ambiguous(candidates) => return input.fault(ambiguous(&typed, &candidates)),
+        Resolved::Unknown => return input.fail(Expected::Command),
+    };
+    if second_words(first).next().is_none() {
+        return Ok((behind, Spanned::new(first, typed.at)));
+    }
+    for second in second_words(first) {
+        behind.expect(Expected::Word(second));
+    }
+    let fallback = second_words(first)
+        .next()
+        .map_or(Expected::Command, Expected::Word);
+    let (rest, typed) = cut(|input| typed_word(input, fallback)).parse(behind)?;
+    let full = |second| {
+        let is_it =
+            |row: &&crate::lang::CommandName| row.name.split_once(' ') == Some((first, second));
+        crate::lang::COMMANDS
+            .iter()
+            .find(is_it)
+            .map_or(first, |row| row.name)
+    };
+    match resolve_second(first, typed.node) {
+        Resolved::One(second) => Ok((rest, Spanned::new(full(second), typed.at))),
+        Resolved::Ambiguous(candidates) => behind.fault(ambiguous(&typed, &candidates)),
+        Resolved::Unknown => Err(nom::Err::Failure(Failed)),
+    }
+}
+
+fn typed_word<'a>(input: Tokens<'a>, expected: Expected) -> Parsed<'a, Spanned<&'a str>> {
+    input.accept(expected, |token| {
+        (token.kind == TokenKind::Name).then_some(token.text)
+    })
+}
+
+fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
+    SyntaxError {
+        at: typed.at,
+        message: format!("`{}` is the beginning of several commands", typed.node),
+        expected: candidates.iter().map(|name| format!("`{name}`")).collect(),
+        hint: None,
+    }
+}
+
+/// The arguments of the command with that name.
+pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
+    match name {
+        "attach" => map(raw(Expected::Process), |raw| Command::Attach(target(raw))).parse(input),
+        "detach" => Ok((input, Command::Detach)),
+        "ps" => map(opt(raw(Expected::Text)), |filter| Command::Ps {
+            filter: filter.map(|raw| raw.node.text),
+        })
+        .parse(input),
+        "info process" => Ok((input, Command::InfoProcess)),
+        "info symbol" => map(address, Command::InfoSymbol).parse(input),
+        "info address" => map(symbol, Command::InfoAddress).parse(input),
+        "translate" => map(range, |range| Command::Translate { range }).parse(input),
+        "region" => map((address, full), |(address, full)| Command::Region {
+            address,
+            full,
+        })
+        .parse(input),
+        "regions" => regions(input),
+        "walk" => walk(input),
+        "flags" => map(address, |place| Command::Flags { place }).parse(input),
+        "decode" => {
+            let reading = opt(preceded(word("as"), cut(one_of(READINGS))));
+            map((value, reading), |(value, reading)| Command::Decode {
+                value,
+                reading,
+            })
+            .parse(input)
+        }
+        "watch" => watch(input),
+        "print" => map((opt(format), range), |(format, value)| Command::Print {
+            format,
+            value,
+        })
+        .parse(input),
+        "set" => map(assignment, Command::Set).parse(input),
+        "show" => {
+            let shown = alt((
+                map(setting, Shown::Setting),
+                map(word("convenience"), |_| Shown::Convenience),
+            ));
+            map(opt(shown), |shown| {
+                Command::Show(shown.unwrap_or(Shown::All))
+            })
+            .parse(input)
+        }
+        "echo" => {
+            let text = |raw: Option<Spanned<Raw>>| {
+                raw.map_or_else(String::new, |raw| match raw.node.quoted {
+                    true => raw.node.text,
+                    false => unescape(&raw.node.text),
+                })
+            };
+            map(opt(raw(Expected::Text)), |raw| Command::Echo(text(raw))).parse(input)
+        }
+        "source" => map(raw_text(Expected::File), |path| Command::Source { path }).parse(input),
+        "history" => map(opt(number), |limit| Command::History { limit }).parse(input),
+        "help" => map(opt(raw_text(Expected::Topic)), |topic| Command::Help {
+            topic,
+        })
+        .parse(input),
+        "apropos" => map(raw_text(Expected::Regex), Command::Apropos).parse(input),
+        "quit" => map(opt(value), |status| Command::Quit { status }).parse(input),
+        _ => input.fail(Expected::Command),
+    }
+}
+
+/// Takes a clause if it stands here and was not given yet; whether it was.
+fn clause<'a, T>(
+    input: &mut Tokens<'a>,
+    slot: &mut Option<T>,
+    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> Result<bool, nom::Err<Failed>> {
+    if slot.is_some() {
+        return Ok(false);
+    }
+    match parser(*input) {
+        Ok((behind, found)) => {
+            *input = behind;
+            *slot = Some(found);
+            Ok(true)
+        }
+        Err(nom::Err::Error(_)) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A word, and then for certain what belongs to it.
+fn after<'a, T>(
+    keyword: &'static str,
+    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> impl Fn(Tokens<'a>) -> Parsed<'a, T> {
+    move |input| preceded(word(keyword), cut(|input| parser(input))).parse(input)
+}
+
+fn regions(mut input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (mut where_, mut by, mut full) = (None, None, None);
+    while clause(&mut input, &mut where_, after("where", filter))?
+        || clause(&mut input, &mut by, after("by", one_of(REGION_ORDERS)))?
+        || clause(&mut input, &mut full, word("full"))?
+    {}
+    Ok((
+        input,
+        Command::Regions {
+            filter: where_,
+            by,
+            full: full.is_some(),
+        },
+    ))
+}
+
+fn walk(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (mut input, range) = range(input)?;
+    let (mut where_, mut by, mut limit) = (None, None, None);
+    while clause(&mut input, &mut where_, after("where", filter))?
+        || clause(&mut input, &mut by, after("by", one_of(GROUP_KEYS)))?
+        || clause(&mut input, &mut limit, after("limit", number))?
+    {}
+    Ok((
+        input,
+        Command::Walk {
+            range,
+            filter: where_,
+            by,
+            limit,
+        },
+    ))
+}
+
+fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (mut input, range) = range(input)?;
+    let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
+    while clause(&mut input, &mut every, after("every", time))?
+        || clause(&mut input, &mut duration, after("for", time))?
+        || clause(&mut input, &mut count, after("count", number))?
+        || clause(&mut input, &mut until, after("until", filter))?
+        || clause(&mut input, &mut with, after("with", on_request))?
+    {}
+    let with = with.unwrap_or_default();
+    Ok((
+        input,
+        Command::Watch {
+            range,
+            every,
+            duration,
+            count,
+            until,
+            with,
+        },
+    ))
+}
+
+fn on_request(input: Tokens<'_>) -> Parsed<'_, Vec<OnRequest>> {
+    let (behind, kinds) = separated_list1(mark(","), cut(one_of(ON_REQUEST))).parse(input)?;
+    let mut once = Vec::new();
+    for kind in kinds {
+        if !once.contains(&kind) {
+            once.push(kind);
+        }
+    }
+    Ok((behind, once))
+}
+
+fn full(input: Tokens<'_>) -> Parsed<'_, bool> {
+    map(opt(word("full")), |full| full.is_some()).parse(input)
+}
+
+/// `duration`: bare numbers are seconds.
+fn time(input: Tokens<'_>) -> Parsed<'_, std::time::Duration> {
+    let (behind, found) = input.accept(Expected::Duration, |token| match token.kind {
+        TokenKind::Duration(duration) => Some(duration),
+        TokenKind::Number(seconds) => Some(std::time::Duration::from_secs(seconds)),
+        _ => None,
+    })?;
+    Ok((behind, found.node))
+}
+
+/// `/FMT`, glued to what stands before and in itself.
+fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
+    if !input.first().is_some_and(|slash| slash.glued) {
+        return Err(nom::Err::Error(Failed));
+    }
+    let (behind, _) = mark("/")(input)?;
+    cut(format_letter).parse(behind)
+}
+
+fn format_letter(input: Tokens<'_>) -> Parsed<'_, Format> {
+    match input.first() {
+        Some(letter) if !letter.glued => input.fail(Expected::Word("x")),
+        _ => one_of(FORMATS)(input),
+    }
+}
+
+fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
+    let variable = map(
+        (variable, cut(mark("=")), cut(range)),
+        |(name, _, value)| Assignment::Variable { name, value },
+    );
+    alt((variable, setting_value)).parse(input)
+}
+
+/// A variable that can be set.
+fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::Variable, |token| {
+        match (&token.kind, token.text) {
+            (_, "$_" | "$pc" | "$sp") => None,
+            (TokenKind::Variable, text) => Some(text.trim_start_matches('$').to_owned()),
+            _ => None,
+        }
+    })
+}
+
+/// Raw text, and whether it stood in quotes.
+struct Raw {
+    text: String,
+    quoted: bool,
+}
+
+/// `raw`: as typed, or one quoted token without its quotes.
+fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
+    move |input| {
+        let length = input
+            .rest
+            .iter()
+            .take_while(|token| is_text(&token.kind))
+            .count();
+        let (text, rest) = input.rest.split_at(length);
+        let (Some(first), Some(last)) = (text.first(), text.last()) else {
+            return input.fail(what);
+        };
+        if rest.is_empty() {
+            input.notes.note_raw_text(what, first.at.start);
+        }
+        let at = first.at.to(last.at);
+        let raw = match &first.kind {
+            TokenKind::Quoted(text) | TokenKind::Text(text) if length == 1 => Raw {
+                text: text.clone(),
+                quoted: true,
+            },
+            _ => Raw {
+                text: slice(input.notes.line, at),
+                quoted: false,
+            },
+        };
+        Ok((Tokens { rest, ..input }, Spanned::new(raw, at)))
+    }
+}
+
+fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+    move |input| {
+        let (behind, raw) = raw(what)(input)?;
+        Ok((behind, raw.map(|raw| raw.text)))
+    }
+}
+
+fn slice(line: &str, at: Place) -> String {
+    line.get(at.start..at.end).unwrap_or_default().to_owned()
+}
+
+/// A PID if it is a number and not quoted, else a name.
+fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
+    raw.map(|raw| match raw.text.parse() {
+        Ok(id) if !raw.quoted && raw.text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            TargetName::Id(id)
+        }
+        _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
+        _ => TargetName::Name(raw.text),
+    })
+}

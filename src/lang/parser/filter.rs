@@ -1,0 +1,346 @@
+//! Filters, for pages and for regions.
+//!
+//! A parenthesis may open a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`. Fields have types, so one
+//! look at what was inside tells which; nothing is parsed twice.
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::cut;
+
+use super::expression::{operator, place, unary_operator};
+use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, word};
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::field::ValueType;
+use crate::lang::filter::{Filter, FilterField, Quantity};
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::operators::{COMPARISONS, Level};
+use crate::lang::place::{Place, Spanned};
+
+/// What a parenthesis can hold.
+enum Part<F> {
+    Condition(Spanned<Filter<F>>),
+    Quantity(Spanned<Quantity<F>>),
+}
+
+/// `filter<S>`
+pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
+    let (behind, first) = test(input)?;
+    alternatives(behind, first)
+}
+
+/// A word or a mark that joins two conditions.
+fn joint<'a>(
+    as_word: &'static str,
+    as_mark: &'static str,
+) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    move |input| {
+        let (behind, at) = alt((word(as_word), silent_mark(as_mark))).parse(input)?;
+        let (behind, ()) = behind.count_operator()?;
+        Ok((behind, at))
+    }
+}
+
+/// `{ and … } { or … }` behind a first condition.
+fn alternatives<F: FilterField>(
+    input: Tokens<'_>,
+    first: Spanned<Filter<F>>,
+) -> Parsed<'_, Spanned<Filter<F>>> {
+    let (mut input, mut left) = all_of(input, first)?;
+    while let Some(behind) = optional(joint("or", "||")(input))? {
+        let (behind, right) = cut(test).parse(behind)?;
+        let (behind, right) = all_of(behind, right)?;
+        let at = left.at.to(right.at);
+        left = Spanned::new(Filter::Or(Box::new(left), Box::new(right)), at);
+        input = behind;
+    }
+    Ok((input, left))
+}
+
+fn all_of<F: FilterField>(
+    mut input: Tokens<'_>,
+    first: Spanned<Filter<F>>,
+) -> Parsed<'_, Spanned<Filter<F>>> {
+    let mut left = first;
+    while let Some(behind) = optional(joint("and", "&&")(input))? {
+        let (behind, right) = cut(test).parse(behind)?;
+        let at = left.at.to(right.at);
+        left = Spanned::new(Filter::And(Box::new(left), Box::new(right)), at);
+        input = behind;
+    }
+    Ok((input, left))
+}
+
+/// What follows, if the parser matched; only a final failure is one.
+fn optional<'a, T>(result: Parsed<'a, T>) -> Result<Option<Tokens<'a>>, nom::Err<Failed>> {
+    match result {
+        Ok((behind, _)) => Ok(Some(behind)),
+        Err(nom::Err::Error(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// `test<S>`
+fn test<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
+    match test_or_quantity(input)? {
+        (behind, Part::Condition(condition)) => Ok((behind, condition)),
+        // A number is not yet a condition, and that a comparison should follow has been noted.
+        (_, Part::Quantity(_)) => Err(nom::Err::Failure(Failed)),
+    }
+}
+
+/// A whole test, or a quantity that no comparison follows.
+fn test_or_quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    input.expect(condition_of::<F>());
+    if let Ok((behind, at)) = alt((silent_word("not"), silent_mark("!"))).parse(input) {
+        let (behind, condition) = input.nested(|| cut(test).parse(behind))?;
+        let at = at.to(condition.at);
+        return Ok((
+            behind,
+            Part::Condition(Spanned::new(Filter::Not(Box::new(condition)), at)),
+        ));
+    }
+    let (behind, first) = alt((condition, primary)).parse(input)?;
+    let Part::Quantity(first) = first else {
+        return Ok((behind, first));
+    };
+    let (behind, left) = arithmetic(behind, first, |level| level >= Level::Shift)?;
+    let compared = behind.accept(Expected::Operator, |token| {
+        COMPARISONS
+            .iter()
+            .find(|(text, _)| is_mark(token, text))
+            .map(|(_, comparison)| *comparison)
+    });
+    let Ok((behind, comparison)) = compared else {
+        return Ok((behind, Part::Quantity(left)));
+    };
+    let (behind, right) = cut(quantity).parse(behind)?;
+    let at = left.at.to(right.at);
+    let node = Filter::Compare {
+        comparison: comparison.node,
+        left,
+        right,
+    };
+    Ok((behind, Part::Condition(Spanned::new(node, at))))
+}
+
+fn condition_of<F: FilterField>() -> Expected {
+    if F::HAS_FLAGS {
+        Expected::PageField
+    } else {
+        Expected::RegionField
+    }
+}
+
+fn quantity_of<F: FilterField>() -> Expected {
+    if F::HAS_FLAGS {
+        Expected::PageQuantity
+    } else {
+        Expected::RegionQuantity
+    }
+}
+
+/// The field that stands here, if it is of a wanted type.
+fn field<'a, F: FilterField>(
+    input: Tokens<'a>,
+    expected: Expected,
+    wanted: impl Fn(ValueType<F>) -> bool,
+) -> Parsed<'a, Spanned<F>> {
+    input.accept(expected, |token| {
+        let field = if token.kind == TokenKind::Name {
+            F::from_name(token.text)
+        } else {
+            None
+        };
+        field.filter(|field| wanted(field.value_type()))
+    })
+}
+
+/// `condition<S>` and `boolean<S>`
+fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    if F::HAS_FLAGS
+        && let Ok((behind, (at, _))) = (silent_word("flags"), cut(mark("("))).parse(input)
+    {
+        let (behind, (flag, close)) = (cut(flag_name), cut(mark(")"))).parse(behind)?;
+        return Ok((
+            behind,
+            Part::Condition(Spanned::new(Filter::Flag(flag), at.to(close))),
+        ));
+    }
+    let comparable = |kind| !matches!(kind, ValueType::Integer);
+    let (behind, field) = field::<F>(input, condition_of::<F>(), comparable)?;
+    match field.node.value_type() {
+        ValueType::Word(words) => {
+            let (behind, equal) = cut(equality).parse(behind)?;
+            let (behind, value) = cut(|input| one_field(input, words)).parse(behind)?;
+            let at = field.at.to(value.at);
+            let is = Spanned::new(Filter::Is(value.node), at);
+            let node = if equal {
+                is.node
+            } else {
+                Filter::Not(Box::new(is))
+            };
+            Ok((behind, Part::Condition(Spanned::new(node, at))))
+        }
+        ValueType::Text => {
+            let (behind, equal) = cut(equality).parse(behind)?;
+            let (behind, text) = cut(quoted_text).parse(behind)?;
+            let at = field.at.to(text.at);
+            let node = Filter::Text {
+                field: field.node,
+                equal,
+                text,
+            };
+            Ok((behind, Part::Condition(Spanned::new(node, at))))
+        }
+        ValueType::Boolean | ValueType::Integer => {
+            Ok((behind, Part::Condition(field.map(Filter::Is))))
+        }
+    }
+}
+
+fn flag_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::FlagName, |token| {
+        (token.kind == TokenKind::Name).then(|| token.text.to_owned())
+    })
+}
+
+fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::QuotedText, |token| match &token.kind {
+        TokenKind::Text(text) => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// `==` or `!=`
+fn equality(input: Tokens<'_>) -> Parsed<'_, bool> {
+    alt((mark("==").map(|_| true), mark("!=").map(|_| false))).parse(input)
+}
+
+/// One of the fields that a word field is compared with.
+fn one_field<'a, F: FilterField>(
+    input: Tokens<'a>,
+    fields: &'static [F],
+) -> Parsed<'a, Spanned<F>> {
+    for field in fields {
+        if let Ok((behind, at)) = word(field.name())(input) {
+            return Ok((behind, Spanned::new(*field, at)));
+        }
+    }
+    Err(nom::Err::Error(Failed))
+}
+
+/// `quantity<S>`
+fn quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Quantity<F>>> {
+    let (behind, first) = factor(input)?;
+    arithmetic(behind, first, |level| level >= Level::Shift)
+}
+
+/// Operators of the wanted levels behind a first factor.
+fn arithmetic<'a, F: FilterField>(
+    input: Tokens<'a>,
+    first: Spanned<Quantity<F>>,
+    wanted: fn(Level) -> bool,
+) -> Parsed<'a, Spanned<Quantity<F>>> {
+    climb(input, first, wanted, Level::LOOSEST)
+}
+
+/// Precedence climbing: all operators that bind at least as tightly as `loosest`.
+fn climb<'a, F: FilterField>(
+    mut input: Tokens<'a>,
+    mut left: Spanned<Quantity<F>>,
+    wanted: fn(Level) -> bool,
+    loosest: Level,
+) -> Parsed<'a, Spanned<Quantity<F>>> {
+    while let (behind, Some((operator, level))) =
+        operator(input, |level| wanted(level) && level >= loosest)?
+    {
+        let (behind, right) = cut(factor).parse(behind)?;
+        let (behind, right) = climb(behind, right, wanted, level.tighter())?;
+        let at = left.at.to(right.at);
+        let node = Quantity::Binary {
+            operator,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        left = Spanned::new(node, at);
+        input = behind;
+    }
+    Ok((input, left))
+}
+
+/// `factor<S>`
+fn factor<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Quantity<F>>> {
+    input.expect(quantity_of::<F>());
+    match primary(input)? {
+        (behind, Part::Quantity(quantity)) => Ok((behind, quantity)),
+        (_, Part::Condition(condition)) => input.fault(SyntaxError {
+            at: condition.at,
+            message: "this is a condition, and a number is wanted".into(),
+            expected: vec![quantity_of::<F>().describe()],
+            hint: Some("join conditions with `and`, `or`, `not`".into()),
+        }),
+    }
+}
+
+/// A factor, or a condition in parentheses.
+fn primary<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    alt((signed, constant, integer_field, parenthesised)).parse(input)
+}
+
+fn signed<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    let is_sign = |token: &&Token<'_>| ["-", "+", "~"].iter().any(|sign| is_mark(token, sign));
+    if input.first().filter(is_sign).is_none() {
+        return Err(nom::Err::Error(Failed));
+    }
+    let (behind, operator) = unary_operator(input)?;
+    let (behind, operand) = input.nested(|| cut(factor).parse(behind))?;
+    let at = operator.at.to(operand.at);
+    Ok((
+        behind,
+        Part::Quantity(Spanned::new(
+            Quantity::Unary {
+                operator,
+                operand: Box::new(operand),
+            },
+            at,
+        )),
+    ))
+}
+
+fn constant<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    let (behind, value) = place(input)?;
+    Ok((behind, Part::Quantity(value.map(Quantity::Value))))
+}
+
+fn integer_field<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    let (behind, field) = field::<F>(input, quantity_of::<F>(), |kind| kind == ValueType::Integer)?;
+    Ok((behind, Part::Quantity(field.map(Quantity::Field))))
+}
+
+fn parenthesised<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    let (behind, open) = silent_mark("(")(input)?;
+    let inside = || {
+        let (behind, part) = match cut(test_or_quantity::<F>).parse(behind)? {
+            (behind, Part::Condition(first)) => {
+                let (behind, whole) = alternatives(behind, first)?;
+                (behind, Part::Condition(whole))
+            }
+            (behind, Part::Quantity(first)) => {
+                let (behind, whole) = arithmetic(behind, first, Level::is_arithmetic)?;
+                (behind, Part::Quantity(whole))
+            }
+        };
+        let (behind, close) = cut(mark(")")).parse(behind)?;
+        Ok((behind, (part, close)))
+    };
+    let (behind, (part, close)) = input.nested(inside)?;
+    let at = open.to(close);
+    Ok((
+        behind,
+        match part {
+            Part::Condition(condition) => Part::Condition(Spanned::new(condition.node, at)),
+            Part::Quantity(quantity) => Part::Quantity(Spanned::new(quantity.node, at)),
+        },
+    ))
+}

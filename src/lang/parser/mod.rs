@@ -1,0 +1,156 @@
+//! Level 2 of the grammar: tokens into a tree, with nom.
+
+mod command;
+mod expression;
+mod fault;
+mod filter;
+mod range;
+mod setting;
+mod stream;
+
+use nom::Parser;
+use nom::combinator::cut;
+
+use super::error::SyntaxError;
+use super::expected::Expected;
+use super::lexer::{self, Token, TokenKind};
+use super::place::{Place, Spanned};
+use super::syntax::{Line, Output};
+pub(in crate::lang) use command::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
+pub(in crate::lang) use expression::{FUNCTIONS, INTEGER_TYPES};
+pub(in crate::lang) use setting::{COLOR_CHOICES, SWITCH};
+use stream::{Failed, Notes, Parsed, Tokens};
+
+/// Parses one line.
+pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
+    let tokens = lexer::tokens(line);
+    let notes = Notes::new(line, tokens.len());
+    match whole_line(Tokens {
+        rest: &tokens,
+        notes: &notes,
+    }) {
+        Ok((_, parsed)) => Ok(parsed),
+        Err(_) => Err(fault::error(line, &tokens, &notes)),
+    }
+}
+
+/// What may stand at the end of the tokens, were the line to go on; and the raw text that goes on there, if any.
+pub(super) fn expected_at_end(
+    line: &str,
+    tokens: &[Token<'_>],
+) -> (Vec<Expected>, Option<(Expected, usize)>) {
+    let notes = Notes::new(line, tokens.len());
+    let raw = match whole_line(Tokens {
+        rest: tokens,
+        notes: &notes,
+    }) {
+        Ok(_) => notes.raw_text(),
+        Err(_) => None,
+    };
+    match notes.furthest() {
+        (position, expected) if position == tokens.len() && notes.fault().is_none() => {
+            (expected, raw)
+        }
+        _ => (Vec::new(), raw),
+    }
+}
+
+/// `line`
+fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
+    match input.rest {
+        [] => {
+            input.expect(Expected::Command);
+            Ok((input, Line::Empty))
+        }
+        [
+            Token {
+                kind: TokenKind::CommentLine | TokenKind::Comment,
+                ..
+            },
+        ] => Ok((input, Line::Comment)),
+        [
+            Token {
+                kind: TokenKind::Shell(text),
+                ..
+            },
+        ] => Ok((input, Line::Shell(text.clone()))),
+        _ => {
+            let (behind, parsed) = cut(statement).parse(input)?;
+            let (behind, ()) = end(behind)?;
+            Ok((behind, parsed))
+        }
+    }
+}
+
+/// `statement`
+fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
+    let (behind, name) = command::command_name(input)?;
+    let (behind, name, must_pipe) = match name.node {
+        "shell" => return behind.fail(Expected::ShellCommand),
+        "pipe" => {
+            let (behind, inner) = command::command_name(behind)?;
+            if matches!(inner.node, "pipe" | "shell") {
+                return behind.fault(fault::not_piped(&inner));
+            }
+            (behind, inner, true)
+        }
+        _ => (behind, name, false),
+    };
+    let start = input.place();
+    let (behind, node) = command::arguments(behind, name.node)?;
+    let consumed = input.rest.len() - behind.rest.len();
+    let last = consumed
+        .checked_sub(1)
+        .and_then(|last| input.rest.get(last))
+        .map_or(start, |token| token.at);
+    let command = Spanned::new(node, start.to(last));
+    let (behind, output) = output(behind, must_pipe)?;
+    Ok((behind, Line::Command { command, output }))
+}
+
+/// What stands behind a command: a pipe or a file.
+fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
+    let found = input.accept(Expected::Pipe, |token| {
+        let end = token.at.end;
+        match &token.kind {
+            TokenKind::Pipe { text, offset } => Some(Output::Pipe(Spanned::new(
+                text.clone(),
+                Place::new(token.at.start + offset, end),
+            ))),
+            TokenKind::Redirect {
+                append,
+                path,
+                offset,
+            } if !must_pipe => {
+                let path = Spanned::new(path.clone(), Place::new(token.at.start + offset, end));
+                Some(Output::File {
+                    path,
+                    append: *append,
+                })
+            }
+            _ => None,
+        }
+    });
+    match found {
+        Ok((behind, output)) => Ok((behind, output.node)),
+        Err(_) if must_pipe => Err(nom::Err::Failure(Failed)),
+        Err(_) => Ok((input, Output::Screen)),
+    }
+}
+
+/// The end of the line, a comment left aside.
+fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match input.rest {
+        []
+        | [
+            Token {
+                kind: TokenKind::Comment,
+                ..
+            },
+        ] => {
+            input.expect(Expected::End);
+            Ok((input, ()))
+        }
+        _ => input.fail(Expected::End),
+    }
+}

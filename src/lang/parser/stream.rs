@@ -1,0 +1,283 @@
+//! What nom's combinators run over: tokens, and the notes that all attempts at parsing a line share.
+
+use std::cell::{Cell, RefCell};
+
+use nom::error::{ErrorKind, ParseError};
+use nom::{IResult, Input, Needed};
+
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::place::{Place, Spanned};
+
+/// Nesting deeper than this is an error, so that no line can exhaust the stack here or in what walks the tree.
+pub(super) const DEEPEST_NESTING: usize = 64;
+/// More operators than this in a line are an error: a chain of them is a tree as deep as it is long.
+pub(super) const MOST_OPERATORS: usize = 256;
+
+/// What the attempts at parsing one line have in common.
+///
+/// nom drops the error of an optional part that is not there, but just that error knows what else could have stood
+/// there: so every failing token notes it here, and the furthest ones are kept.
+pub(super) struct Notes<'a> {
+    pub line: &'a str,
+    /// The number of tokens: where a failure at the end of the line is.
+    tokens: usize,
+    furthest: RefCell<(usize, Vec<Expected>)>,
+    fault: RefCell<Option<SyntaxError>>,
+    depth: Cell<usize>,
+    operators: Cell<usize>,
+    raw_text: Cell<Option<(Expected, usize)>>,
+}
+
+impl<'a> Notes<'a> {
+    pub(super) fn new(line: &'a str, tokens: usize) -> Self {
+        Notes {
+            line,
+            tokens,
+            furthest: RefCell::default(),
+            fault: RefCell::default(),
+            depth: Cell::default(),
+            operators: Cell::default(),
+            raw_text: Cell::default(),
+        }
+    }
+
+    /// The furthest token that could not be taken, and what could have been.
+    pub(super) fn furthest(&self) -> (usize, Vec<Expected>) {
+        let (position, mut expected) = self.furthest.borrow().clone();
+        // Values in a filter are parsed as those of expressions are, but a bare name would be a field there.
+        if expected.contains(&Expected::PageQuantity)
+            || expected.contains(&Expected::RegionQuantity)
+        {
+            expected.retain(|one| *one != Expected::Expression);
+        }
+        (position, expected)
+    }
+
+    /// An error that says more than what was expected.
+    pub(super) fn fault(&self) -> Option<SyntaxError> {
+        self.fault.borrow().clone()
+    }
+
+    /// The raw text that goes up to the end of the line: what it is, and where it starts.
+    pub(super) fn raw_text(&self) -> Option<(Expected, usize)> {
+        self.raw_text.get()
+    }
+
+    pub(super) fn note_raw_text(&self, what: Expected, start: usize) {
+        self.raw_text.set(Some((what, start)));
+    }
+}
+
+/// The tokens that are still to be parsed.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens<'a> {
+    pub rest: &'a [Token<'a>],
+    pub notes: &'a Notes<'a>,
+}
+
+/// The result of a parser over tokens.
+pub(super) type Parsed<'a, T> = IResult<Tokens<'a>, T, Failed>;
+
+/// An attempt has failed; [`Notes`] knows where and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failed;
+
+impl ParseError<Tokens<'_>> for Failed {
+    fn from_error_kind(_: Tokens<'_>, _: ErrorKind) -> Self {
+        Failed
+    }
+    fn append(_: Tokens<'_>, _: ErrorKind, other: Self) -> Self {
+        other
+    }
+}
+
+impl<'a> Tokens<'a> {
+    pub(super) fn first(&self) -> Option<&'a Token<'a>> {
+        self.rest.first()
+    }
+
+    /// Where the next token stands, or the end of the line.
+    pub(super) fn place(&self) -> Place {
+        let end = self.notes.line.trim_end().len();
+        self.first().map_or(Place::new(end, end), |token| token.at)
+    }
+
+    /// Notes that `expected` could have stood here.
+    pub(super) fn expect(&self, expected: Expected) {
+        let position = self.notes.tokens - self.rest.len();
+        let mut furthest = self.notes.furthest.borrow_mut();
+        if position > furthest.0 {
+            *furthest = (position, Vec::new());
+        }
+        if position == furthest.0 && !furthest.1.contains(&expected) {
+            furthest.1.push(expected);
+        }
+    }
+
+    /// Fails because `expected` should have stood here.
+    pub(super) fn fail<T>(self, expected: Expected) -> Parsed<'a, T> {
+        self.expect(expected);
+        Err(nom::Err::Error(Failed))
+    }
+
+    /// Fails for good, with an error of its own.
+    pub(super) fn fault<T>(self, fault: SyntaxError) -> Parsed<'a, T> {
+        self.notes.fault.borrow_mut().get_or_insert(fault);
+        Err(nom::Err::Failure(Failed))
+    }
+
+    /// Takes the next token if `take` finds in it what is wanted.
+    pub(super) fn accept<T>(
+        self,
+        expected: Expected,
+        take: impl FnOnce(&'a Token<'a>) -> Option<T>,
+    ) -> Parsed<'a, Spanned<T>> {
+        match self.rest.split_first() {
+            Some((token, rest)) => match take(token) {
+                Some(found) => Ok((Tokens { rest, ..self }, Spanned::new(found, token.at))),
+                None => self.fail(expected),
+            },
+            None => self.fail(expected),
+        }
+    }
+
+    /// One level of nesting around `inside`.
+    pub(super) fn nested<T>(self, inside: impl FnOnce() -> Parsed<'a, T>) -> Parsed<'a, T> {
+        let depth = self.notes.depth.get();
+        if depth >= DEEPEST_NESTING {
+            return self.fault(SyntaxError {
+                at: self.place(),
+                message: format!("nested more than {DEEPEST_NESTING} levels deep"),
+                expected: vec!["a simpler expression".into()],
+                hint: Some("give a part of it a name: set $part = …".into()),
+            });
+        }
+        self.notes.depth.set(depth + 1);
+        let result = inside();
+        self.notes.depth.set(depth);
+        result
+    }
+
+    /// Counts an operator.
+    pub(super) fn count_operator(self) -> Parsed<'a, ()> {
+        let count = self.notes.operators.get() + 1;
+        self.notes.operators.set(count);
+        if count <= MOST_OPERATORS {
+            return Ok((self, ()));
+        }
+        self.fault(SyntaxError {
+            at: self.place(),
+            message: format!("more than {MOST_OPERATORS} operators in one line"),
+            expected: vec!["a simpler expression".into()],
+            hint: Some("give a part of it a name: set $part = …".into()),
+        })
+    }
+}
+
+/// Exactly this word.
+pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    move |input| {
+        let wanted =
+            |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
+        let (rest, found) = input.accept(Expected::Word(word), wanted)?;
+        Ok((rest, found.at))
+    }
+}
+
+/// Exactly this mark.
+pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    move |input| {
+        let (rest, found) = input.accept(Expected::Mark(mark), |token| {
+            is_mark(token, mark).then_some(())
+        })?;
+        Ok((rest, found.at))
+    }
+}
+
+/// This mark; a failure is not noted, because the caller's own alternatives say what could stand here.
+pub(super) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    silent(move |token| is_mark(token, mark))
+}
+
+/// This word; a failure is not noted.
+pub(super) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    silent(move |token| token.kind == TokenKind::Name && token.text == word)
+}
+
+fn silent<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+    move |input| match input.rest.split_first() {
+        Some((token, rest)) if wanted(token) => Ok((Tokens { rest, ..input }, token.at)),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+/// Whether the token is this mark.
+pub(super) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
+    token.kind == TokenKind::Mark && token.text == mark
+}
+
+/// One of these words, with what it stands for.
+pub(super) fn one_of<'a, T: Copy>(
+    words: &'static [(&'static str, T)],
+) -> impl Fn(Tokens<'a>) -> Parsed<'a, T> {
+    move |input| {
+        for (text, meaning) in words {
+            if let Ok((rest, _)) = word(text)(input) {
+                return Ok((rest, *meaning));
+            }
+        }
+        Err(nom::Err::Error(Failed))
+    }
+}
+
+/// A number, as a count.
+pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
+    let (behind, found) = input.accept(Expected::Number, |token| match token.kind {
+        TokenKind::Number(number) => Some(number),
+        _ => None,
+    })?;
+    Ok((behind, found.node))
+}
+
+impl<'a> Input for Tokens<'a> {
+    type Item = &'a Token<'a>;
+    type Iter = std::slice::Iter<'a, Token<'a>>;
+    type IterIndices = std::iter::Enumerate<Self::Iter>;
+
+    fn input_len(&self) -> usize {
+        self.rest.len()
+    }
+    fn take(&self, index: usize) -> Self {
+        Tokens {
+            rest: self.rest.get(..index).unwrap_or(self.rest),
+            ..*self
+        }
+    }
+    fn take_from(&self, index: usize) -> Self {
+        Tokens {
+            rest: self.rest.get(index..).unwrap_or(&[]),
+            ..*self
+        }
+    }
+    fn take_split(&self, index: usize) -> (Self, Self) {
+        (self.take_from(index), self.take(index))
+    }
+    fn position<P: Fn(Self::Item) -> bool>(&self, predicate: P) -> Option<usize> {
+        self.rest.iter().position(predicate)
+    }
+    fn iter_elements(&self) -> Self::Iter {
+        self.rest.iter()
+    }
+    fn iter_indices(&self) -> Self::IterIndices {
+        self.rest.iter().enumerate()
+    }
+    fn slice_index(&self, count: usize) -> Result<usize, Needed> {
+        if count <= self.rest.len() {
+            Ok(count)
+        } else {
+            Err(Needed::new(count - self.rest.len()))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The language from the outside; `tests/grammar` holds it to `grammar/` sentence by sentence.
+
+use super::*;
+
+fn parsed(line: &str) -> Line {
+    parse_line(line).unwrap_or_else(|error| panic!("{}", error.draw(line)))
+}
+
+fn command(line: &str) -> Command {
+    match parsed(line) {
+        Line::Command { command, .. } => command.node,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn error(line: &str) -> SyntaxError {
+    match parse_line(line) {
+        Err(error) => error,
+        Ok(tree) => panic!("{line}: {tree:?}"),
+    }
+}
+
+#[test]
+fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
+    for part in [
+        "(", "-", "!", "* ", "not ", "[", "'", "\"", "&", "pfn:", "$1 = (", "0x1 <a", "u8(", "a+",
+        "{", "1,", "|",
+    ] {
+        for head in ["print ", "walk all where ", "echo ", ""] {
+            let line = format!(
+                "{head}{}",
+                part.repeat(if part.len() > 4 { 500 } else { 50_000 })
+            );
+            if let Err(error) = parse_line(&line) {
+                assert!(!error.expected.is_empty(), "{head}{part}");
+                assert!(error.draw(&line).len() < 2_000, "{head}{part}");
+            }
+        }
+    }
+    assert!(
+        error(&format!("print {}", "(".repeat(200_000)))
+            .message
+            .contains("nested more than")
+    );
+    assert!(
+        error(&format!("print 1{}", "+1".repeat(1_000)))
+            .message
+            .contains("operators")
+    );
+}
+
+#[test]
+fn a_comparison_is_no_redirection() {
+    let line = parsed("walk heap where mapcount > 1");
+    assert!(
+        matches!(
+            line,
+            Line::Command {
+                output: Output::Screen,
+                ..
+            }
+        ),
+        "{line:?}"
+    );
+    let line = parsed("walk heap where mapcount > 1 >> ~/x # as asked");
+    assert!(
+        matches!(
+            line,
+            Line::Command {
+                output: Output::File { append: true, .. },
+                ..
+            }
+        ),
+        "{line:?}"
+    );
+}
+
+#[test]
+fn shortened_names() {
+    assert_eq!(command("w heap"), command("walk heap"));
+    assert_eq!(command("inf proc"), Command::InfoProcess);
+    assert_eq!(error("wa heap").expected, ["`walk`", "`watch`"]);
+    assert_eq!(
+        error("wlak heap").hint.as_deref(),
+        Some("did you mean `walk`?")
+    );
+}

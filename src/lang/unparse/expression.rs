@@ -1,0 +1,156 @@
+//! Expressions and ranges, with as few parentheses as their meaning needs.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::spelled;
+use crate::lang::expression::{Expression, HistoryReference, Name, Range, Register, SymbolName};
+use crate::lang::lexer::{escape, is_plain_name};
+use crate::lang::operators::Level;
+use crate::lang::parser::{FUNCTIONS, INTEGER_TYPES};
+use crate::lang::syntax::BinaryOperator;
+
+impl Display for Name {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if is_plain_name(&self.0) {
+            f.write_str(&self.0)
+        } else {
+            f.write_str(&escape('\'', &self.0))
+        }
+    }
+}
+
+impl Display for SymbolName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(module) = &self.module {
+            write!(f, "{}!", module.node)?;
+        }
+        write!(f, "{}", self.symbol.node)
+    }
+}
+
+impl Display for Range {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Range::All => f.write_str("all"),
+            Range::Expression(Expression::Name(Name(name))) if name == "all" => {
+                f.write_str("'all'")
+            }
+            Range::Expression(expression) => write!(f, "{expression}"),
+            Range::Span { start, end } => write!(f, "{}..{}", start.node, end.node),
+            Range::Length { start, length } => write!(f, "{}, +{}", start.node, length.node),
+        }
+    }
+}
+
+/// How tightly the outermost operator of an expression binds.
+fn level(expression: &Expression) -> Level {
+    match expression {
+        Expression::Binary { operator, .. } => operator.node.level(),
+        _ => Level::Unary,
+    }
+}
+
+/// An operand, in parentheses if it binds less tightly than `least`.
+struct Operand<'a>(&'a Expression, Level);
+
+impl Display for Operand<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Operand(expression, least) = *self;
+        if level(expression) >= least || always_parenthesised(expression) {
+            write!(f, "{expression}")
+        } else {
+            write!(f, "({expression})")
+        }
+    }
+}
+
+/// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
+fn always_parenthesised(expression: &Expression) -> bool {
+    let Expression::Binary {
+        operator, right, ..
+    } = expression
+    else {
+        return false;
+    };
+    match operator.node {
+        BinaryOperator::BitOr => true,
+        BinaryOperator::Greater | BinaryOperator::ShiftRight => {
+            let right = Operand(&right.node, operator.node.level().tighter()).to_string();
+            right.starts_with(['\'', '"'])
+        }
+        _ => false,
+    }
+}
+
+impl Display for Expression {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Expression::Integer(value) if *value < 4096 => write!(f, "{value}"),
+            Expression::Integer(value) => write!(f, "{value:#x}"),
+            Expression::Pages(count) => write!(f, "{count}p"),
+            Expression::Text(text) => f.write_str(&escape('"', text)),
+            Expression::Name(name) => write!(f, "{name}"),
+            Expression::ModuleSymbol { module, symbol } => {
+                write!(f, "{}!{}", module.node, symbol.node)
+            }
+            Expression::ModuleAddress { module, address } => {
+                write!(f, "{}!{:#x}", module.node, address.node)
+            }
+            Expression::ModuleRegion { module, index } => {
+                write!(f, "{}[{}]", module.node, index.node)
+            }
+            Expression::BracketedRegion(name) => write!(f, "[{name}]"),
+            Expression::AddressOf(symbol) => write!(f, "&{symbol}"),
+            Expression::Frame(operand) => write!(f, "pfn:{}", Primary(&operand.node)),
+            Expression::Physical(operand) => write!(f, "phys:{}", Primary(&operand.node)),
+            Expression::Variable(name) => write!(f, "${name}"),
+            Expression::History(HistoryReference::Last) => f.write_str("$"),
+            Expression::History(HistoryReference::Number(number)) => write!(f, "${number}"),
+            Expression::History(HistoryReference::Back(number)) => write!(f, "$${number}"),
+            Expression::LastAddress => f.write_str("$_"),
+            Expression::Register(Register::ProgramCounter) => f.write_str("$pc"),
+            Expression::Register(Register::StackPointer) => f.write_str("$sp"),
+            Expression::Unary { operator, operand } => {
+                write!(
+                    f,
+                    "{}{}",
+                    operator.node.text(),
+                    Operand(&operand.node, Level::Unary)
+                )
+            }
+            Expression::Binary {
+                operator,
+                left,
+                right,
+            } => {
+                let level = operator.node.level();
+                let left = Operand(&left.node, level);
+                let right = Operand(&right.node, level.tighter());
+                let text = operator.node.text();
+                if always_parenthesised(self) {
+                    write!(f, "({left} {text} {right})")
+                } else {
+                    write!(f, "{left} {text} {right}")
+                }
+            }
+            Expression::Read { as_type, address } => {
+                write!(f, "{}({})", spelled(INTEGER_TYPES, as_type), address.node)
+            }
+            Expression::Call { function, argument } => {
+                write!(f, "{}({})", spelled(FUNCTIONS, function), argument.node)
+            }
+        }
+    }
+}
+
+/// What `pfn:` and `phys:` take: no operator outside parentheses.
+struct Primary<'a>(&'a Expression);
+
+impl Display for Primary<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Expression::Unary { .. } => write!(f, "({})", self.0),
+            other => write!(f, "{}", Operand(other, Level::Unary)),
+        }
+    }
+}

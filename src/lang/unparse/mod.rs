@@ -1,0 +1,193 @@
+//! From the tree back to a line that parses to the same tree.
+
+mod expression;
+mod filter;
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+use super::lexer::escape;
+use super::parser::{
+    COLOR_CHOICES, FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH,
+};
+use super::syntax::{Assignment, Command, Line, Output, SettingValue, Shown, TargetName};
+
+/// How a word of a table is written.
+fn spelled<T: PartialEq>(words: &[(&'static str, T)], meaning: &T) -> &'static str {
+    words
+        .iter()
+        .find(|(_, one)| one == meaning)
+        .map_or("", |(text, _)| text)
+}
+
+/// " KEYWORD VALUE", or nothing.
+fn clause(f: &mut Formatter<'_>, keyword: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, " {keyword} {value}"))
+}
+
+/// " full", or nothing.
+fn full(f: &mut Formatter<'_>, full: bool) -> fmt::Result {
+    f.write_str(if full { " full" } else { "" })
+}
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::Empty => Ok(()),
+            Line::Comment => f.write_str("#"),
+            Line::Shell(text) => write!(f, "!{text}"),
+            Line::Command { command, output } => write!(f, "{}{output}", command.node),
+        }
+    }
+}
+
+impl Display for Output {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Screen => Ok(()),
+            Output::Pipe(text) => write!(f, " | {}", text.node),
+            Output::File { path, append } => {
+                write!(
+                    f,
+                    " {} {}",
+                    if *append { ">>" } else { ">" },
+                    escape('"', &path.node)
+                )
+            }
+        }
+    }
+}
+
+impl Display for Command {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Command::Attach(target) => write!(f, "attach {}", target.node),
+            Command::Detach => f.write_str("detach"),
+            Command::Ps { filter } => quoted(f, "ps", filter.as_deref()),
+            Command::InfoProcess => f.write_str("info process"),
+            Command::InfoSymbol(address) => write!(f, "info symbol {}", address.node),
+            Command::InfoAddress(symbol) => write!(f, "info address {}", symbol.node),
+            Command::Translate { range } => write!(f, "translate {}", range.node),
+            Command::Region { address, full: all } => {
+                write!(f, "region {}", address.node)?;
+                full(f, *all)
+            }
+            Command::Regions {
+                filter,
+                by,
+                full: all,
+            } => {
+                f.write_str("regions")?;
+                clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
+                clause(f, "by", by.map(|by| spelled(REGION_ORDERS, &by)))?;
+                full(f, *all)
+            }
+            Command::Walk {
+                range,
+                filter,
+                by,
+                limit,
+            } => {
+                write!(f, "walk {}", range.node)?;
+                clause(f, "where", filter.as_ref().map(|filter| &filter.node))?;
+                clause(f, "by", by.map(|by| spelled(GROUP_KEYS, &by)))?;
+                clause(f, "limit", *limit)
+            }
+            Command::Flags { place } => write!(f, "flags {}", place.node),
+            Command::Decode { value, reading } => {
+                write!(f, "decode {}", value.node)?;
+                clause(f, "as", reading.map(|reading| spelled(READINGS, &reading)))
+            }
+            Command::Watch {
+                range,
+                every,
+                duration,
+                count,
+                until,
+                with,
+            } => {
+                write!(f, "watch {}", range.node)?;
+                clause(f, "every", every.map(time))?;
+                clause(f, "for", duration.map(time))?;
+                clause(f, "count", *count)?;
+                clause(f, "until", until.as_ref().map(|filter| &filter.node))?;
+                let kinds: Vec<&str> = with.iter().map(|kind| spelled(ON_REQUEST, kind)).collect();
+                clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))
+            }
+            Command::Print { format, value } => {
+                let format = format.map_or(String::new(), |format| {
+                    format!("/{}", spelled(FORMATS, &format))
+                });
+                write!(f, "print{format} {}", value.node)
+            }
+            Command::Set(assignment) => write!(f, "set {assignment}"),
+            Command::Show(Shown::All) => f.write_str("show"),
+            Command::Show(Shown::Setting(setting)) => write!(f, "show {}", setting.name()),
+            Command::Show(Shown::Convenience) => f.write_str("show convenience"),
+            Command::Echo(text) => quoted(f, "echo", (!text.is_empty()).then_some(text)),
+            Command::Source { path } => quoted(f, "source", Some(&path.node)),
+            Command::History { limit } => {
+                f.write_str("history")?;
+                limit.map_or(Ok(()), |limit| write!(f, " {limit}"))
+            }
+            Command::Help { topic } => {
+                quoted(f, "help", topic.as_ref().map(|topic| topic.node.as_str()))
+            }
+            Command::Apropos(regex) => quoted(f, "apropos", Some(&regex.node)),
+            Command::Quit { status } => {
+                f.write_str("quit")?;
+                status
+                    .as_ref()
+                    .map_or(Ok(()), |status| write!(f, " {}", status.node))
+            }
+        }
+    }
+}
+
+/// A command and its text in quotes.
+fn quoted(f: &mut Formatter<'_>, name: &str, text: Option<&str>) -> fmt::Result {
+    f.write_str(name)?;
+    text.map_or(Ok(()), |text| write!(f, " {}", escape('"', text)))
+}
+
+impl Display for TargetName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            TargetName::Id(id) => write!(f, "{id}"),
+            TargetName::Name(name) => f.write_str(&escape('"', name)),
+            TargetName::Itself => f.write_str("self"),
+        }
+    }
+}
+
+impl Display for Assignment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Assignment::Variable { name, value } => write!(f, "${} = {}", name.node, value.node),
+            Assignment::Setting { setting, value } => write!(f, "{} {value}", setting.name()),
+        }
+    }
+}
+
+impl Display for SettingValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Switch(on) => f.write_str(spelled(SWITCH, on)),
+            SettingValue::Number(number) => write!(f, "{number}"),
+            SettingValue::Color(choice) => f.write_str(spelled(COLOR_CHOICES, choice)),
+        }
+    }
+}
+
+/// A duration without loss: `2s`, `100ms`, `0.0005s`.
+fn time(duration: Duration) -> String {
+    let nanoseconds = duration.subsec_nanos();
+    if nanoseconds == 0 {
+        format!("{}s", duration.as_secs())
+    } else if duration.as_secs() == 0 && nanoseconds.is_multiple_of(1_000_000) {
+        format!("{}ms", nanoseconds / 1_000_000)
+    } else {
+        let fraction = format!("{nanoseconds:09}");
+        format!("{}.{}s", duration.as_secs(), fraction.trim_end_matches('0'))
+    }
+}

@@ -35,6 +35,10 @@ pub const TESTS: &[Test] = &[
         who_may_not_look_is_told_why,
     ),
     (
+        "identity::rights_are_raised_for_the_opens_only",
+        rights_are_raised_for_the_opens_only,
+    ),
+    (
         "identity::status_is_what_the_kernel_says",
         status_is_what_the_kernel_says,
     ),
@@ -52,6 +56,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("thread", thread),
     ("called", called),
     ("nobody", nobody),
+    ("permitted", permitted),
 ];
 
 /// Leaves a child unwaited for, and announces it.
@@ -112,12 +117,7 @@ fn called(arguments: &[String]) {
 /// Becomes nobody, tries to attach to the process that its argument names, and announces how that went.
 fn nobody(arguments: &[String]) {
     let pid: u32 = arguments[0].parse().expect("a number");
-    // SAFETY: this process has one thread, so that giving up its ids leaves none behind.
-    unsafe {
-        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
-        assert_eq!(libc::setresgid(65534, 65534, 65534), 0);
-        assert_eq!(libc::setresuid(65534, 65534, 65534), 0);
-    }
+    become_nobody();
     announce(verdict(pid));
     let machine = pmdb::target::live::machine();
     let flags = machine.frame_flags(pmdb::kernel::FrameNumber::new(1), &mut [Default::default()]);
@@ -127,6 +127,70 @@ fn nobody(arguments: &[String]) {
             .map_or_else(|| "allowed".into(), |error| error.to_string()),
     );
     wait();
+}
+
+/// Becomes nobody, but is still permitted to do what root does, as after `setcap …=p`. Attaches, and announces whether it sees
+/// frame numbers, what rights it holds afterwards, and whether it can open a file of root's.
+fn permitted(arguments: &[String]) {
+    let [pid, word] = arguments else {
+        panic!("two numbers")
+    };
+    rustix::thread::set_keep_capabilities(true).expect("to keep its rights");
+    become_nobody();
+    let target = attach(pid.parse().expect("a number")).expect("to attach");
+    let entry = support::entries(&*target.process, word.parse().expect("a number"), 1)[0];
+    let mut bytes = [0; 8];
+    target
+        .process
+        .memory(at(word.parse().expect("a number")), &mut bytes)
+        .expect("memory");
+    target
+        .machine
+        .frame_flags(entry.frame().expect("a frame"), &mut [Default::default()])
+        .expect("flags");
+    let regions = target.process.regions().expect("regions");
+    let file = regions
+        .iter()
+        .find(|region| region.name.as_bytes().starts_with(b"/"))
+        .expect("a file");
+    target
+        .modules
+        .open(file)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let held = rustix::thread::capabilities(None)
+        .expect("its rights")
+        .effective;
+    let closed = std::fs::File::open("/proc/1/environ").is_err()
+        && std::fs::File::open("/etc/shadow").is_err();
+    announce(format_args!(
+        "{} {} {}",
+        u64::from(!target.process.frames_hidden()),
+        held.bits(),
+        u64::from(closed)
+    ));
+    wait();
+}
+
+fn become_nobody() {
+    // SAFETY: this process has one thread, so that giving up its ids leaves none behind.
+    unsafe {
+        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+        assert_eq!(libc::setresgid(65534, 65534, 65534), 0);
+        assert_eq!(libc::setresuid(65534, 65534, 65534), 0);
+    }
+}
+
+fn rights_are_raised_for_the_opens_only() {
+    if !support::is_root() {
+        return skip(
+            "identity::rights_are_raised_for_the_opens_only",
+            "only root can give rights away",
+        );
+    }
+    let mut target = Target::start("headless", &[]);
+    let word = target.numbers()[0].to_string();
+    let mut observer = Target::start("permitted", &[&target.pid().to_string(), &word]);
+    assert_eq!(observer.numbers(), [1, 0, 1]);
 }
 
 /// One line: the class of the error, what it says, and the way out.

@@ -168,6 +168,7 @@ fn populated(process: &dyn Process, range: AddressRange, wanted: Categories) -> 
 fn populated_is_the_same_by_scan_and_by_reads() {
     let mut target = Target::start("pages", &[]);
     let starts = target.numbers();
+    target.stop();
     let process = target.attach().process;
     let scannable = process.categories();
     process.set_scan(false);
@@ -299,6 +300,7 @@ fn it_ends_where_the_kernel_begins() {
 fn looking_changes_nothing() {
     let mut target = Target::start("pages", &[]);
     let start = target.numbers()[0];
+    target.stop();
     let attached = target.attach();
     let plain = || -> Vec<Option<u64>> {
         let pages = (0..PAGES as u64).map(|index| start + index * page_bytes());

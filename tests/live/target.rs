@@ -106,6 +106,14 @@ impl Target {
         writeln!(input, "{line}").expect("a target that listens");
     }
 
+    /// Stops it, and waits until it stands still: after its announcement it runs on until it waits for the test.
+    pub fn stop(&self) {
+        use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+        let pid = Pid::from_raw(self.pid() as i32).expect("its number");
+        kill_process(pid, Signal::STOP).expect("to stop it");
+        waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("it to stand still");
+    }
+
     /// Lets it end, and waits until it has.
     pub fn end(&mut self) {
         self.input = None;

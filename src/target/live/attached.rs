@@ -59,16 +59,21 @@ impl Attached {
                 *self.memory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(memory);
                 Ok(Liveness::Executed)
             }
-            // Its memory goes a moment before the process does.
             Err(Error::Gone { .. }) => Ok(Liveness::Exited),
+            // The files of a process without memory belong to root: refused is also who comes too late.
+            Err(_) if self.handle.is_exiting() => Ok(Liveness::Exited),
             Err(error) => Err(error),
         }
     }
 
     /// Why the address space `memory` has nothing more to say.
     pub(super) fn lost(&self, memory: &Memory) -> Error {
-        let has_memory = || Memory::open(&self.handle).is_ok_and(|now| now.is_alive());
-        if self.handle.has_exited() || !has_memory() {
+        let has_gone = match Memory::open(&self.handle) {
+            Ok(now) => !now.is_alive(),
+            Err(Error::Gone { .. }) => true,
+            Err(_) => self.handle.is_exiting(),
+        };
+        if has_gone {
             return self.handle.exited(&memory.name);
         }
         let who = named(self.handle.pid(), &memory.name);

@@ -57,14 +57,24 @@ impl Handle {
         &self.directory
     }
 
-    /// Whether all its threads have ended. A pidfd can be read from then on, whether or not the parent has waited.
+    /// Whether all its threads have ended.
     pub(super) fn has_exited(&self) -> bool {
+        self.ends_within(0)
+    }
+
+    /// Whether it is about to exit: a process loses its memory a moment before it ends.
+    pub(super) fn is_exiting(&self) -> bool {
+        self.ends_within(100_000_000)
+    }
+
+    /// A pidfd can be read from the end of the process on, whether or not its parent has waited for it.
+    fn ends_within(&self, nanoseconds: u32) -> bool {
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let now = Timespec {
+        let patience = Timespec {
             tv_sec: 0,
-            tv_nsec: 0,
+            tv_nsec: nanoseconds.into(),
         };
-        poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+        poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
     }
 
     /// `/proc/PID/stat`, as long as there is one.

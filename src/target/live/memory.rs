@@ -34,13 +34,11 @@ impl Memory {
             });
         }
         let (thread, page_map) = open_page_map(handle).map_err(|error| match error {
-            Errno::SRCH | Errno::NOENT if stat.state == 'Z' && !handle_is_reaped(handle) => {
-                Error::Gone {
-                    what: format!(
-                        "{who} is a zombie: it has exited, and its parent has not waited for it yet"
-                    ),
-                }
-            }
+            Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
+                what: format!(
+                    "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                ),
+            },
             Errno::SRCH | Errno::NOENT => handle.exited(&stat.name),
             error => refused(handle, &who, "pagemap", error),
         })?;
@@ -111,26 +109,30 @@ fn path(thread: Option<u32>, file: &str) -> String {
     }
 }
 
-/// Opens the page map through the process, or through any thread that has memory still (sourceware bug 31207 shows what happens to
-/// those who do not look).
+/// Opens the page map through the process, or, when its main thread has ended, through any thread that has memory still (sourceware
+/// bug 31207 shows what happens to those who do not look).
 fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
     let directory = handle.directory();
-    let error = match directory.file("pagemap") {
+    match directory.file("pagemap") {
         Ok(file) => return Ok((None, file)),
-        Err(error) if error != Errno::SRCH => return Err(error),
-        Err(error) => error,
-    };
-    let threads = directory.numbers("task")?;
-    let others = threads.into_iter().filter(|&thread| thread != handle.pid());
-    let open = |thread| {
-        let file = directory.file(&path(Some(thread), "pagemap")).ok()?;
-        Some((Some(thread), file))
-    };
-    others.filter_map(open).next().ok_or(error)
+        // The files of a zombie belong to root: nobody else gets as far as to hear that there is nothing behind them.
+        Err(error) if error != Errno::SRCH && !is_zombie(handle) => return Err(error),
+        Err(_) => {}
+    }
+    let mut failure = Errno::SRCH;
+    for thread in directory.numbers("task")? {
+        match directory.file(&path(Some(thread), "pagemap")) {
+            Ok(file) => return Ok((Some(thread), file)),
+            Err(error) if thread != handle.pid() => failure = error,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
 }
 
-fn handle_is_reaped(handle: &Handle) -> bool {
-    handle.directory().read("stat").is_err()
+/// Whether its main thread has ended and is not waited for.
+fn is_zombie(handle: &Handle) -> bool {
+    handle.stat().is_ok_and(|stat| stat.state == 'Z')
 }
 
 /// What the ELF header of the program says of its words; where it may not be read, those of pmdb.

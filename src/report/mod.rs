@@ -4,14 +4,19 @@
 //! readable, and not known on this kernel never look like zero.
 
 mod page;
+mod region;
 mod session;
 mod sink;
+mod walk;
 mod watch;
 mod why;
+mod wire;
 
 pub use page::*;
+pub use region::*;
 pub use session::*;
 pub use sink::{Sink, Stopped};
+pub use walk::*;
 pub use watch::*;
 pub use why::{Fact, Reason, Why};
 

@@ -1,6 +1,7 @@
 //! Records of `watch`.
 
 use super::SymbolBrief;
+use super::wire::flag_names;
 use crate::kernel::{FrameNumber, Name, PageFlags, State, VirtualAddress};
 use serde::{Serialize, Serializer};
 
@@ -102,13 +103,6 @@ pub struct Event {
     pub detail: Option<String>,
 }
 
-fn names<S: Serializer>(flags: &Option<PageFlags>, serializer: S) -> Result<S::Ok, S::Error> {
-    match flags {
-        Some(flags) => serializer.collect_seq(flags.names()),
-        None => serializer.serialize_none(),
-    }
-}
-
 fn counts<S: Serializer>(events: &[(EventKind, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(events.iter().map(|(kind, count)| (kind, count)))
 }
@@ -121,7 +115,7 @@ pub struct PageFacts {
     /// First frame.
     pub pfn: Option<FrameNumber>,
     /// Flags, when they are watched.
-    #[serde(serialize_with = "names")]
+    #[serde(serialize_with = "flag_names")]
     pub flags: Option<PageFlags>,
     /// Map count, when it is watched.
     pub map_count: Option<u64>,

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod pages;
+mod regions;
 mod samples;
 mod session;
 

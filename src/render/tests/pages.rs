@@ -13,10 +13,10 @@ pub fn va(raw: u64) -> VirtualAddress {
 fn pa(raw: u64) -> PhysicalAddress {
     PhysicalAddress::new(raw)
 }
-fn pfn(raw: u64) -> FrameNumber {
+pub fn pfn(raw: u64) -> FrameNumber {
     FrameNumber::new(raw)
 }
-fn why(pairs: &[(&'static str, Reason)]) -> Why {
+pub fn why(pairs: &[(&'static str, Reason)]) -> Why {
     let mut why = Why::default();
     for (field, reason) in pairs {
         why.note(field, reason);
@@ -305,92 +305,6 @@ pub fn group(key: &str, pages: u64) -> Group {
     }
 }
 
-/// A row of `regions`.
-pub fn region_row() -> RegionReport {
-    RegionReport {
-        start: va(0x7ffff7dc0000),
-        end: va(0x7ffff7de8000),
-        perms: "r--p".into(),
-        offset: 0,
-        device: "08:02".into(),
-        inode: 1311,
-        name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
-        deleted: false,
-        size: 160 << 10,
-        present: Some(148 << 10),
-        swapped: Some(0),
-        shared: Some(148 << 10),
-        private: Some(0),
-        huge: None,
-        states: BTreeMap::new(),
-        at: None,
-        pss: None,
-        vm_flags: None,
-        smaps: None,
-        why: why(&[(
-            "huge",
-            Reason::NotOnThisKernel("huge mappings are told by Linux 6.7 and later".into()),
-        )]),
-    }
-}
-
-/// `region ADDR full`
-pub fn region_full() -> RegionReport {
-    RegionReport {
-        start: va(0x555555558000),
-        end: va(0x555555578000),
-        perms: "rw-p".into(),
-        offset: 0x3000,
-        name: Name::from("/usr/bin/demo"),
-        deleted: true,
-        size: 128 << 10,
-        present: Some(12 << 10),
-        shared: Some(4 << 10),
-        private: Some(8 << 10),
-        huge: Some(0),
-        states: BTreeMap::from([(State::Present, 3), (State::Untouched, 29)]),
-        at: Some(RegionPlace {
-            address: va(0x555555558010),
-            region_offset: 0x10,
-            file_offset: Some(0x3010),
-            section: Some(Name::from(".data")),
-            symbol: Some(counter()),
-        }),
-        pss: Some(10 << 10),
-        vm_flags: Some(vec![
-            VmFlag {
-                code: "rd".into(),
-                meaning: "readable",
-            },
-            VmFlag {
-                code: "wr".into(),
-                meaning: "writable",
-            },
-            VmFlag {
-                code: "ac".into(),
-                meaning: "counted against the overcommit limit",
-            },
-        ]),
-        smaps: Some(vec![
-            ("Size".into(), 128 << 10),
-            ("Rss".into(), 12 << 10),
-            ("Shared_Clean".into(), 0),
-            ("Locked".into(), 0),
-        ]),
-        why: Why::default(),
-        ..region_row()
-    }
-}
-
-pub fn regions_summary() -> RegionsSummary {
-    RegionsSummary {
-        regions: 23,
-        size: 12 << 20,
-        present: Some(3 << 20),
-        swapped: Some(8192),
-    }
-}
-
 pub fn flags() -> FlagsReport {
     let flags = Some(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
     let meaning = |bit, name: &str, meaning: &str| FlagMeaning {
@@ -456,90 +370,5 @@ pub fn decoded_flags() -> Decoded {
             name: "dirty".into(),
             meaning: "written to since it was last saved".into(),
         }],
-    }
-}
-
-pub fn facts(state: State, frame: Option<u64>) -> PageFacts {
-    PageFacts {
-        state,
-        pfn: frame.map(pfn),
-        flags: None,
-        map_count: None,
-    }
-}
-
-pub fn event() -> Event {
-    Event {
-        time: 1_700_000_000.125,
-        address: Some(va(0x555555558000)),
-        pages: 1,
-        kind: EventKind::CopiedOnWrite,
-        before: Some(facts(State::Present, Some(0x1a4eac))),
-        after: Some(facts(State::Present, Some(0x2b3f00))),
-        region: Some(Name::from("/usr/bin/demo")),
-        symbol: Some(SymbolBrief {
-            offset: 0,
-            ..counter()
-        }),
-        detail: None,
-    }
-}
-
-pub fn flags_event() -> Event {
-    let side = |flags, map_count| PageFacts {
-        flags: Some(flags),
-        map_count: Some(map_count),
-        ..facts(State::Present, Some(0x2b3f00))
-    };
-    Event {
-        kind: EventKind::FlagsChanged,
-        before: Some(side(PageFlags::REFERENCED, 2)),
-        after: Some(side(PageFlags::DIRTY, 1)),
-        symbol: None,
-        ..event()
-    }
-}
-
-pub fn exit_event() -> Event {
-    Event {
-        address: None,
-        kind: EventKind::Exited,
-        before: None,
-        after: None,
-        region: None,
-        symbol: None,
-        detail: Some("process 812 (demo) has exited".into()),
-        ..event()
-    }
-}
-
-pub fn watch_start() -> WatchStart {
-    let blind = |kind, reason: &str| Blind {
-        kind,
-        reason: reason.into(),
-    };
-    WatchStart {
-        pages: 512,
-        every: 0.1,
-        blind: vec![
-            blind(EventKind::Moved, "frames are hidden without CAP_SYS_ADMIN"),
-            blind(
-                EventKind::SoftDirty,
-                "this kernel has no soft-dirty tracking",
-            ),
-            blind(
-                EventKind::CopiedOnWrite,
-                "frames are hidden without CAP_SYS_ADMIN",
-            ),
-        ],
-    }
-}
-
-pub fn watch_summary() -> WatchSummary {
-    WatchSummary {
-        looks: 124,
-        seconds: 12.34,
-        events: vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1)],
-        ended: "interrupted",
     }
 }

@@ -1,6 +1,7 @@
 //! One record of each type, as a real session gives them.
 
 pub use super::pages::*;
+pub use super::regions::*;
 pub use super::session::*;
 use crate::kernel::Name;
 use crate::report::*;

@@ -5,8 +5,10 @@ mod flags;
 mod footnotes;
 mod message;
 mod region;
+mod rows;
 mod session;
 mod tables;
+mod totals;
 mod translation;
 mod watch;
 mod words;
@@ -111,7 +113,7 @@ impl Renderer for Text {
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
             _ => (),
         }
-        if let Some((table, cells)) = tables::row(record, &self.look, &mut self.footnotes) {
+        if let Some((table, cells)) = rows::row(record, &self.look, &mut self.footnotes) {
             self.separate(Shape::Row(table), out)?;
             return self.row(table, cells, out);
         }
@@ -123,11 +125,11 @@ impl Renderer for Text {
             Record::PageFlags(flags) => flags::write(look, flags, out),
             Record::Decoded(decoded) => flags::decoded(look, decoded, out),
             Record::WalkSummary(summary) => {
-                tables::walk_summary(look, summary, out)?;
+                totals::walk_summary(look, summary, out)?;
                 self.footnotes.write(look, out)
             }
             Record::RegionsSummary(summary) => {
-                tables::regions_summary(look, summary, out)?;
+                totals::regions_summary(look, summary, out)?;
                 self.footnotes.write(look, out)
             }
             Record::WatchStart(start) => watch::start(look, start, out),

@@ -1,0 +1,205 @@
+//! How a record fills a row of its table.
+
+use super::Look;
+use super::block::{missing, region_name};
+use super::footnotes::Footnotes;
+use super::tables::Table;
+use super::{watch, words};
+use crate::kernel::{FrameNumber, Kind, Name, PageFlags, State};
+use crate::render::columns::Cell;
+use crate::render::theme::Role;
+use crate::render::units::{count, size};
+use crate::report::*;
+
+/// The row that a record is, if it is one. Reasons for what is missing go to the footnotes.
+pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table, Vec<Cell>)> {
+    let row = match record {
+        Record::Run(run) => {
+            notes.collect(&run.why);
+            (Table::Runs, run_cells(run))
+        }
+        Record::Pages(pages) => {
+            notes.collect(&pages.why);
+            (Table::Pages, page_cells(pages))
+        }
+        Record::Frames(frames) => (Table::Frames, frame_cells(frames)),
+        Record::Group(group) => (Table::Groups(group.by), group_cells(group)),
+        Record::Region(region) if super::region::is_row(region) => {
+            notes.collect(&region.why);
+            (Table::Regions, region_cells(region))
+        }
+        Record::Event(event) => (Table::Events, watch::cells(look, event)),
+        Record::ProcessEntry(process) => (Table::Processes, process_cells(process)),
+        Record::Setting(setting) => (
+            Table::Settings,
+            vec![
+                Cell::new(&setting.name),
+                Cell::new(&setting.value),
+                Cell::new(&setting.meaning),
+            ],
+        ),
+        Record::History(entry) => (
+            Table::History,
+            vec![Cell::new(entry.number), Cell::new(&entry.line)],
+        ),
+        _ => return None,
+    };
+    Some(row)
+}
+
+fn run_cells(run: &Run) -> Vec<Cell> {
+    vec![
+        Cell::new(run.start),
+        Cell::new(run.end),
+        Cell::new(size(run.end.get().saturating_sub(run.start.get()))),
+        Cell::new(count(run.pages)),
+        match run.physical {
+            Some(physical) => Cell::new(physical),
+            None => absent(&run.why, "physical", run.state),
+        },
+        frame(run.pfn, &run.why, run.state),
+        state(run.state),
+    ]
+}
+
+fn page_cells(pages: &Pages) -> Vec<Cell> {
+    let (role, name) = region_name(&pages.region.file_name());
+    vec![
+        Cell::new(pages.start),
+        Cell::new(pages.end),
+        Cell::new(size(pages.end.get().saturating_sub(pages.start.get()))),
+        Cell::new(count(pages.pages)),
+        state(pages.state),
+        match (pages.kind, pages.huge) {
+            (Some(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), Some(true)) => {
+                Cell::new(format!("{} huge", kind.word()))
+            }
+            (Some(kind), _) => Cell::new(kind.word()),
+            (None, _) => absent(&pages.why, "kind", State::Untouched),
+        },
+        frame(pages.pfn, &pages.why, pages.state),
+        match pages.map_count {
+            Some(times) => Cell::new(count(times)),
+            None => absent(&pages.why, "map_count", pages.state),
+        },
+        Cell::of(role, name),
+        match pages.flags {
+            Some(flags) => Cell::new(telling_flags(flags)),
+            None => absent(&pages.why, "flags", pages.state),
+        },
+    ]
+}
+
+fn frame_cells(frames: &Frames) -> Vec<Cell> {
+    let unknown = || Cell::of(Role::Warn, "?");
+    vec![
+        Cell::new(frames.pfn),
+        frames.physical.map_or_else(unknown, Cell::new),
+        frames
+            .bytes
+            .map_or_else(unknown, |bytes| Cell::new(size(bytes))),
+        Cell::new(count(frames.frames)),
+        frames
+            .map_count
+            .map_or_else(unknown, |times| Cell::new(count(times))),
+        frames.zone.as_ref().map_or_else(unknown, Cell::new),
+        frames.node.map_or_else(unknown, Cell::new),
+        frames
+            .flags
+            .map_or_else(unknown, |flags| Cell::new(telling_flags(flags))),
+    ]
+}
+
+fn group_cells(group: &Group) -> Vec<Cell> {
+    let key = match group.by {
+        "region" => region_name(&Name::from(group.key.as_str())).1,
+        _ => group.key.clone(),
+    };
+    let role = match (group.by, State::from_word(&key)) {
+        ("state", Some(state)) => words::state_role(state),
+        _ => Role::Plain,
+    };
+    vec![
+        Cell::new(count(group.pages)),
+        Cell::new(size(group.bytes)),
+        Cell::of(role, key),
+    ]
+}
+
+fn region_cells(region: &RegionReport) -> Vec<Cell> {
+    let part = |bytes: Option<u64>, field| match bytes {
+        Some(0) => Cell::of(Role::Dim, "0"),
+        Some(bytes) => Cell::new(size(bytes)),
+        None => absent(&region.why, field, State::Present),
+    };
+    let (role, mut name) = region_name(&region.name);
+    let mut short = region_name(&region.name.file_name()).1;
+    if region.deleted {
+        name.push_str(" (deleted)");
+        short.push_str(" (deleted)");
+    }
+    vec![
+        Cell::new(region.start),
+        Cell::new(region.end),
+        Cell::new(&region.perms),
+        Cell::new(size(region.size)),
+        part(region.present, "present"),
+        part(region.swapped, "swapped"),
+        part(region.shared, "shared"),
+        part(region.private, "private"),
+        part(region.huge, "huge"),
+        Cell::of(role, name).or(short),
+    ]
+}
+
+fn process_cells(process: &ProcessRow) -> Vec<Cell> {
+    vec![
+        Cell::new(process.pid),
+        Cell::new(process.user),
+        Cell::new(process.state),
+        match process.resident {
+            Some(bytes) => Cell::new(size(bytes)),
+            None => Cell::of(Role::Dim, "-"),
+        },
+        Cell::new(&process.name),
+        Cell::new(&process.command_line),
+    ]
+}
+
+fn state(state: State) -> Cell {
+    Cell::of(words::state_role(state), state.word())
+}
+
+fn frame(frame: Option<FrameNumber>, why: &Why, state: State) -> Cell {
+    match frame {
+        Some(frame) => Cell::new(frame),
+        None => absent(why, "pfn", state),
+    }
+}
+
+/// What stands for a missing value. Without a reason it is unknown if there could be one, and none otherwise.
+fn absent(why: &Why, field: &str, state: State) -> Cell {
+    let (role, text) = match (why.of(field), state) {
+        (None, State::Present) => (Role::Warn, "?"),
+        _ => missing(why, field),
+    };
+    Cell::of(role, text)
+}
+
+/// Set on most pages in use, or said by the kind already: named last, so that a narrow terminal cuts them first.
+const EVERYDAY: PageFlags = PageFlags::UPTODATE
+    .union(PageFlags::LRU)
+    .union(PageFlags::MMAP)
+    .union(PageFlags::ANON)
+    .union(PageFlags::SWAPBACKED)
+    .union(PageFlags::COMPOUND_HEAD)
+    .union(PageFlags::COMPOUND_TAIL);
+
+fn telling_flags(flags: PageFlags) -> String {
+    let mut names = flags.difference(EVERYDAY).names();
+    names.extend(flags.intersection(EVERYDAY).names());
+    match names.is_empty() {
+        true => "none set".into(),
+        false => names.join(" "),
+    }
+}

@@ -1,0 +1,76 @@
+//! What closes a table: totals, in one sentence.
+
+use super::Look;
+use super::words;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, percent, size};
+use crate::report::{RegionsSummary, WalkSummary};
+use std::io::{self, Write};
+
+/// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
+pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2).plain(format!(
+        "{}, {}",
+        counted(summary.pages, "page"),
+        size(summary.bytes)
+    ));
+    let mut separator = ": ";
+    for (state, pages) in summary.states.iter().filter(|(_, pages)| **pages > 0) {
+        let text = format!("{} {}", count(*pages), state.word());
+        line.word(separator, words::state_role(*state), text);
+        separator = ", ";
+    }
+    if let (Some(runs), Some(longest)) = (summary.runs, summary.longest_run_bytes)
+        && runs > 0
+    {
+        let runs = counted(runs, "physical run");
+        line.word("; ", Role::Plain, runs).word(
+            ", ",
+            Role::Plain,
+            format!("the longest {}", size(longest)),
+        );
+    }
+    line.end(out)?;
+    if summary.cut_short {
+        let mut line = look.line();
+        line.push(
+            Role::Note,
+            "stopped early: the totals are of what was looked at",
+        );
+        line.end(out)?;
+    }
+    if summary.changed {
+        let mut line = look.line();
+        line.push(
+            Role::Warn,
+            "the regions changed meanwhile: run it again for a consistent picture",
+        );
+        line.end(out)?;
+    }
+    Ok(())
+}
+
+/// `23 regions, 12 MiB: 3 MiB present (25 %)`
+pub fn regions_summary(
+    look: &Look,
+    summary: &RegionsSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = look.line();
+    line.plain(format!(
+        "{}, {}",
+        counted(summary.regions, "region"),
+        size(summary.size)
+    ));
+    if let Some(present) = summary.present {
+        line.plain(format!(": {} present", size(present)));
+        if let Some(share) = percent(present, summary.size) {
+            line.plain(format!(" ({share})"));
+        }
+    }
+    if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
+        line.plain(format!(", {} swapped", size(swapped)));
+    }
+    line.end(out)
+}

@@ -1,0 +1,117 @@
+//! Records of `walk` and of `translate RANGE`.
+
+use super::Why;
+use super::wire::{every_state, flag_names, flags_hex};
+use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Pages that follow each other both virtually and physically, or that have no frames.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// First virtual address.
+    pub start: VirtualAddress,
+    /// The address after the last one.
+    pub end: VirtualAddress,
+    /// Physical address of the first byte.
+    pub physical: Option<PhysicalAddress>,
+    /// First frame.
+    pub pfn: Option<FrameNumber>,
+    /// Pages in it.
+    pub pages: u64,
+    /// Their state.
+    pub state: State,
+    /// Reasons for what is `null`.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
+}
+
+/// Neighbouring pages of the same state, kind and flags, with consecutive frames.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pages {
+    /// First virtual address.
+    pub start: VirtualAddress,
+    /// The address after the last one.
+    pub end: VirtualAddress,
+    /// Pages in it.
+    pub pages: u64,
+    /// Their state.
+    pub state: State,
+    /// Their kind.
+    pub kind: Option<Kind>,
+    /// First frame.
+    pub pfn: Option<FrameNumber>,
+    /// Flags that all of them have, by name.
+    #[serde(serialize_with = "flag_names")]
+    pub flags: Option<PageFlags>,
+    /// … and as a number.
+    #[serde(serialize_with = "flags_hex")]
+    pub flags_raw: Option<PageFlags>,
+    /// Map count, the same for all.
+    pub map_count: Option<u64>,
+    /// Mapped by one PMD (or hugetlb).
+    pub huge: Option<bool>,
+    /// Name of the region.
+    pub region: Name,
+    /// Reasons for what is `null`.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
+}
+
+/// Neighbouring frames with the same flags and map count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Frames {
+    /// First frame.
+    pub pfn: FrameNumber,
+    /// Physical address of the first byte.
+    pub physical: Option<PhysicalAddress>,
+    /// Frames in it.
+    pub frames: u64,
+    /// … in bytes; `None` if that does not fit 64 bits.
+    pub bytes: Option<u64>,
+    /// Flags by name.
+    #[serde(serialize_with = "flag_names")]
+    pub flags: Option<PageFlags>,
+    /// … and as a number.
+    #[serde(serialize_with = "flags_hex")]
+    pub flags_raw: Option<PageFlags>,
+    /// Map count.
+    pub map_count: Option<u64>,
+    /// Memory zone.
+    pub zone: Option<String>,
+    /// NUMA node.
+    pub node: Option<u32>,
+}
+
+/// What closes a walk.
+#[derive(Clone, Debug, Serialize)]
+pub struct WalkSummary {
+    /// Pages that matched.
+    pub pages: u64,
+    /// … in bytes.
+    pub bytes: u64,
+    /// Physically contiguous runs among the present ones; `None` when frames are hidden.
+    pub runs: Option<u64>,
+    /// Bytes in the longest of them.
+    pub longest_run_bytes: Option<u64>,
+    /// Whether the regions changed while the walk went on.
+    pub changed: bool,
+    /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.
+    pub cut_short: bool,
+    /// Pages in each state; in JSON every state has its count, 0 where there are none.
+    #[serde(flatten, serialize_with = "every_state")]
+    pub states: BTreeMap<State, u64>,
+}
+
+/// A row of `walk … by KEY`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// By what is grouped: `state`, `kind`, …
+    pub by: &'static str,
+    /// The group.
+    pub key: String,
+    /// Pages in it.
+    pub pages: u64,
+    /// … in bytes.
+    pub bytes: u64,
+}

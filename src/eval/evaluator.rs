@@ -116,7 +116,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value> {
         match operator.node {
             UnaryOperator::Dereference => self.pointer(self.address(operand)?, at),
-            _ => operators::unary(operator, self.placed(operand)?),
+            _ => operators::unary(operator, &self.placed(operand)?),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
+use crate::inspect;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, State, VirtualAddress};
 use crate::lang::{IntegerType, Place};
 use crate::target::{self, Layout, Target};
@@ -123,13 +124,13 @@ impl Evaluator<'_> {
     }
 
     fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<State> {
-        let entry = entry_at(target, address, at)?;
-        Ok(match entry {
-            None => State::Outside,
-            Some(entry) if entry.is_present() => State::Present,
-            Some(entry) if entry.is_swap_entry() => State::Swapped,
-            Some(_) => State::Untouched,
-        })
+        inspect::View::at(target, address)
+            .and_then(|view| view.detail(address))
+            .map(|detail| detail.page.state)
+            .map_err(|cause| match cause {
+                inspect::Error::Target(cause) => Error::target(at, cause),
+                cause => Error::new(at, cause.to_string()),
+            })
     }
 }
 

@@ -7,6 +7,7 @@
 mod error;
 mod evaluator;
 mod extent;
+mod filter;
 mod functions;
 mod integer;
 mod mapping;
@@ -14,6 +15,7 @@ mod memory;
 mod names;
 mod operators;
 mod scope;
+mod space;
 mod spans;
 mod subject;
 mod suggest;
@@ -22,6 +24,7 @@ mod value;
 
 pub use error::{Error, Result};
 pub use extent::Extent;
+pub use filter::{RegionFilter, page_filter, region_filter};
 pub use integer::Integer;
 pub use scope::Scope;
 pub use spans::{Origin, Spans};
@@ -68,7 +71,7 @@ pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Vi
 /// With the place of what has no value or is text.
 pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Integer> {
     let value = Evaluator::new(scope).placed(expression)?;
-    operators::number(&value)
+    operators::Operand::of(&value).map(|operand| operand.number)
 }
 
 /// A range of addresses or of page frames. A lone address is its one byte, a symbol with a size its bytes.

@@ -1,0 +1,200 @@
+//! `where` and `until`: filters made ready to be asked of many pages or regions.
+//!
+//! A field that has no answer for a page (the map count of a page without a frame) is neither true nor false there, and
+//! neither is its `not`: such a page is left out. A field that cannot be answered here at all is an error that names it.
+
+mod predicate;
+mod quantity;
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::space::Space;
+use super::{Scope, suggest};
+use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion, field};
+use crate::kernel::page_flags::FLAGS;
+use crate::kernel::{PageFlags, PageSize};
+use crate::lang::{self, FilterField, PageField, Place, RegionField, Spanned};
+use predicate::Predicate;
+
+/// What a filter asks of: a page, or a region.
+trait Answers<F> {
+    fn boolean(&self, field: F) -> Option<bool>;
+    fn integer(&self, field: F) -> Option<u64>;
+    fn text_is(&self, field: F, text: &[u8]) -> Option<bool>;
+    fn flag(&self, flag: PageFlags) -> Option<bool>;
+}
+
+/// What making a filter ready has to know of the fields of `F`.
+trait Fields<F> {
+    /// Notes that `field` is asked for, or says why it cannot be answered here.
+    fn ask(&mut self, field: F, at: Place) -> Result<()>;
+    /// Notes that a flag is asked for.
+    fn ask_flag(&mut self, at: Place) -> Result<()>;
+    /// What the numbers of `field` count in.
+    fn space(&self, field: F) -> Option<Space>;
+}
+
+/// A filter over pages, for `walk` and `watch`. What it needs has been checked against what can be known in `view`.
+///
+/// # Errors
+/// With the place of a field that cannot be answered here, of an unknown flag, or of what has no value.
+pub fn page_filter(
+    filter: &Spanned<lang::Filter<PageField>>,
+    view: &View<'_>,
+    scope: &dyn Scope,
+) -> Result<inspect::Filter<'static>> {
+    let mut fields = PageFields {
+        view,
+        need: Need::empty(),
+    };
+    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let size = view.page();
+    Ok(inspect::Filter::new(fields.need, move |page, region| {
+        let answers = PageAnswers { page, region, size };
+        predicate.holds(&answers) == Some(true)
+    }))
+}
+
+/// A filter over regions, for `regions`.
+#[derive(Debug)]
+pub struct RegionFilter {
+    predicate: Predicate<RegionField>,
+    needs_stats: bool,
+}
+
+/// A filter over regions.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn region_filter(
+    filter: &Spanned<lang::Filter<RegionField>>,
+    scope: &dyn Scope,
+) -> Result<RegionFilter> {
+    let mut fields = RegionFields { needs_stats: false };
+    Ok(RegionFilter {
+        predicate: Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?,
+        needs_stats: fields.needs_stats,
+    })
+}
+
+impl RegionFilter {
+    /// Whether it asks what is populated: [`RegionFilter::matches`] wants `stats` then.
+    pub fn needs_stats(&self) -> bool {
+        self.needs_stats
+    }
+
+    /// Whether it holds for a region.
+    pub fn matches(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> bool {
+        self.predicate.holds(&RegionAnswers { region, stats }) == Some(true)
+    }
+}
+
+/// The flag of that name, or the bit that `bitNN` means.
+fn flag(name: &Spanned<String>) -> Result<PageFlags> {
+    PageFlags::from_flag_name(&name.node).ok_or_else(|| {
+        let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
+        let names = FLAGS.iter().map(|info| info.name.to_owned());
+        match suggest::similar(&name.node, names) {
+            near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
+            _ => error.hint("help flags lists them; any bit can be written as bitNN"),
+        }
+    })
+}
+
+struct PageFields<'v> {
+    view: &'v View<'v>,
+    need: Need,
+}
+
+impl Fields<PageField> for PageFields<'_> {
+    fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
+        self.need |= field::require(field, self.view)
+            .map_err(|cause| unanswerable(&format!("'{}'", field.name()), cause, at))?;
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, at: Place) -> Result<()> {
+        self.view
+            .require(Need::FLAGS)
+            .map_err(|cause| unanswerable("flags()", cause, at))?;
+        self.need |= Need::FLAGS;
+        Ok(())
+    }
+
+    fn space(&self, field: PageField) -> Option<Space> {
+        match field {
+            PageField::Pfn => Some(Space::Frames),
+            PageField::Phys => Some(Space::Physical),
+            PageField::Address => Some(Space::Virtual),
+            _ => None,
+        }
+    }
+}
+
+/// A filter cannot be answered: which word of it, and why.
+fn unanswerable(word: &str, cause: inspect::Error, at: Place) -> Error {
+    match cause {
+        inspect::Error::Target(cause) => Error::target(at, cause),
+        cause => Error::new(at, format!("{word} cannot be answered: {cause}")),
+    }
+}
+
+struct PageAnswers<'p> {
+    page: &'p Page,
+    region: Option<&'p ViewedRegion>,
+    size: PageSize,
+}
+
+impl Answers<PageField> for PageAnswers<'_> {
+    fn boolean(&self, field: PageField) -> Option<bool> {
+        field::boolean(field, self.page, self.region)
+    }
+    fn integer(&self, field: PageField) -> Option<u64> {
+        field::integer(field, self.page, self.size)
+    }
+    fn text_is(&self, _: PageField, _: &[u8]) -> Option<bool> {
+        None
+    }
+    fn flag(&self, flag: PageFlags) -> Option<bool> {
+        field::flag(flag, self.page)
+    }
+}
+
+struct RegionFields {
+    needs_stats: bool,
+}
+
+impl Fields<RegionField> for RegionFields {
+    fn ask(&mut self, field: RegionField, _: Place) -> Result<()> {
+        self.needs_stats |= field::needs_stats(field);
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, at: Place) -> Result<()> {
+        Err(Error::new(at, "regions have no page flags").hint("walk RANGE where flags(NAME)"))
+    }
+
+    fn space(&self, field: RegionField) -> Option<Space> {
+        matches!(field, RegionField::Start | RegionField::End).then_some(Space::Virtual)
+    }
+}
+
+struct RegionAnswers<'r> {
+    region: &'r ViewedRegion,
+    stats: Option<&'r RegionStats>,
+}
+
+impl Answers<RegionField> for RegionAnswers<'_> {
+    fn boolean(&self, field: RegionField) -> Option<bool> {
+        field::region_boolean(field, self.region)
+    }
+    fn integer(&self, field: RegionField) -> Option<u64> {
+        field::region_integer(field, self.region, self.stats)
+    }
+    fn text_is(&self, field: RegionField, text: &[u8]) -> Option<bool> {
+        field::region_text_is(field, self.region, text)
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
+}

@@ -1,0 +1,170 @@
+//! A filter, worked out as far as it does not depend on the page or region.
+
+use super::quantity::Quantity;
+use super::{Answers, Fields, flag};
+use crate::eval::error::Result;
+use crate::eval::evaluator::Evaluator;
+use crate::eval::space;
+use crate::kernel::PageFlags;
+use crate::lang::{BinaryOperator, Comparison, Filter, Spanned};
+use std::cmp::Ordering;
+
+/// A question with three answers: yes, no, and none.
+#[derive(Debug)]
+pub(super) enum Predicate<F> {
+    /// Any of them. Flat, so that a chain of a thousand needs no deep stack.
+    Any(Vec<Predicate<F>>),
+    /// All of them.
+    All(Vec<Predicate<F>>),
+    Not(Box<Predicate<F>>),
+    Is(F),
+    Flag(PageFlags),
+    Compare {
+        comparison: Comparison,
+        left: Quantity<F>,
+        right: Quantity<F>,
+    },
+    Text {
+        field: F,
+        equal: bool,
+        text: Vec<u8>,
+    },
+}
+
+impl<F: Copy> Predicate<F> {
+    /// Works out what is the same for all, and asks `fields` for the rest.
+    pub(super) fn prepare(
+        filter: &Spanned<Filter<F>>,
+        fields: &mut dyn Fields<F>,
+        evaluator: &Evaluator<'_>,
+    ) -> Result<Self> {
+        let at = filter.at;
+        Ok(match &filter.node {
+            Filter::Or(..) => {
+                Predicate::Any(Self::chain(filter, fields, evaluator, |one| match one {
+                    Filter::Or(left, right) => Some((left, right)),
+                    _ => None,
+                })?)
+            }
+            Filter::And(..) => {
+                Predicate::All(Self::chain(filter, fields, evaluator, |one| match one {
+                    Filter::And(left, right) => Some((left, right)),
+                    _ => None,
+                })?)
+            }
+            Filter::Not(inner) => {
+                Predicate::Not(Box::new(Self::prepare(inner, fields, evaluator)?))
+            }
+            Filter::Is(field) => {
+                fields.ask(*field, at)?;
+                Predicate::Is(*field)
+            }
+            Filter::Flag(name) => {
+                let flag = flag(name)?;
+                fields.ask_flag(at)?;
+                Predicate::Flag(flag)
+            }
+            Filter::Compare {
+                comparison,
+                left,
+                right,
+            } => {
+                let (left, left_space) = Quantity::prepare(left, fields, evaluator)?;
+                let (right, right_space) = Quantity::prepare(right, fields, evaluator)?;
+                let operator = Spanned::new(operator(*comparison), at);
+                space::of_binary(left_space, &operator, right_space)?;
+                Predicate::Compare {
+                    comparison: *comparison,
+                    left,
+                    right,
+                }
+            }
+            Filter::Text { field, equal, text } => {
+                fields.ask(*field, at)?;
+                Predicate::Text {
+                    field: *field,
+                    equal: *equal,
+                    text: text.node.clone().into_bytes(),
+                }
+            }
+        })
+    }
+
+    /// The links of `A or B or C …`, which lean to the left.
+    fn chain<'f>(
+        filter: &'f Spanned<Filter<F>>,
+        fields: &mut dyn Fields<F>,
+        evaluator: &Evaluator<'_>,
+        split: impl Fn(&'f Filter<F>) -> Option<(&'f Spanned<Filter<F>>, &'f Spanned<Filter<F>>)>,
+    ) -> Result<Vec<Self>> {
+        let mut links = Vec::new();
+        let mut leftmost = filter;
+        while let Some((left, right)) = split(&leftmost.node) {
+            links.push(right);
+            leftmost = left;
+        }
+        links.push(leftmost);
+        links
+            .into_iter()
+            .rev()
+            .map(|link| Self::prepare(link, fields, evaluator))
+            .collect()
+    }
+
+    /// Whether it holds; `None` where what it asks has no answer.
+    pub(super) fn holds(&self, of: &dyn Answers<F>) -> Option<bool> {
+        match self {
+            Predicate::Any(links) => decide(links, of, true),
+            Predicate::All(links) => decide(links, of, false),
+            Predicate::Not(inner) => inner.holds(of).map(|holds| !holds),
+            Predicate::Is(field) => of.boolean(*field),
+            Predicate::Flag(flag) => of.flag(*flag),
+            Predicate::Compare {
+                comparison,
+                left,
+                right,
+            } => {
+                let order = left.number(of)?.cmp(&right.number(of)?);
+                Some(is_so(*comparison, order))
+            }
+            Predicate::Text { field, equal, text } => {
+                of.text_is(*field, text).map(|is| is == *equal)
+            }
+        }
+    }
+}
+
+/// `decisive` if one of them is; otherwise none if one has no answer; otherwise the opposite.
+fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) -> Option<bool> {
+    let mut answer = Some(!decisive);
+    for link in links {
+        match link.holds(of) {
+            Some(holds) if holds == decisive => return Some(decisive),
+            Some(_) => {}
+            None => answer = None,
+        }
+    }
+    answer
+}
+
+fn is_so(comparison: Comparison, order: Ordering) -> bool {
+    match comparison {
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+    }
+}
+
+fn operator(comparison: Comparison) -> BinaryOperator {
+    match comparison {
+        Comparison::Less => BinaryOperator::Less,
+        Comparison::LessOrEqual => BinaryOperator::LessOrEqual,
+        Comparison::Greater => BinaryOperator::Greater,
+        Comparison::GreaterOrEqual => BinaryOperator::GreaterOrEqual,
+        Comparison::Equal => BinaryOperator::Equal,
+        Comparison::NotEqual => BinaryOperator::NotEqual,
+    }
+}

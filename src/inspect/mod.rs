@@ -16,6 +16,7 @@ mod stats;
 mod sweep;
 mod totals;
 mod view;
+mod watch;
 
 pub use classify::Backing;
 pub use detail::PageDetail;
@@ -28,6 +29,7 @@ pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::Totals;
 pub use view::{Availability, View, ViewedRegion};
+pub use watch::{Change, Look, Spans, Tell, Watcher};
 
 use crate::report::{Reason, Stopped};
 use crate::target;

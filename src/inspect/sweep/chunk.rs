@@ -7,7 +7,7 @@ use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
 use crate::target::Categories;
 
 /// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
-pub(super) const UNREAD: u64 = u64::MAX;
+pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
 
 /// A stretch of pages of one region (or of none), valid during the visit.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub struct Chunk<'a> {
     pub start: VirtualAddress,
     /// Pages in it.
     pub pages: u64,
-    pub(super) content: Content<'a>,
+    pub(in crate::inspect) content: Content<'a>,
     pub(super) place: Option<Place>,
     pub(super) rules: &'a dyn Rules,
     pub(super) size: PageSize,
@@ -28,7 +28,7 @@ pub struct Chunk<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Content<'a> {
+pub(in crate::inspect) enum Content<'a> {
     /// Every entry is empty.
     Nothing,
     /// The page map ends before these pages.
@@ -39,7 +39,7 @@ pub(super) enum Content<'a> {
 
 /// The words read, one for each page or one for each `stride` pages of a huge mapping.
 #[derive(Clone, Copy)]
-pub(super) struct Entries<'a> {
+pub(in crate::inspect) struct Entries<'a> {
     /// Page-map entries.
     pub entries: &'a [PageMapEntry],
     /// The flags of the frames; empty when not read.
@@ -56,7 +56,7 @@ pub(super) struct Entries<'a> {
 
 /// Categories that hold for the entries `first..end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mark {
+pub(in crate::inspect) struct Mark {
     pub first: usize,
     pub end: usize,
     pub categories: Categories,

@@ -11,6 +11,11 @@ mod plan;
 
 pub use chunk::{Chunk, Pages};
 
+/// The words as they were read, for whoever compares rather than decodes.
+pub(super) mod raw {
+    pub(in crate::inspect) use super::chunk::{Content, UNREAD};
+}
+
 use super::page::Need;
 use super::view::View;
 use super::{Error, Result};

@@ -1,0 +1,186 @@
+//! What a look saw, kept for the next one: the raw words of what is populated, and nothing of what is not.
+
+use crate::inspect::sweep::Chunk;
+use crate::inspect::sweep::raw::{Content, UNREAD};
+use crate::kernel::{PageFlags, PageMapEntry, PageSize};
+use crate::target::Categories;
+
+/// What one look saw, in address order.
+#[derive(Default)]
+pub(super) struct Memory {
+    extents: Vec<Extent>,
+    /// For each extent of the look before, whether this one saw the very same.
+    same: Vec<bool>,
+    /// Where the extents of the look before are likely to go on.
+    cursor: usize,
+}
+
+/// Words that were read together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Extent {
+    /// Index of the first page.
+    first: u64,
+    /// Pages that an entry stands for.
+    stride: u64,
+    entries: Vec<PageMapEntry>,
+    /// Empty when flags are not watched.
+    flags: Vec<u64>,
+    /// Empty when map counts are not watched.
+    counts: Vec<u64>,
+    /// Entries that huge mappings cover, as pairs of indices.
+    huge: Vec<(usize, usize)>,
+    /// Seen by this look, and not the same as before.
+    fresh: bool,
+}
+
+/// What is kept of one page.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Seen {
+    pub entry: PageMapEntry,
+    pub flags: Option<PageFlags>,
+    pub map_count: Option<u64>,
+    pub huge: bool,
+}
+
+impl Extent {
+    fn of(chunk: &Chunk<'_>, size: PageSize) -> Option<Extent> {
+        let Content::Read(words) = chunk.content else {
+            return None;
+        };
+        let huge = words
+            .marks
+            .unwrap_or_default()
+            .iter()
+            .filter(|mark| mark.categories.contains(Categories::HUGE))
+            .map(|mark| (mark.first, mark.end));
+        Some(Extent {
+            first: size.index(chunk.start),
+            stride: words.stride,
+            entries: words.entries.to_vec(),
+            flags: words.flags.to_vec(),
+            counts: words.counts.to_vec(),
+            huge: huge.collect(),
+            fresh: true,
+        })
+    }
+
+    /// Whether a look sees the same again. Compares raw words: nothing is decoded while nothing changes.
+    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize) -> bool {
+        let Content::Read(words) = chunk.content else {
+            return false;
+        };
+        let huge = words
+            .marks
+            .unwrap_or_default()
+            .iter()
+            .filter(|mark| mark.categories.contains(Categories::HUGE))
+            .map(|mark| (mark.first, mark.end));
+        self.first == size.index(chunk.start)
+            && self.stride == words.stride
+            && self.entries == words.entries
+            && self.flags == words.flags
+            && self.counts == words.counts
+            && self.huge.iter().copied().eq(huge)
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64 * self.stride
+    }
+
+    /// What was seen of the page with index `page`.
+    fn page(&self, page: u64) -> Seen {
+        let into = page.saturating_sub(self.first);
+        let index = (into / self.stride) as usize;
+        let entry = self.entries.get(index).copied().unwrap_or_default();
+        let word = |words: &[u64]| words.get(index).copied().filter(|&word| word != UNREAD);
+        let within = self.huge.partition_point(|&(_, end)| end <= index);
+        Seen {
+            entry: match entry.frame() {
+                Some(_) => PageMapEntry::new(entry.raw() + into % self.stride),
+                None => entry,
+            },
+            flags: word(&self.flags).map(PageFlags::from_bits_retain),
+            map_count: word(&self.counts),
+            huge: self
+                .huge
+                .get(within)
+                .is_some_and(|&(first, _)| first <= index),
+        }
+    }
+}
+
+impl Memory {
+    /// Begins a look after this one.
+    pub fn next(&self) -> Memory {
+        Memory {
+            extents: Vec::with_capacity(self.extents.len()),
+            same: vec![false; self.extents.len()],
+            cursor: 0,
+        }
+    }
+
+    /// Takes what the look sees. What was the same in `before` is taken from there.
+    pub fn add(&mut self, chunk: &Chunk<'_>, size: PageSize, before: &mut Memory) {
+        let index = size.index(chunk.start);
+        let behind = before
+            .extents
+            .get(self.cursor..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|extent| extent.first < index)
+            .count();
+        self.cursor += behind;
+        if let (Some(extent), Some(same)) = (
+            before.extents.get_mut(self.cursor),
+            self.same.get_mut(self.cursor),
+        ) && extent.is_same(chunk, size)
+        {
+            *same = true;
+            extent.fresh = false;
+            // Its place stays, its words move.
+            self.extents.push(Extent {
+                entries: std::mem::take(&mut extent.entries),
+                flags: std::mem::take(&mut extent.flags),
+                counts: std::mem::take(&mut extent.counts),
+                huge: std::mem::take(&mut extent.huge),
+                ..*extent
+            });
+            return;
+        }
+        self.extents
+            .extend(Extent::of(chunk, size).filter(|extent| !extent.entries.is_empty()));
+    }
+
+    /// Visits each page that may differ from `before`, with what was seen of it then and now.
+    pub fn differences<E>(
+        &self,
+        before: &Memory,
+        mut visit: impl FnMut(u64, Seen, Seen) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let old = before.extents.iter().zip(&self.same);
+        let mut old = old
+            .filter(|(_, same)| !**same)
+            .map(|(extent, _)| extent)
+            .peekable();
+        let mut new = self.extents.iter().filter(|extent| extent.fresh).peekable();
+        let mut page = 0;
+        loop {
+            while old.next_if(|extent| extent.end() <= page).is_some() {}
+            while new.next_if(|extent| extent.end() <= page).is_some() {}
+            let starts = [old.peek(), new.peek()].map(|one| one.map(|extent| extent.first));
+            let Some(start) = starts.into_iter().flatten().min() else {
+                return Ok(());
+            };
+            page = page.max(start);
+            let seen = |one: Option<&&Extent>| match one {
+                Some(extent) if extent.first <= page => extent.page(page),
+                _ => Seen::default(),
+            };
+            let (then, now) = (seen(old.peek()), seen(new.peek()));
+            if then != now {
+                visit(page, then, now)?;
+            }
+            page += 1;
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What changes between two looks at the same addresses. A look costs the reads of what is populated, and
+//! a comparison of raw words; nothing is decoded where they are the same.
+
+mod memory;
+mod pages;
+mod regions;
+
+use super::classify::Place;
+use super::page::Need;
+use super::sweep::sweep;
+use super::view::{View, no_scan};
+use super::{Backing, Error, Result};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::report::{EventKind, PageFacts, Reason, Stopped};
+use crate::target::{self, Categories, Liveness, Target};
+use memory::Memory;
+use pages::Merger;
+
+/// What happened between two looks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// What.
+    pub kind: EventKind,
+    /// Where it starts; `None` for what happened to the whole process.
+    pub address: Option<VirtualAddress>,
+    /// Pages to which it happened, one after the other; 0 for the whole process.
+    pub pages: u64,
+    /// The first page as it was.
+    pub before: Option<PageFacts>,
+    /// The first page as it is.
+    pub after: Option<PageFacts>,
+    /// The region; if that is the change, as it was, unless it is new.
+    pub region: Option<Region>,
+    /// For changes of a region that is still there: as it is.
+    pub region_after: Option<Region>,
+}
+
+/// Whether there is more to look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// The target is there.
+    GoOn,
+    /// It has exited, which was said.
+    Over,
+}
+
+/// Who is told of each change, and says whether to go on.
+pub type Tell<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
+
+/// Which addresses a look is about: asked at each, as regions come, grow and go.
+pub type Spans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
+
+/// Takes looks, and tells what changed since the one before.
+#[derive(Default)]
+pub struct Watcher {
+    extra: Need,
+    before: Option<Before>,
+}
+
+/// The look before.
+struct Before {
+    memory: Memory,
+    regions: Vec<(Region, Backing)>,
+    spans: Vec<AddressRange>,
+}
+
+impl Watcher {
+    /// Of `extra`, [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] ask for changes of flags, map counts and soft-dirty
+    /// bits too. Check them with [`View::require`] first.
+    pub fn new(extra: Need) -> Watcher {
+        Watcher {
+            extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
+            before: None,
+        }
+    }
+
+    /// Looks at the target and tells what changed since the last look; the first one has nothing to compare with. A new program
+    /// starts anew. `check` is asked between reads.
+    ///
+    /// Fails when the kernel refuses a read, and when `check` or `tell` say so. That the target exits is no failure.
+    pub fn look(
+        &mut self,
+        target: &Target,
+        spans: &mut Spans<'_>,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        tell: &mut Tell<'_>,
+    ) -> Result<Look> {
+        match target.process.liveness()? {
+            Liveness::Exited => return self.over(tell),
+            Liveness::Executed => {
+                self.before = None;
+                tell(Change::of_process(EventKind::Executed))?;
+            }
+            Liveness::Alive => {}
+        }
+        match self.compare(target, spans, check, tell) {
+            Ok(()) => Ok(Look::GoOn),
+            // It went, or went on to another program, while it was being looked at: which of the two, the next look says.
+            Err(Error::Exited | Error::Target(target::Error::Gone { .. })) => {
+                match target.process.liveness()? {
+                    Liveness::Exited => self.over(tell),
+                    Liveness::Executed => self.executed(tell),
+                    Liveness::Alive => Ok(Look::GoOn),
+                }
+            }
+            Err(Error::Executed) => self.executed(tell),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn over(&mut self, tell: &mut Tell<'_>) -> Result<Look> {
+        self.before = None;
+        tell(Change::of_process(EventKind::Exited))?;
+        Ok(Look::Over)
+    }
+
+    fn executed(&mut self, tell: &mut Tell<'_>) -> Result<Look> {
+        self.before = None;
+        tell(Change::of_process(EventKind::Executed))?;
+        Ok(Look::GoOn)
+    }
+
+    fn compare(
+        &mut self,
+        target: &Target,
+        spans: &mut Spans<'_>,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        tell: &mut Tell<'_>,
+    ) -> Result<()> {
+        let view = View::of(target)?;
+        let spans = spans(&view);
+        let size = view.page();
+        let need = view.obtainable(Need::HUGE) | (self.extra & (Need::FLAGS | Need::COUNTS));
+        let mut first = Memory::default();
+        let before = match &mut self.before {
+            Some(before) => &mut before.memory,
+            None => &mut first,
+        };
+        let mut now = before.next();
+        let swept = sweep(&view, &spans, need, check, &mut |chunk| {
+            now.add(chunk, size, before);
+            Ok(())
+        });
+        let now = Before {
+            memory: now,
+            regions: view
+                .regions()
+                .iter()
+                .map(|viewed| (viewed.region.clone(), viewed.backing))
+                .collect(),
+            spans,
+        };
+        // What a stopped look has seen is not whole, and the words it took over are gone from the one before.
+        let before = self.before.take();
+        swept?;
+        if let Some(before) = before {
+            tell_regions(&before, &now, tell)?;
+            let mut merger = Merger::new(&before, &now, &view, self.extra);
+            let stopped = now.memory.differences(&before.memory, |page, then, now| {
+                merger.push(page, then, now, tell)
+            });
+            stopped.and_then(|()| merger.finish(tell))?;
+        }
+        self.before = Some(now);
+        Ok(())
+    }
+
+    /// What a watch cannot see here, each with the reason.
+    pub fn blind(view: &View<'_>, extra: Need) -> Vec<(EventKind, Reason)> {
+        let mut blind = Vec::new();
+        let available = view.availability();
+        if let Err(reason) = &available.frames {
+            blind.push((EventKind::Moved, reason.clone()));
+            blind.push((EventKind::CopiedOnWrite, reason.clone()));
+        }
+        if !available.categories.contains(Categories::HUGE) {
+            blind.push((EventKind::Split, no_scan()));
+            blind.push((EventKind::Collapsed, no_scan()));
+        }
+        if extra.contains(Need::FLAGS)
+            && let Err(reason) = &available.flags
+        {
+            blind.push((EventKind::FlagsChanged, reason.clone()));
+        }
+        if extra.contains(Need::COUNTS)
+            && let Err(reason) = &available.counts
+        {
+            blind.push((EventKind::MapCountChanged, reason.clone()));
+        }
+        if let Err(reason) = &available.soft_dirty {
+            blind.push((EventKind::SoftDirty, reason.clone()));
+        }
+        blind
+    }
+}
+
+impl Change {
+    fn of_process(kind: EventKind) -> Change {
+        Change {
+            kind,
+            address: None,
+            pages: 0,
+            before: None,
+            after: None,
+            region: None,
+            region_after: None,
+        }
+    }
+}
+
+impl Before {
+    /// What was known of the place of `address`.
+    fn place(&self, address: VirtualAddress) -> Option<(&Region, Place)> {
+        let after = self
+            .regions
+            .partition_point(|(region, _)| region.range.start() <= address);
+        let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
+        region.range.contains(address).then_some((
+            region,
+            Place {
+                backing: *backing,
+                shared: region.permissions.shared,
+                pfn_mapped: false,
+            },
+        ))
+    }
+
+    fn covers(&self, range: AddressRange) -> bool {
+        self.spans
+            .iter()
+            .any(|span| span.intersection(range).is_some())
+    }
+}
+
+fn tell_regions(before: &Before, now: &Before, tell: &mut Tell<'_>) -> Result<()> {
+    let regions = |look: &Before| -> Vec<Region> {
+        look.regions
+            .iter()
+            .map(|(region, _)| region.clone())
+            .collect()
+    };
+    if before.regions == now.regions {
+        return Ok(());
+    }
+    for change in regions::compare(&regions(before), &regions(now)) {
+        if before.covers(change.range) || now.covers(change.range) {
+            tell(Change {
+                kind: change.kind,
+                address: Some(change.range.start()),
+                pages: 0,
+                before: None,
+                after: None,
+                region: change.before.clone().or(change.after.clone()),
+                region_after: change.before.and(change.after),
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What happened to a page, from what was seen of it then and now.
+
+use super::memory::Seen;
+use super::{Before, Change, Tell};
+use crate::inspect::classify::{Evidence, Rules, classify};
+use crate::inspect::page::Need;
+use crate::inspect::view::View;
+use crate::kernel::{PageSize, State, VirtualAddress};
+use crate::report::{EventKind, PageFacts, Stopped};
+
+/// Puts together neighbours that changed the same way.
+pub(super) struct Merger<'a> {
+    before: &'a Before,
+    now: &'a Before,
+    rules: &'a dyn Rules,
+    size: PageSize,
+    extra: Need,
+    /// One change of each kind may be growing: flags and map count of a page can change at once.
+    growing: Vec<Change>,
+}
+
+impl<'a> Merger<'a> {
+    pub fn new(before: &'a Before, now: &'a Before, view: &'a View<'_>, extra: Need) -> Self {
+        Merger {
+            before,
+            now,
+            rules: view,
+            size: view.page(),
+            extra,
+            growing: Vec::new(),
+        }
+    }
+
+    /// Takes a page that differs.
+    pub fn push(
+        &mut self,
+        page: u64,
+        then: Seen,
+        now: Seen,
+        tell: &mut Tell<'_>,
+    ) -> Result<(), Stopped> {
+        let address = VirtualAddress::new(page << self.size.shift());
+        // What went with its region was said when that did.
+        let Some((region, place)) = self.now.place(address) else {
+            return Ok(());
+        };
+        let place_then = self.before.place(address).map(|(_, place)| place);
+        let state = |seen: Seen, place| {
+            let evidence = Evidence {
+                entry: Some(seen.entry),
+                flags: seen.flags,
+                categories: None,
+            };
+            classify(evidence, place, self.rules).0
+        };
+        let before = facts(then, state(then, place_then));
+        let after = facts(now, state(now, Some(place)));
+        for kind in kinds(then, before.state, now, after.state, self.extra) {
+            let change = Change {
+                kind,
+                address: Some(address),
+                pages: 1,
+                before: Some(before.clone()),
+                after: Some(after.clone()),
+                region: Some(region.clone()),
+                region_after: None,
+            };
+            self.add(change, tell)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, change: Change, tell: &mut Tell<'_>) -> Result<(), Stopped> {
+        let size = self.size;
+        let slot = self
+            .growing
+            .iter_mut()
+            .find(|growing| growing.kind == change.kind);
+        match slot {
+            Some(growing) if goes_on(growing, &change, size) => growing.pages += 1,
+            Some(growing) => tell(std::mem::replace(growing, change))?,
+            None => self.growing.push(change),
+        }
+        Ok(())
+    }
+
+    /// Tells what is left.
+    pub fn finish(mut self, tell: &mut Tell<'_>) -> Result<(), Stopped> {
+        self.growing.sort_by_key(|change| change.address);
+        self.growing.into_iter().try_for_each(tell)
+    }
+}
+
+fn facts(seen: Seen, state: State) -> PageFacts {
+    PageFacts {
+        state,
+        pfn: seen.entry.frame(),
+        flags: seen.flags,
+        map_count: seen.map_count,
+    }
+}
+
+/// Whether `next` is the same change of the page after those of `growing`. Frames need not follow each other.
+fn goes_on(growing: &Change, next: &Change, size: PageSize) -> bool {
+    let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| match (a, b) {
+        (Some(a), Some(b)) => {
+            a.state == b.state && a.flags == b.flags && a.map_count == b.map_count
+        }
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let end = growing
+        .address
+        .and_then(|address| address.checked_add(growing.pages << size.shift()));
+    end == next.address
+        && growing.region == next.region
+        && same(&growing.before, &next.before)
+        && same(&growing.after, &next.after)
+}
+
+/// What happened, by what can be seen from outside: entries then and now.
+fn kinds(
+    then: Seen,
+    before: State,
+    now: Seen,
+    after: State,
+    extra: Need,
+) -> impl Iterator<Item = EventKind> + use<> {
+    let same_frame = before == State::Present
+        && after == State::Present
+        && then.entry.frame() == now.entry.frame();
+    let differ = |flags: bool| flags.then_some(()).filter(|()| same_frame);
+    let flags = differ(then.flags != now.flags && extra.contains(Need::FLAGS));
+    let counts = differ(then.map_count != now.map_count && extra.contains(Need::COUNTS));
+    let soft_dirty =
+        extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
+    [
+        main_kind(then, before, now, after),
+        flags.map(|()| EventKind::FlagsChanged),
+        counts.map(|()| EventKind::MapCountChanged),
+        soft_dirty.then_some(EventKind::SoftDirty),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What happened to where the page is.
+fn main_kind(then: Seen, before: State, now: Seen, after: State) -> Option<EventKind> {
+    use State::{Guard, Migrating, Present, Swapped};
+    Some(match (before, after) {
+        (Guard, Guard) => return None,
+        (_, Guard) => EventKind::GuardInstalled,
+        (Guard, _) => EventKind::GuardRemoved,
+        // Under way: where it arrives shows at a later look.
+        (Present, Migrating) => return None,
+        // The entry of a page under way holds the frame it leaves.
+        (Migrating, Present) => {
+            let left = then.entry.swap().map(|swap| swap.offset);
+            let arrived = now.entry.frame().map(|frame| frame.get());
+            return (left != arrived && arrived.is_some()).then_some(EventKind::Moved);
+        }
+        (Present, Present) => return still_present(then, now),
+        (Swapped, Present) => EventKind::SwappedIn,
+        (Present, Swapped) => EventKind::SwappedOut,
+        (Swapped, Swapped) => return None,
+        (_, Present | Swapped) => EventKind::Came,
+        (Present | Swapped, _) => EventKind::Went,
+        _ => return None,
+    })
+}
+
+fn still_present(then: Seen, now: Seen) -> Option<EventKind> {
+    let copied = then.entry.is_file_or_shared() && !now.entry.is_file_or_shared();
+    Some(match (then.huge, now.huge) {
+        (false, true) => EventKind::Collapsed,
+        // A private copy loses bit 61 even where frames are hidden.
+        _ if copied => EventKind::CopiedOnWrite,
+        _ if then.entry.frame() == now.entry.frame() => match (then.huge, now.huge) {
+            (true, false) => EventKind::Split,
+            _ => return None,
+        },
+        // What was shared with others and now is not: a write made a copy. What was its own has been moved by the kernel.
+        _ if !then.entry.is_exclusive() && now.entry.is_exclusive() => EventKind::CopiedOnWrite,
+        _ => EventKind::Moved,
+    })
+}

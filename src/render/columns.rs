@@ -98,7 +98,7 @@ impl Cell {
 /// The columns that are shown, and where.
 #[derive(Debug)]
 pub struct Layout {
-    columns: &'static [Column],
+    columns: Vec<Column>,
     /// For each column the terminal column after it; `None` if it is left out.
     ends: Vec<Option<usize>>,
     width: Option<usize>,
@@ -106,10 +106,10 @@ pub struct Layout {
 
 impl Layout {
     /// Chooses the columns that fit `width`; all of them where it is not known (a pipe, a file).
-    pub fn new(columns: &'static [Column], width: Option<usize>) -> Self {
+    pub fn new(columns: Vec<Column>, width: Option<usize>) -> Self {
         let mut shown = vec![true; columns.len()];
         loop {
-            let ends = place(columns, &shown);
+            let ends = place(&columns, &shown);
             let total = ends.iter().flatten().last().copied().unwrap_or(0);
             let next = (0..columns.len())
                 .filter(|&index| shown[index] && columns[index].rank > 0)
@@ -197,7 +197,7 @@ fn place(columns: &[Column], shown: &[bool]) -> Vec<Option<usize>> {
 mod tests {
     use super::*;
 
-    static COLUMNS: [Column; 4] = [
+    const COLUMNS: [Column; 4] = [
         Column::word("start", 6, Role::Address),
         Column::number("size", 5, Role::Size).rank(1),
         Column::name("name", 6, Role::Name),
@@ -207,7 +207,7 @@ mod tests {
     fn row(width: Option<usize>, cells: [&str; 4]) -> String {
         let mut out = Vec::new();
         let cells = cells.map(Cell::new).into();
-        Layout::new(&COLUMNS, width)
+        Layout::new(COLUMNS.into(), width)
             .row(Theme::PLAIN, cells, &mut out)
             .unwrap();
         String::from_utf8(out).unwrap()

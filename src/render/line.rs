@@ -127,10 +127,10 @@ impl Line {
         self.pad_to(self.indent)
     }
 
-    /// Writes it out.
+    /// Writes it out, in one piece.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.text.as_bytes())?;
-        out.write_all(b"\n")
+        self.text.push('\n');
+        out.write_all(self.text.as_bytes())
     }
 }
 

@@ -20,6 +20,7 @@ use super::theme::Theme;
 use crate::report::Record;
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
+use std::cell::OnceCell;
 use std::io::{self, Write};
 use tables::Table;
 
@@ -28,10 +29,16 @@ use tables::Table;
 pub struct Look {
     theme: Theme,
     width: Option<usize>,
-    zone: TimeZone,
+    /// Looked up with the first time that is shown.
+    zone: OnceCell<TimeZone>,
 }
 
 impl Look {
+    /// The zone in which times are shown.
+    fn zone(&self) -> &TimeZone {
+        self.zone.get_or_init(TimeZone::system)
+    }
+
     /// An empty line that wraps at the width of the terminal.
     fn line(&self) -> Line {
         Line::new(self.theme, self.width)
@@ -59,17 +66,20 @@ impl Text {
     /// With this theme. `width` is the terminal's, in columns, and `None` for a pipe or a file: nothing is then cut, wrapped or
     /// left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
-        Text::with_time_zone(theme, width, TimeZone::system())
-    }
-
-    /// As [`new`](Self::new), with times in `zone`.
-    pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
+        let zone = OnceCell::new();
         Text {
             look: Look { theme, width, zone },
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
         }
+    }
+
+    /// As [`new`](Self::new), with times in `zone`.
+    pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
+        let mut text = Text::new(theme, width);
+        text.look.zone = OnceCell::from(zone);
+        text
     }
 
     fn row(&mut self, table: Table, cells: Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {

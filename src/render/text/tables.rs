@@ -27,7 +27,7 @@ const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
 const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 
-static RUNS: [Column; 7] = [
+const RUNS: [Column; 7] = [
     START,
     END,
     SIZE,
@@ -36,7 +36,7 @@ static RUNS: [Column; 7] = [
     FRAME,
     STATE,
 ];
-static PAGE_ROWS: [Column; 10] = [
+const PAGE_ROWS: [Column; 10] = [
     START,
     END.rank(2),
     SIZE,
@@ -48,7 +48,7 @@ static PAGE_ROWS: [Column; 10] = [
     Column::name("region", 14, Role::Name),
     FLAGS.rank(1),
 ];
-static FRAME_ROWS: [Column; 8] = [
+const FRAME_ROWS: [Column; 8] = [
     FRAME,
     PHYSICAL,
     SIZE,
@@ -58,7 +58,7 @@ static FRAME_ROWS: [Column; 8] = [
     Column::number("node", 4, Role::Size).rank(2),
     FLAGS,
 ];
-static REGIONS: [Column; 10] = [
+const REGIONS: [Column; 10] = [
     START,
     END.rank(3),
     Column::word("perms", 5, Role::Plain),
@@ -70,14 +70,14 @@ static REGIONS: [Column; 10] = [
     Column::number("huge", 8, Role::Size).rank(1),
     Column::name("name", 16, Role::Name),
 ];
-static EVENTS: [Column; 5] = [
+const EVENTS: [Column; 5] = [
     Column::word("time", 12, Role::Dim),
     Column::word("address", 14, Role::Address),
     Column::number("pages", 5, Role::Size).rank(1),
     Column::word("event", 15, Role::Plain),
     Column::word("before → after, where", 44, Role::Plain),
 ];
-static PROCESSES: [Column; 6] = [
+const PROCESSES: [Column; 6] = [
     Column::number("pid", 7, Role::Size),
     Column::number("user", 6, Role::Plain),
     Column::word("state", 5, Role::Plain),
@@ -85,55 +85,34 @@ static PROCESSES: [Column; 6] = [
     Column::name("name", 16, Role::Name),
     Column::name("command line", 12, Role::Dim),
 ];
-static SETTINGS: [Column; 3] = [
+const SETTINGS: [Column; 3] = [
     Column::word("setting", 14, Role::Command),
     Column::word("value", 12, Role::Plain),
     Column::word("meaning", 20, Role::Dim),
 ];
-static HISTORY: [Column; 2] = [
+const HISTORY: [Column; 2] = [
     Column::number("", 5, Role::Dim),
     Column::word("", 20, Role::Plain),
 ];
 
-macro_rules! groups {
-    ($($key:literal)*) => {
-        fn group_columns(by: &str) -> &'static [Column] {
-            match by {
-                $($key => {
-                    static COLUMNS: [Column; 3] = [
-                        Column::number("pages", 10, Role::Size),
-                        SIZE,
-                        Column::word($key, 20, Role::Plain),
-                    ];
-                    &COLUMNS
-                })*
-                _ => {
-                    static COLUMNS: [Column; 3] = [
-                        Column::number("pages", 10, Role::Size),
-                        SIZE,
-                        Column::word("group", 20, Role::Plain),
-                    ];
-                    &COLUMNS
-                }
-            }
-        }
-    };
-}
-groups!("state" "kind" "flags" "region" "run" "order" "node" "zone" "cgroup");
-
 impl Table {
     /// Its columns.
-    pub fn columns(self) -> &'static [Column] {
+    pub fn columns(self) -> Vec<Column> {
         match self {
-            Table::Runs => &RUNS,
-            Table::Pages => &PAGE_ROWS,
-            Table::Frames => &FRAME_ROWS,
-            Table::Groups(by) => group_columns(by),
-            Table::Regions => &REGIONS,
-            Table::Events => &EVENTS,
-            Table::Processes => &PROCESSES,
-            Table::Settings => &SETTINGS,
-            Table::History => &HISTORY,
+            Table::Runs => RUNS.into(),
+            Table::Pages => PAGE_ROWS.into(),
+            Table::Frames => FRAME_ROWS.into(),
+            // The key comes last: it may be long, and is never cut.
+            Table::Groups(by) => vec![
+                Column::number("pages", 10, Role::Size),
+                SIZE,
+                Column::word(by, 20, Role::Plain),
+            ],
+            Table::Regions => REGIONS.into(),
+            Table::Events => EVENTS.into(),
+            Table::Processes => PROCESSES.into(),
+            Table::Settings => SETTINGS.into(),
+            Table::History => HISTORY.into(),
         }
     }
 

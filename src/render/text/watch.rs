@@ -26,7 +26,7 @@ pub fn cells(look: &Look, event: &Event) -> Vec<Cell> {
         });
     }
     vec![
-        Cell::new(time_of_day(event.time, &look.zone)),
+        Cell::new(time_of_day(event.time, look.zone())),
         match event.address {
             Some(address) => Cell::new(address),
             None => Cell::of(Role::Dim, "-"),

@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod config;
+pub mod explain;
 pub mod maps;
 pub mod mounts;
 pub mod name;

@@ -198,6 +198,12 @@ pub trait Machine: Send + Sync {
     /// `/proc/kpageflags` from frame `first` on; fewer than asked for means that physical memory ends there.
     fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize>;
 
+    /// Flags that this kernel sets on pages where they do not hold, as found on a page of pmdb's own; `None` when that could not
+    /// be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
+    fn false_flags(&self) -> Option<PageFlags> {
+        None
+    }
+
     /// `/proc/kpagecount` from frame `first` on: how often each frame is mapped.
     fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize>;
 

@@ -21,6 +21,10 @@ pub const TESTS: &[Test] = &[
         zones_hold_every_frame_in_use,
     ),
     (
+        "machine::flags_of_private_memory_are_believable",
+        flags_of_private_memory_are_believable,
+    ),
+    (
         "machine::version_and_configuration",
         version_and_configuration,
     ),
@@ -154,4 +158,41 @@ fn version_and_configuration() {
     }
     assert_eq!(machine.kernel_option("CONFIG_NO_SUCH_THING"), Some(false));
     assert!(machine.swap_layout().options.is_some());
+}
+
+/// Fresh private memory is anonymous, exclusive, in swap-backed pages, and merged with nothing.
+fn flags_of_private_memory_are_believable() {
+    use pmdb::kernel::explain::{FlagContext, believable, explain};
+    let name = "machine::flags_of_private_memory_are_believable";
+    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let block = std::hint::black_box(vec![3u8; 64 << 10]);
+    let entry = support::entries(&*own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
+    let Some(frame) = entry.frame() else {
+        assert_eq!(own.machine.false_flags(), None);
+        return skip(name, "frame numbers are hidden from this user");
+    };
+    let mut flags = [PageFlags::empty()];
+    if let Err(error) = own.machine.frame_flags(frame, &mut flags) {
+        return skip(name, &error.to_string());
+    }
+    let context = FlagContext {
+        kernel: own.machine.kernel().number,
+        false_flags: own.machine.false_flags(),
+    };
+    let [flags] = flags;
+    let believed = believable(flags, context);
+    assert!(
+        believed.contains(PageFlags::ANON | PageFlags::SWAPBACKED | PageFlags::UPTODATE),
+        "{believed:?}"
+    );
+    assert!(
+        !believed.intersects(PageFlags::KSM | PageFlags::SLAB | PageFlags::BUDDY),
+        "{believed:?}"
+    );
+    if context.kernel >= (5, 19) {
+        assert!(believed.contains(PageFlags::OWNER_2), "{believed:?}");
+        let words = explain(PageFlags::OWNER_2, flags, context);
+        assert!(words.contains("exclusive to one process"), "{words}");
+    }
+    assert_eq!(context.false_flags, Some(flags & PageFlags::KSM));
 }

@@ -3,7 +3,7 @@
 use super::attached::Attached;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
-use super::list;
+use super::{list, own_page};
 use crate::kernel::config::Config;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
@@ -23,6 +23,7 @@ pub(super) struct LiveMachine {
     cgroups: FrameFile,
     zones: OnceLock<Result<Arc<Zones>>>,
     config: OnceLock<Option<Config>>,
+    false_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
@@ -40,6 +41,7 @@ impl LiveMachine {
             cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
             zones: OnceLock::new(),
             config: OnceLock::new(),
+            false_flags: OnceLock::new(),
             huge_page_bytes: OnceLock::new(),
             soft_dirty: OnceLock::new(),
             unmounted: device_of_a_memfd(),
@@ -65,6 +67,11 @@ impl Machine for LiveMachine {
 
     fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
         self.flags.read(first, into)
+    }
+
+    fn false_flags(&self) -> Option<PageFlags> {
+        let look = || own_page::flags(&self.flags).map(own_page::false_flags);
+        *self.false_flags.get_or_init(look)
     }
 
     fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {

@@ -8,6 +8,7 @@ mod list;
 mod machine;
 mod memory;
 mod modules;
+mod own_page;
 mod populated;
 mod process;
 mod resolve;

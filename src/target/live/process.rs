@@ -2,8 +2,8 @@
 
 use super::attached::Attached;
 use super::handle::Handle;
+use super::own_page;
 use super::populated::{self, IN_ENTRIES};
-use super::rights;
 use crate::kernel::registers::Standing;
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{
@@ -32,7 +32,7 @@ impl LiveProcess {
         Ok(LiveProcess {
             scannable: populated::supported(&attached.memory().page_map),
             scan: AtomicBool::new(true),
-            frames_hidden: are_frames_hidden(),
+            frames_hidden: own_page::are_frames_hidden(),
             attached,
         })
     }
@@ -252,21 +252,4 @@ fn region(mapping: sys::Mapping) -> Option<Region> {
         name,
         deleted,
     })
-}
-
-/// Whether the kernel hides frame numbers from this program: judged by a page of its own, as root in a container or a user namespace has
-/// every right but this one.
-fn are_frames_hidden() -> bool {
-    let page = Box::new(std::hint::black_box(1u8));
-    let address = VirtualAddress::new((&raw const *page).addr() as u64);
-    let own = super::directory::Directory::open("/proc/self").and_then(|own| own.file("pagemap"));
-    let size = rustix::param::page_size() as u64;
-    let mut entry = [PageMapEntry::default()];
-    let read = own.and_then(|own| sys::read_words(&own, address.get() / size, &mut entry));
-    std::hint::black_box(&page);
-    match (read, entry) {
-        (Ok(1), [entry]) if entry.is_present() => entry.is_frame_hidden(),
-        // Its own page map may be closed to a program that changed its ids; or the page is already in swap.
-        _ => !rights::has_sys_admin(),
-    }
 }

@@ -159,8 +159,8 @@ impl View<'_> {
             (State::PfnMapped, Some((base, viewed))) => base
                 .checked_add(address.get() - viewed.range().start().get())
                 .ok_or_else(no_frame),
-            (State::PfnMapped, None) => Err(Reason::NotApplicable(
-                "the kernel hides the frames of VM_PFNMAP mappings, and the file behind this one does not tell",
+            (State::PfnMapped, None) => Err(Reason::NotOnThisKernel(
+                "the kernel hides the frames of VM_PFNMAP mappings, and the file behind this one does not tell".into(),
             )),
             _ => frame.clone().and_then(|frame| {
                 let start = frame.physical(size).ok_or_else(no_frame)?;

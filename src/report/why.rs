@@ -57,6 +57,10 @@ impl Why {
     /// Notes why `field` is unknown.
     pub fn note(&mut self, field: &'static str, reason: &Reason) {
         self.0.insert(field, reason.clone());
+        // Two forms of one fact.
+        if field == "flags" {
+            self.0.insert("flags_raw", reason.clone());
+        }
     }
     /// The reason for `field`.
     pub fn of(&self, field: &str) -> Option<&Reason> {

@@ -131,6 +131,7 @@ pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
             ("physical", NO_FRAME),
             ("pfn", NO_FRAME),
             ("exclusive", NO_FRAME),
+            ("huge", NO_FRAME),
             ("flags", NO_FRAME),
             ("flags_raw", NO_FRAME),
             ("map_count", NO_FRAME),
@@ -152,11 +153,17 @@ pub fn swapped() -> Translation {
     }
 }
 
+pub fn untouched() -> Translation {
+    let mut page = absent(State::Untouched, Some(Kind::Anonymous), 0);
+    let not_swapped = Reason::NotApplicable("the page is not in swap");
+    page.why.note("swap", &not_swapped);
+    page
+}
+
 pub fn unmapped() -> Translation {
     Translation {
         address: va(0x7ffff7d00010),
         region: None,
-        why: Why::default(),
         nearest: Some(Nearest {
             below: Some(data()),
             above: Some(libc()),

@@ -26,6 +26,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("translation", Record::Translation(Box::new(present()))),
         ("translation", Record::Translation(Box::new(hidden()))),
         ("translation", Record::Translation(Box::new(swapped()))),
+        ("translation", Record::Translation(Box::new(untouched()))),
         ("translation", Record::Translation(Box::new(unmapped()))),
         ("run", Record::Run(run())),
         ("run", Record::Run(hidden_run())),

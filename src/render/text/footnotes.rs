@@ -34,7 +34,8 @@ impl Footnotes {
         }
     }
 
-    fn add(&mut self, field: &'static str, reason: &Reason) {
+    /// Notes one reason.
+    pub fn add(&mut self, field: &'static str, reason: &Reason) {
         if let Some(fields) = self.0.get_mut(reason) {
             if !fields.contains(&field) {
                 fields.push(field);

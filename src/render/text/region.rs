@@ -7,7 +7,7 @@ use super::words;
 use crate::kernel::State;
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
-use crate::report::{RegionPlace, RegionReport};
+use crate::report::{Reason, RegionPlace, RegionReport};
 use std::io::{self, Write};
 
 /// Whether it is a row of `regions` rather than a block of its own.
@@ -135,11 +135,13 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }
             }
-            None if region.why.of(name).is_some() => {
-                let (role, text) = missing(&region.why, name);
-                line.push(role, text);
-            }
-            None => continue,
+            None => match region.why.of(name) {
+                None | Some(Reason::NotApplicable(_)) => continue,
+                Some(_) => {
+                    let (role, text) = missing(&region.why, name);
+                    line.push(role, text);
+                }
+            },
         }
         line.end(out)?;
     }

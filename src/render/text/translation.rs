@@ -28,7 +28,21 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     if let Some(nearest) = &t.nearest {
         neighbours(look, t, nearest, out)?;
     }
-    Footnotes::of(&t.why).write(look, out)
+    let mut notes = Footnotes::default();
+    for (field, reason) in t
+        .why
+        .iter()
+        .filter(|(field, reason)| !is_said(t, field, reason))
+    {
+        notes.add(field, reason);
+    }
+    notes.write(look, out)
+}
+
+/// Whether the block says already why a field has no value: what follows from there being no frame, or from the state.
+fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
+    matches!(reason, Reason::NotApplicable(_))
+        && (field == "swap" || field == "entry" || t.why.of("physical") == Some(reason))
 }
 
 fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
@@ -63,7 +77,13 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
                     t.page_offset
                 ));
         }
-        (None, None | Some(Reason::NotApplicable(_))) => return Ok(()),
+        (None, None) => return Ok(()),
+        (None, Some(Reason::NotApplicable(reason))) => {
+            line.push(Role::Dim, "none")
+                .tab_to(REMARK)
+                .indent_here()
+                .prose(Role::Dim, reason);
+        }
         (None, Some(_)) => {
             line.push(Role::Warn, block::missing(&t.why, "physical").1);
         }

@@ -11,6 +11,7 @@ mod machine;
 mod page_map;
 mod regions;
 mod support;
+mod symbols;
 mod target;
 
 use libtest_mimic::{Arguments, Trial};
@@ -26,12 +27,14 @@ const TESTS: &[&[Test]] = &[
     machine::TESTS,
     page_map::TESTS,
     regions::TESTS,
+    symbols::TESTS,
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
     identity::SCENARIOS,
     page_map::SCENARIOS,
     regions::SCENARIOS,
+    symbols::SCENARIOS,
     target::SCENARIOS,
 ];
 

@@ -1,0 +1,563 @@
+//! Symbols of running programs, held against `nm`, against what the programs say of themselves, and against files that change.
+
+use super::support::{Numbers, at, page_bytes, skip};
+use super::target::{Target, announce, wait};
+use super::{Scenario, Test};
+use pmdb::kernel::{Name, Region};
+use pmdb::symbol::{Kind, Module, NoSymbols, SymbolAt, Symbols, View};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+pub const TESTS: &[Test] = &[
+    ("symbols::statics_of_this_program", statics_of_this_program),
+    (
+        "symbols::this_program_as_nm_sees_it",
+        this_program_as_nm_sees_it,
+    ),
+    (
+        "symbols::the_c_library_as_nm_sees_it",
+        the_c_library_as_nm_sees_it,
+    ),
+    ("symbols::the_shell_as_nm_sees_it", the_shell_as_nm_sees_it),
+    (
+        "symbols::however_a_program_is_linked",
+        however_a_program_is_linked,
+    ),
+    ("symbols::the_vdso_has_symbols", the_vdso_has_symbols),
+    (
+        "symbols::a_file_mapped_as_data_is_no_second_copy",
+        a_file_mapped_as_data_is_no_second_copy,
+    ),
+    (
+        "symbols::a_file_that_changes_is_read_again",
+        a_file_that_changes_is_read_again,
+    ),
+    ("symbols::names_are_completed", names_are_completed),
+];
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("statics", statics),
+    ("own file", own_file),
+    ("library", library),
+];
+
+/// Larger than what the page that ends the file can hold: most of it lies in anonymous memory.
+static mut ZEROED_BUFFER: [u8; 256 * 1024] = [0; 256 * 1024];
+static FILLED_BUFFER: [u8; 12_345] = [7; 12_345];
+
+#[inline(never)]
+fn a_function_with_a_name(value: u64) -> u64 {
+    std::hint::black_box(value) + 1
+}
+
+fn statics(_: &[String]) {
+    a_function_with_a_name(3);
+    announce(format!(
+        "{:p} {:p} {:p}",
+        &raw const ZEROED_BUFFER,
+        std::hint::black_box(&FILLED_BUFFER),
+        a_function_with_a_name as fn(u64) -> u64
+    ));
+    wait();
+}
+
+/// Runs `look` on the names of a target as it is now.
+fn with_names<T>(
+    symbols: &Symbols,
+    target: &pmdb::target::Target,
+    look: impl FnOnce(&View<'_>, &[Region]) -> T,
+) -> T {
+    let regions = target.process.regions().expect("its regions");
+    look(&symbols.over(target, &regions), &regions)
+}
+
+fn statics_of_this_program() {
+    let mut target = Target::start("statics", &[]);
+    let words = target.numbers();
+    let attached = target.attach();
+    let symbols = Symbols::default();
+    with_names(&symbols, &attached, |names, regions| {
+        let expected = [
+            (
+                "live::symbols::ZEROED_BUFFER",
+                words[0],
+                256 * 1024,
+                Kind::Object,
+                ".bss",
+            ),
+            (
+                "live::symbols::FILLED_BUFFER",
+                words[1],
+                12_345,
+                Kind::Object,
+                ".rodata",
+            ),
+            (
+                "live::symbols::a_function_with_a_name",
+                words[2],
+                0,
+                Kind::Function,
+                ".text",
+            ),
+        ];
+        for (name, address, size, kind, section) in expected {
+            let found = names.find(None, name).expect(name);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            assert_eq!(found[0].start, at(address), "{name}");
+            // Often enough for the index to take over half-way.
+            for offset in [0, 1, 100, 200, 300, 12_000, 100_000, 256 * 1024 - 1] {
+                if offset >= found[0].size {
+                    continue;
+                }
+                let symbol = names.at(at(address + offset)).expect(name);
+                assert_eq!(symbol.name(), Name::from(name));
+                assert_eq!((symbol.start, symbol.offset), (at(address), offset));
+                assert_eq!(symbol.kind, kind);
+                assert_eq!(symbol.section, Some(Name::from(section)));
+                assert_eq!(names.section_at(at(address + offset)), symbol.section);
+            }
+            if size != 0 {
+                assert_eq!(found[0].size, size);
+            }
+            let (module, file_address) = names.file_address(at(address)).expect("a module");
+            assert_eq!(module.name, found[0].module);
+            assert_eq!(file_address, found[0].file_address);
+            let path = module.name.to_string();
+            let back = names
+                .address_in(&path, file_address.get())
+                .expect("an address");
+            assert_eq!(back, [at(address)]);
+        }
+        let middle = at(words[0] + 128 * 1024);
+        let region = regions.iter().find(|one| one.range.contains(middle));
+        assert_eq!(
+            region.expect("its region").inode,
+            0,
+            "the buffer was to reach into anonymous memory"
+        );
+        for one in regions
+            .iter()
+            .filter(|one| one.name.as_bytes() == b"[stack]")
+        {
+            assert_eq!(names.at(one.range.start()), None);
+            assert!(names.module_at(one.range.start()).is_none());
+        }
+        assert_eq!(names.at(at(16)), None);
+        assert_eq!(names.at(at(u64::MAX)), None);
+    });
+}
+
+/// A symbol as `nm` prints it.
+#[derive(Debug)]
+struct NmSymbol {
+    name: String,
+    address: u64,
+    size: u64,
+    thread_local: bool,
+}
+
+/// What `nm` says of a file; `None` if there is no `nm`. A file without symbols gives none.
+fn nm(file: &str) -> Option<Vec<NmSymbol>> {
+    let mut found = Vec::new();
+    for table in [&[][..], &["--dynamic"]] {
+        let output = Command::new("nm")
+            .args(["--defined-only", "--format=sysv", "--no-demangle"])
+            .args(table)
+            .arg(file)
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        found.extend(text.lines().filter_map(|line| {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [name, value, _, kind, size, _, section] = fields[..] else {
+                return None;
+            };
+            if section == "*ABS*" || !["FUNC", "OBJECT", "IFUNC", "TLS", "NOTYPE"].contains(&kind) {
+                return None;
+            }
+            Some(NmSymbol {
+                name: name.to_owned(),
+                address: u64::from_str_radix(value, 16).ok()?,
+                size: u64::from_str_radix(size, 16).unwrap_or(0),
+                thread_local: kind == "TLS",
+            })
+        }));
+    }
+    Some(found)
+}
+
+fn base(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(base, _)| base)
+}
+
+/// Holds `count` symbols of `module`, picked at random, against `nm`.
+fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) {
+    let path = module.name.to_string();
+    let Some(mut all) = nm(&path) else {
+        return skip(test, "there is no nm here");
+    };
+    all.retain(|one| !one.thread_local);
+    let mut by_address: HashMap<u64, Vec<&NmSymbol>> = HashMap::new();
+    for one in &all {
+        by_address.entry(one.address).or_default().push(one);
+    }
+    let mut sized: Vec<&NmSymbol> = all.iter().filter(|one| one.size > 0).collect();
+    if sized.is_empty() {
+        return skip(test, &format!("{path} is stripped"));
+    }
+    sized.sort_by_key(|one| one.address);
+    let mut random = Numbers(4);
+    for round in 0..count {
+        let one = sized[random.below(sized.len() as u64) as usize];
+        let offset = match round % 3 {
+            0 => 0,
+            1 => one.size - 1,
+            _ => random.below(one.size),
+        };
+        let place = names
+            .address_in(&path, one.address + offset)
+            .expect("an address");
+        assert_eq!(place.len(), 1);
+        let found = names.at(place[0]).unwrap_or_else(|| {
+            panic!(
+                "nothing at {:#x}, where nm has {one:?}",
+                one.address + offset
+            )
+        });
+        // The symbol that starts last of those that cover the place.
+        let start = sized[..sized.partition_point(|other| other.address <= one.address + offset)]
+            .iter()
+            .rev()
+            .take(10_000)
+            .find(|other| one.address + offset - other.address < other.size)
+            .expect("itself at least")
+            .address;
+        assert_eq!(
+            found.file_address.get(),
+            start,
+            "{found:?} for {one:?}+{offset:#x}"
+        );
+        assert_eq!(
+            found.file_address.get() + found.offset,
+            one.address + offset
+        );
+        let mangled = String::from_utf8(found.mangled.as_bytes().to_vec()).expect("a name");
+        assert!(
+            by_address[&start]
+                .iter()
+                .any(|other| base(&other.name) == base(&mangled) && other.size == found.size),
+            "{found:?} is not among {:?}",
+            by_address[&start]
+        );
+    }
+    for _ in 0..count.min(20) {
+        let one = sized[random.below(sized.len() as u64) as usize];
+        let found = names.find(Some(&path), &one.name).expect("a search");
+        let addresses: Vec<u64> = found.iter().map(|one| one.file_address.get()).collect();
+        let old_version = one.name.contains('@') && !one.name.contains("@@");
+        assert!(
+            addresses.contains(&one.address) || old_version,
+            "{one:?} is not among {addresses:x?}"
+        );
+    }
+}
+
+fn this_program_as_nm_sees_it() {
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let own = std::env::current_exe().expect("this program");
+        let own = own.to_str().expect("a plain path").as_bytes();
+        let module = names
+            .modules()
+            .iter()
+            .find(|one| one.name.as_bytes() == own);
+        let module = module.expect("this program among its modules");
+        compare_with_nm("symbols::this_program_as_nm_sees_it", names, module, 3000);
+    });
+}
+
+fn the_c_library_as_nm_sees_it() {
+    let test = "symbols::the_c_library_as_nm_sees_it";
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let libraries: Vec<&Module> = names
+            .modules()
+            .iter()
+            .filter(|one| one.is_executable() && one.file_name().to_string().contains(".so"))
+            .collect();
+        if libraries.is_empty() {
+            return skip(test, "this program is linked statically");
+        }
+        for library in libraries {
+            compare_with_nm(test, names, library, 2000);
+        }
+    });
+}
+
+fn the_shell_as_nm_sees_it() {
+    let test = "symbols::the_shell_as_nm_sees_it";
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "echo ready; read line"]);
+    let mut target = Target::spawn(&mut command);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
+        let shell = Name::new(shell.to_str().expect("a plain path"));
+        let module = names.modules().iter().find(|one| one.name == shell);
+        compare_with_nm(test, names, module.expect("the shell"), 1000);
+    });
+}
+
+const PROGRAM: &str = r#"
+#include <stdio.h>
+int filled[1000] = {1, 2, 3};
+static char zeroed[300000];
+const char constant[100] = "constant";
+static __thread int per_thread = 5;
+__attribute__((noinline)) static int helper(int x) { return x + zeroed[x & 7] + filled[1]; }
+int main(void) {
+    per_thread += helper(1);
+    printf("%p %p %p %p %p\n", (void *)filled, (void *)zeroed, (void *)constant, (void *)helper, (void *)main);
+    fflush(stdout);
+    return getchar() == per_thread;
+}
+"#;
+
+/// Compiles `source` with `flags`; `None` if that is not possible here.
+fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let text = folder.join(format!("{name}.c"));
+    std::fs::write(&text, source).expect("a source file");
+    let program = folder.join(name);
+    let done = Command::new("gcc")
+        .arg("-o")
+        .arg(&program)
+        .arg(&text)
+        .args(flags)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    done.is_ok_and(|status| status.success()).then_some(program)
+}
+
+fn however_a_program_is_linked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, flags) in [
+        ("fixed", &["-no-pie"][..]),
+        ("pie", &["-pie", "-fPIE"]),
+        ("static", &["-static", "-no-pie"]),
+        ("static-pie", &["-static-pie", "-fPIE"]),
+        ("packed", &["-Wl,-z,noseparate-code"]),
+        ("huge-pages", &["-Wl,-z,max-page-size=0x200000"]),
+        ("gold", &["-fuse-ld=gold"]),
+        ("lld", &["-fuse-ld=lld"]),
+        ("narrow", &["-m32"]),
+        ("relocatable-read-only", &["-Wl,-z,relro,-z,now"]),
+    ] {
+        let Some(program) = compile(folder.path(), name, PROGRAM, flags) else {
+            skip(
+                "symbols::however_a_program_is_linked",
+                &format!("gcc {} does not work here", flags.join(" ")),
+            );
+            continue;
+        };
+        let mut target = Target::spawn(&mut Command::new(&program));
+        let words = target.numbers();
+        let attached = target.attach();
+        let symbols = Symbols::default();
+        with_names(&symbols, &attached, |names, _| {
+            let expected = [
+                ("filled", words[0], 4000, ".data"),
+                ("zeroed", words[1], 300_000, ".bss"),
+                ("constant", words[2], 100, ".rodata"),
+                ("helper", words[3], 0, ".text"),
+                ("main", words[4], 0, ".text"),
+            ];
+            for (symbol, address, size, section) in expected {
+                let found = names.find(Some(name), symbol).expect(symbol);
+                let starts: Vec<_> = found.iter().map(|one| one.start).collect();
+                assert_eq!(starts, [at(address)], "{name}: {symbol}");
+                let last = found[0].size.max(1) - 1;
+                for offset in [0, last / 2, last] {
+                    let found: Option<SymbolAt> = names.at(at(address + offset));
+                    let found =
+                        found.unwrap_or_else(|| panic!("{name}: nothing at {symbol}+{offset}"));
+                    assert_eq!(found.mangled, Name::from(symbol), "{name}");
+                    assert_eq!(found.offset, offset, "{name}");
+                    assert_eq!(found.section, Some(Name::from(section)), "{name}");
+                    assert!(size == 0 || found.size == size, "{name}: {found:?}");
+                }
+            }
+            let error = names
+                .find(Some(name), "per_thread")
+                .expect_err("thread-local");
+            assert!(error.to_string().contains("thread-local"), "{error}");
+            if name == "fixed" {
+                let (_, file_address) = names.file_address(at(words[4])).expect("main");
+                assert_eq!(file_address, at(words[4]));
+            }
+            let beyond = names
+                .address_in(name, 1 << 40)
+                .expect_err("not in the file");
+            assert!(beyond.to_string().contains("no load segment"), "{beyond}");
+            assert!(names.address_in("no-such-module", 0).is_err());
+        });
+        target.send("");
+    }
+}
+
+fn the_vdso_has_symbols() {
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let Some(vdso) = names.modules().iter().find(|one| one.is_vdso()) else {
+            return skip("symbols::the_vdso_has_symbols", "this kernel lends none");
+        };
+        if let Some(reason) = names.reason(vdso) {
+            return skip("symbols::the_vdso_has_symbols", &reason.to_string());
+        }
+        let all = names.names(Some("[vdso]"), "", 1000, Duration::from_secs(10));
+        let clock = all
+            .iter()
+            .find(|name| name.to_string().ends_with("clock_gettime"));
+        let clock = clock.expect("a clock among its names").to_string();
+        let found = names.find(Some("vdso"), &clock).expect("a search");
+        assert!(vdso.regions[0].range.contains(found[0].start));
+        let symbol = names.at(found[0].start).expect("a symbol");
+        assert_eq!((symbol.start, symbol.offset), (found[0].start, 0));
+    });
+}
+
+/// Maps the file of this program once more, as a tool does that looks into it.
+fn own_file(_: &[String]) {
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+    let file = std::fs::File::open("/proc/self/exe").expect("this program");
+    let length = file.metadata().expect("its length").len() as usize;
+    let map = |length| {
+        // SAFETY: a fresh mapping of a file that nobody changes.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::PRIVATE,
+                &file,
+                0,
+            )
+        };
+        start.expect("a mapping") as u64
+    };
+    announce(format!(
+        "{:#x} {:#x} {:p}",
+        map(length),
+        map(page_bytes() as usize),
+        a_function_with_a_name as fn(u64) -> u64
+    ));
+    wait();
+}
+
+fn a_file_mapped_as_data_is_no_second_copy() {
+    let mut target = Target::start("own file", &[]);
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let found = names
+            .find(None, "live::symbols::a_function_with_a_name")
+            .expect("a search");
+        let starts: Vec<_> = found.iter().map(|one| one.start).collect();
+        assert_eq!(starts, [at(words[2])]);
+        let loaded = names.file_address(at(words[2])).expect("a file address").1;
+        assert_eq!(names.at(at(words[0] + loaded.get())), None);
+        assert_eq!(names.at(at(words[1] + 64)), None);
+        assert!(names.module_at(at(words[0])).is_some());
+    });
+}
+
+/// Loads a library and says so.
+fn library(arguments: &[String]) {
+    let path = std::ffi::CString::new(arguments[0].as_str()).expect("a path");
+    // SAFETY: the library was compiled by the test and has no constructors.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    announce(if handle.is_null() { "failed" } else { "loaded" });
+    wait();
+}
+
+fn a_file_that_changes_is_read_again() {
+    let test = "symbols::a_file_that_changes_is_read_again";
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["-shared", "-fPIC"];
+    let first = compile(
+        folder.path(),
+        "first.so",
+        "int before(int x) { return x * 3; }",
+        &flags,
+    );
+    let second = compile(
+        folder.path(),
+        "second.so",
+        "int behind(int x) { return x * 5; } int more;",
+        &flags,
+    );
+    let (Some(first), Some(second)) = (first, second) else {
+        return skip(test, "there is no gcc here");
+    };
+    let path = first.to_str().expect("a plain path");
+    let mut target = Target::start("library", &[path]);
+    if target.line() != "loaded" {
+        return skip(test, "this program cannot load libraries");
+    }
+    let attached = target.attach();
+    let symbols = Symbols::default();
+    let count = |name: &str| {
+        with_names(&symbols, &attached, |names, _| {
+            names.find(Some("first.so"), name).map(|found| found.len())
+        })
+    };
+    assert_eq!(count("before").expect("a search"), 1);
+    assert_eq!(count("behind").expect("a search"), 0);
+    // Written into the same inode: only size and modification time tell.
+    std::fs::write(&first, std::fs::read(&second).expect("the second")).expect("to overwrite");
+    assert_eq!(count("before").expect("a search"), 0);
+    assert_eq!(count("behind").expect("a search"), 1);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&first)
+        .expect("the file");
+    file.set_len(100).expect("to cut it short");
+    count("behind").expect_err("no symbols in a stump");
+    with_names(&symbols, &attached, |names, _| {
+        let module = names
+            .modules()
+            .iter()
+            .find(|one| one.is_called(b"first.so"));
+        let reason = names.reason(module.expect("it is still mapped"));
+        assert!(matches!(reason, Some(NoSymbols::CutShort(_))), "{reason:?}");
+    });
+}
+
+fn names_are_completed() {
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let found = names.names(None, "live::symbols::a_func", 100, Duration::from_secs(60));
+        assert_eq!(found, [Name::from("live::symbols::a_function_with_a_name")]);
+        let found = names.names(None, "", 10, Duration::from_secs(60));
+        assert_eq!(found.len(), 10);
+        let found = names.names(None, "live::", 100_000, Duration::ZERO);
+        assert!(found.is_empty(), "no time, no names");
+        assert!(
+            names
+                .names(Some("no-such-module"), "m", 10, Duration::from_secs(1))
+                .is_empty()
+        );
+    });
+}

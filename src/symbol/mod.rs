@@ -6,8 +6,8 @@
 //! file gives no symbols, and [`View::reason`] says why.
 //!
 //! ```text
-//! module     regions → modules                elf        the headers            query, demangle   names people type
-//! placement  where a file was loaded          table      one pass over symbols  search            name → symbols
+//! module     regions → modules                elf, section   the headers        query, demangle   names people type
+//! placement  where a file was loaded          table      one pass over symbols  search, version   name → symbols
 //! loaded     a file and what is kept of it    lookup     address → symbol       index             the same, for many
 //! ```
 
@@ -23,15 +23,19 @@ mod placement;
 mod query;
 mod reason;
 mod search;
+mod section;
+mod symbol_at;
 mod table;
 #[cfg(test)]
 mod tests;
+mod version;
 mod view;
 
 pub use module::{Module, modules};
 pub use reason::{Error, NoSymbols};
+pub use symbol_at::SymbolAt;
 pub use table::Kind;
-pub use view::{SymbolAt, View};
+pub use view::View;
 
 use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::target::Target;
@@ -81,19 +85,22 @@ impl Symbols {
                 .is_vdso()
                 .then(|| (target.process.identity().pid, region.range)),
         };
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = files.get(&key) {
+        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&key).cloned();
+        if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
             if fresh || loaded.file.is_unchanged() {
-                return Ok(Arc::clone(loaded));
+                return Ok(loaded);
             }
-            files.remove(&key);
+            lock().remove(&key);
         }
+        // Read without the lock: modules may be loaded side by side.
         let bytes = match module.is_vdso() {
             true => target.modules.image(region)?,
             false => target.modules.open(region)?,
         };
         let loaded = Arc::new(Loaded::read(File::new(bytes), view)?);
+        let mut files = lock();
         if files.len() >= MOST_OPEN {
             // Those of this view are in use; the others can be opened again.
             files.retain(|_, other| other.seen.load(Ordering::Relaxed) == view);

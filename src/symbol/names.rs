@@ -1,8 +1,9 @@
 //! The names of a module's symbols held in memory, for as long as many of them are wanted.
 
 use super::NoSymbols;
-use super::elf::{Elf, Strings};
+use super::elf::Elf;
 use super::file::File;
+use super::section::Strings;
 use super::table::Symbol;
 
 /// String tables larger than this are never held in memory, and never searched.
@@ -39,7 +40,7 @@ impl Names {
     pub(super) fn get(&self, symbol: &Symbol, longest: usize) -> Option<&[u8]> {
         let rest = self.from(symbol);
         let within = rest.get(..longest).unwrap_or(rest);
-        let end = within.iter().position(|&byte| byte == 0)?;
+        let end = memchr::memchr(0, within)?;
         within.get(..end)
     }
 }

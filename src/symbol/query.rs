@@ -6,6 +6,8 @@ use super::demangle::{Form, demangle, may_be_mangled, split_version};
 pub(super) struct Query<'a> {
     text: &'a [u8],
     squeezed: Vec<u8>,
+    /// `f`, `V`, and whether only the current version is meant, of `f@@V` and `f@V`.
+    version: Option<(&'a [u8], &'a [u8], bool)>,
     /// A part that the mangled spelling must hold too: only those names need to be demangled.
     needle: &'a [u8],
 }
@@ -131,6 +133,13 @@ impl<'a> Query<'a> {
         Query {
             text: text.as_bytes(),
             squeezed: squeeze(text.as_bytes()),
+            version: text
+                .split_once('@')
+                .filter(|(base, _)| !base.is_empty())
+                .map(|(base, version)| match version.strip_prefix('@') {
+                    Some(current) => (base.as_bytes(), current.as_bytes(), true),
+                    None => (base.as_bytes(), version.as_bytes(), false),
+                }),
             // Identifiers outside ASCII are spelled in punycode.
             needle: needle
                 .filter(|_| text.is_ascii())
@@ -141,8 +150,30 @@ impl<'a> Query<'a> {
 
     /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
     pub(super) fn is_spelled_by(&self, rest: &[u8]) -> bool {
-        rest.strip_prefix(self.text)
-            .is_some_and(|after| matches!(after.first(), Some(0 | b'@')))
+        let after = |beginning: &[u8]| {
+            rest.strip_prefix(beginning)
+                .map(|after| after.split_first())
+        };
+        match self.version {
+            None => matches!(after(self.text), Some(Some((0 | b'@', _)))),
+            // `f@V` means the current `f@@V` too.
+            Some((base, version, current_only)) => match after(base) {
+                Some(Some((b'@', after))) => {
+                    let current = after.strip_prefix(b"@");
+                    let after = current.unwrap_or(after).strip_prefix(version);
+                    (current.is_some() || !current_only) && matches!(after, Some([0, ..]))
+                }
+                _ => false,
+            },
+        }
+    }
+
+    /// The version that is asked for, and whether only a current one is meant, if the name at the beginning of `rest` is otherwise
+    /// the one that is asked for: its version then stands elsewhere in the file.
+    pub(super) fn version_of(&self, rest: &[u8]) -> Option<(&[u8], bool)> {
+        let (base, version, current_only) = self.version?;
+        let spelled = matches!(rest.strip_prefix(base), Some([0, ..]));
+        spelled.then_some((version, current_only))
     }
 
     /// Whether the demangled form of `name` is the query, with or without parameters.
@@ -170,10 +201,7 @@ impl<'a> Query<'a> {
 
     fn may_be_in(&self, name: &[u8]) -> bool {
         may_be_mangled(name)
-            && (self.needle.is_empty()
-                || name
-                    .windows(self.needle.len())
-                    .any(|window| window == self.needle))
+            && (self.needle.is_empty() || memchr::memmem::find(name, self.needle).is_some())
     }
 }
 

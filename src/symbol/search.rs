@@ -5,8 +5,8 @@ use super::demangle::{may_be_mangled, split_version};
 use super::loaded::{LONGEST_NAME, Loaded};
 use super::query::Query;
 use super::table::{self, Symbol};
+use super::version::Version;
 use crate::kernel::Name;
-use object::endian::Endian;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -27,7 +27,16 @@ pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, 
     loaded.with_names(|names| {
         table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
             let rest = names.from(&symbol);
+            let version = || Version::of(&loaded.file, &loaded.elf, &symbol);
             let is_match = query.is_spelled_by(rest)
+                || query
+                    .version_of(rest)
+                    .is_some_and(|(wanted, current_only)| {
+                        version().is_some_and(|version| {
+                            let name = version.name(&loaded.file, &loaded.elf);
+                            name.as_deref() == Some(wanted) && !(version.is_old && current_only)
+                        })
+                    })
                 || (may_be_mangled(rest)
                     && names
                         .get(&symbol, LONGEST_NAME)
@@ -39,7 +48,7 @@ pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, 
                         && split_version(other_name.as_bytes()).0 == base
                 });
                 if !known {
-                    let old = old || is_old_version(loaded, &symbol);
+                    let old = old || version().is_some_and(|version| version.is_old);
                     matches.push((symbol, Name::new(name), old));
                 }
             }
@@ -83,19 +92,6 @@ pub(super) fn complete(
             }
         })
     })?
-}
-
-/// Whether `.gnu.version` hides the symbol: a version kept for programs linked long ago.
-fn is_old_version(loaded: &Loaded, symbol: &Symbol) -> bool {
-    let hidden = || {
-        let table = loaded.elf.tables.get(usize::from(symbol.table))?;
-        let at = table.versions?.checked_add(2 * u64::from(symbol.number))?;
-        let word = loaded.file.read(at, 2, "symbol versions").ok()?;
-        let word: [u8; 2] = word.try_into().ok()?;
-        let version = loaded.elf.endian.read_u16(word);
-        Some(version & 0x8000 != 0)
-    };
-    hidden().unwrap_or(false)
 }
 
 /// A time budget that is cheap to ask.

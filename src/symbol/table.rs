@@ -1,8 +1,9 @@
 //! The entries of a symbol table, in one streaming pass.
 
 use super::NoSymbols;
-use super::elf::{Elf, Table};
+use super::elf::Elf;
 use super::file::File;
+use super::section::Table;
 use object::Endianness;
 use object::elf;
 use object::pod::{self, Pod};

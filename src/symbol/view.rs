@@ -1,49 +1,22 @@
 //! The names of one target at one moment.
 
-use super::demangle::readable;
 use super::elf::Segment;
 use super::loaded::Loaded;
 use super::module::{self, Module};
 use super::placement::{Placement, in_segment, place};
 use super::search::{self, Clock};
 use super::table::Symbol;
-use super::{Error, Kind, NoSymbols, Symbols};
+use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::target::Target;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How many anonymous regions may lie glued between a module and the end of its `.bss`.
+/// How many anonymous regions may lie between a module and the end of its `.bss`.
 const MOST_BSS_REGIONS: usize = 256;
-
-/// A symbol, placed in the process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SymbolAt {
-    /// As the file spells it; [`SymbolAt::name`] is for people.
-    pub mangled: Name,
-    /// Where it starts in the process.
-    pub start: VirtualAddress,
-    /// Bytes; 0 where the file gives none.
-    pub size: u64,
-    /// How far into it the address that was asked for lies; 0 if a name was asked for.
-    pub offset: u64,
-    /// What it names.
-    pub kind: Kind,
-    /// The ELF section it lies in.
-    pub section: Option<Name>,
-    /// The module that defines it, by its whole name in `maps`.
-    pub module: Name,
-    /// Where it starts in the file's own numbers, as objdump shows them.
-    pub file_address: VirtualAddress,
-}
-
-impl SymbolAt {
-    /// The name for people: demangled, without hash and without a default version. Costs its demangling at each call.
-    pub fn name(&self) -> Name {
-        readable(&self.mangled)
-    }
-}
+/// How far apart they may be: segments are aligned to the largest page size that their linker thought of.
+const WIDEST_GAP: u64 = 2 << 20;
 
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
 pub struct View<'a> {
@@ -305,7 +278,7 @@ impl<'a> View<'a> {
             let copy = placed.copies.iter().find(|copy| copy.maps(address))?;
             return Some((self.modules().get(number)?, placed, copy));
         }
-        // Anonymous memory glued behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
+        // Anonymous memory behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
         let number = self.module_before(region)?;
         let placed = self.placed(number).ok()?;
         let copy = placed
@@ -315,15 +288,17 @@ impl<'a> View<'a> {
         Some((self.modules().get(number)?, placed, copy))
     }
 
-    /// The module that ends where the anonymous regions up to `region` begin.
+    /// The module behind which the anonymous regions up to `region` follow.
     fn module_before(&self, region: usize) -> Option<usize> {
         let of_region = &self.grouped().of_region;
         (0..region)
             .rev()
             .take(MOST_BSS_REGIONS)
             .take_while(|&before| {
-                let glued = self.regions.get(before).zip(self.regions.get(before + 1));
-                glued.is_some_and(|(one, next)| one.range.end() == next.range.start())
+                let neighbours = self.regions.get(before).zip(self.regions.get(before + 1));
+                neighbours.is_some_and(|(one, next)| {
+                    next.range.start().get() - one.range.end().get() < WIDEST_GAP
+                })
             })
             .find_map(|before| of_region.get(before).copied()?)
     }

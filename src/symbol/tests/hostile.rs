@@ -20,6 +20,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1));
     let mut names = std::collections::BTreeSet::new();
     search::find(&loaded, "shapes::area")?;
+    search::find(&loaded, "exported@V")?;
     search::complete(&loaded, "", 100, &mut clock, &mut names)?;
     loaded.fault().map_or(Ok(()), Err)
 }

@@ -1,0 +1,33 @@
+//! A symbol as others see it.
+
+use super::Kind;
+use super::demangle::readable;
+use crate::kernel::{Name, VirtualAddress};
+
+/// A symbol, placed in the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SymbolAt {
+    /// As the file spells it; [`SymbolAt::name`] is for people.
+    pub mangled: Name,
+    /// Where it starts in the process.
+    pub start: VirtualAddress,
+    /// Bytes; 0 where the file gives none.
+    pub size: u64,
+    /// How far into it the address that was asked for lies; 0 if a name was asked for.
+    pub offset: u64,
+    /// What it names.
+    pub kind: Kind,
+    /// The ELF section it lies in.
+    pub section: Option<Name>,
+    /// The module that defines it, by its whole name in `maps`.
+    pub module: Name,
+    /// Where it starts in the file's own numbers, as objdump shows them.
+    pub file_address: VirtualAddress,
+}
+
+impl SymbolAt {
+    /// The name for people: demangled, without hash and without a default version. Costs its demangling at each call.
+    pub fn name(&self) -> Name {
+        readable(&self.mangled)
+    }
+}

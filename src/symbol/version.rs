@@ -1,0 +1,110 @@
+//! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. Only asked for symbols that already match by name.
+
+use super::elf::Elf;
+use super::file::File;
+use super::section::VersionTable;
+use super::table::Symbol;
+use object::Endianness;
+use object::elf::{Verdaux, Verdef, Vernaux, Verneed};
+use object::endian::Endian;
+use object::pod::{self, Pod};
+
+/// Larger tables of version names are not read: the C library's has less than 2 KiB.
+const LARGEST: u64 = 1 << 20;
+
+/// The version of a symbol.
+pub(super) struct Version {
+    /// Number in the table of version names; 0 and 1 have none.
+    number: u16,
+    /// Kept for programs linked long ago: the plain name does not mean it.
+    pub(super) is_old: bool,
+}
+
+impl Version {
+    /// The version of a symbol, if its table has versions.
+    pub(super) fn of(file: &File, elf: &Elf, symbol: &Symbol) -> Option<Version> {
+        let table = elf.tables.get(usize::from(symbol.table))?;
+        let at = table.versions?.checked_add(2 * u64::from(symbol.number))?;
+        let word = file.read(at, 2, "symbol versions").ok()?;
+        let word = elf.endian.read_u16(word.try_into().ok()?);
+        Some(Version {
+            number: word & 0x7fff,
+            is_old: word & 0x8000 != 0,
+        })
+    }
+
+    /// What the file calls it: `GLIBC_2.2.5`.
+    pub(super) fn name(&self, file: &File, elf: &Elf) -> Option<Vec<u8>> {
+        if self.number < 2 {
+            return None;
+        }
+        let defined = elf.versions_defined.and_then(|table| {
+            let bytes = table.read(file)?;
+            let name = self.among_defined(&bytes, elf.endian)?;
+            table.strings.get(file, name)
+        });
+        // A variable of a library that the program holds a copy of has the version that the program needs.
+        defined.or_else(|| {
+            let table = elf.versions_needed?;
+            let bytes = table.read(file)?;
+            let name = self.among_needed(&bytes, elf.endian)?;
+            table.strings.get(file, name)
+        })
+    }
+
+    fn among_defined(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
+        let mut at = Some(0);
+        while let Some(place) = at {
+            let version = part::<Verdef<Endianness>>(bytes, place)?;
+            if version.vd_ndx.get(endian).0 & 0x7fff == self.number {
+                let name = further(place, version.vd_aux.get(endian))?;
+                return Some(
+                    part::<Verdaux<Endianness>>(bytes, name)?
+                        .vda_name
+                        .get(endian),
+                );
+            }
+            at = further(place, version.vd_next.get(endian));
+        }
+        None
+    }
+
+    fn among_needed(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
+        // Chains of different libraries could be made to run into each other: all steps together are counted.
+        let mut steps = bytes.len() / size_of::<Vernaux<Endianness>>();
+        let mut library = Some(0);
+        while let Some(place) = library {
+            let needed = part::<Verneed<Endianness>>(bytes, place)?;
+            let mut at = further(place, needed.vn_aux.get(endian));
+            while let Some(place) = at {
+                steps = steps.checked_sub(1)?;
+                let version = part::<Vernaux<Endianness>>(bytes, place)?;
+                if version.vna_other.get(endian).0 & 0x7fff == self.number {
+                    return Some(version.vna_name.get(endian));
+                }
+                at = further(place, version.vna_next.get(endian));
+            }
+            library = further(place, needed.vn_next.get(endian));
+        }
+        None
+    }
+}
+
+impl VersionTable {
+    fn read(&self, file: &File) -> Option<Vec<u8>> {
+        let bytes =
+            (self.size <= LARGEST).then(|| file.read(self.offset, self.size, "version names"));
+        bytes?.ok()
+    }
+}
+
+/// The next link of a chain. Only ever forwards: one that points back, or at itself, ends the chain.
+fn further(at: usize, by: u32) -> Option<usize> {
+    let by = usize::try_from(by).ok().filter(|&by| by > 0)?;
+    at.checked_add(by)
+}
+
+fn part<T: Pod>(bytes: &[u8], at: usize) -> Option<&T> {
+    let (part, _) = pod::from_bytes::<T>(bytes.get(at..)?).ok()?;
+    Some(part)
+}

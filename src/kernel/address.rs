@@ -224,3 +224,74 @@ impl FrameRange {
         self.end.0 - self.start.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAST: VirtualAddress = VirtualAddress::new(u64::MAX);
+
+    fn range(start: u64, end: u64) -> AddressRange {
+        AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)).expect("a range")
+    }
+
+    #[test]
+    fn page_sizes() {
+        for bad in [0, 1, 511, 4095, 4097, 1 << 31] {
+            assert_eq!(PageSize::from_bytes(bad), None, "{bad}");
+        }
+        let page = PageSize::from_bytes(65536).expect("a page size");
+        assert_eq!((page.bytes(), page.shift()), (65536, 16));
+        assert_eq!(
+            (page.pages_in(0), page.pages_in(1), page.pages_in(65537)),
+            (0, 1, 2)
+        );
+        assert_eq!(page.floor(LAST).get(), u64::MAX - 65535);
+        assert_eq!(
+            (page.offset(LAST), page.index(LAST)),
+            (65535, u64::MAX >> 16)
+        );
+    }
+
+    #[test]
+    fn ranges_are_never_empty_or_reversed() {
+        let (low, high) = (VirtualAddress::new(1), VirtualAddress::new(2));
+        assert_eq!(AddressRange::new(high, low), None);
+        assert_eq!(AddressRange::new(low, low), None);
+        assert_eq!(range(1, 5).intersection(range(5, 9)), None);
+        assert_eq!(range(1, 5).intersection(range(2, 9)), Some(range(2, 5)));
+        assert!(range(1, 5).contains(VirtualAddress::new(4)));
+        assert!(!range(1, 5).contains(VirtualAddress::new(5)));
+    }
+
+    #[test]
+    fn whole_pages_up_to_the_last() {
+        let page = PageSize::FOUR_KIB;
+        assert_eq!(range(0x1001, 0x1002).to_pages(page), range(0x1000, 0x2000));
+        assert_eq!(range(0x1000, 0x2000).to_pages(page), range(0x1000, 0x2000));
+        assert_eq!(
+            (
+                range(0xfff, 0x1001).pages(page),
+                range(0, 0x1000).pages(page)
+            ),
+            (2, 1)
+        );
+        let top = range(u64::MAX - 1, u64::MAX);
+        assert_eq!(top.to_pages(page), range(u64::MAX - 4095, u64::MAX));
+        assert_eq!(top.to_pages(page).pages(page), 1);
+    }
+
+    #[test]
+    fn frames_and_physical_addresses() {
+        let page = PageSize::FOUR_KIB;
+        let frame = FrameNumber::new(0x1a_4eac);
+        let physical = frame.physical(page).expect("it fits");
+        assert_eq!(
+            (physical.get(), physical.frame(page), physical.offset(page)),
+            (0x1_a4ea_c000, frame, 0)
+        );
+        assert_eq!(FrameNumber::new(1 << 52).physical(page), None);
+        assert_eq!(LAST.checked_add(1), None);
+        assert_eq!(VirtualAddress::new(0).checked_sub(1), None);
+    }
+}

@@ -38,6 +38,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn options() {
@@ -63,5 +64,12 @@ mod tests {
         }
         assert_eq!(Config::new(b"# nothing\n".to_vec()), None);
         assert_eq!(Config::new(Vec::new()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            _ = Config::new(bytes).map(|config| config.swap_options());
+        }
     }
 }

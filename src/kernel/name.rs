@@ -92,3 +92,52 @@ pub fn is_plain(c: char) -> bool {
         | 0xe0000..=0xe0fff);
     !c.is_control() && !hidden
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_escaped() {
+        for (bytes, printed) in [
+            (&b"plain name"[..], "plain name"),
+            ("größe 木".as_bytes(), "größe 木"),
+            (b"a\nb\tc\x1b[31m\x7f", "a\\x0ab\\x09c\\x1b[31m\\x7f"),
+            (b"back\\slash", "back\\\\slash"),
+            (b"\xff\xfe", "\\xff\\xfe"),
+            ("a\u{202e}b\u{feff}".as_bytes(), "a\\u{202e}b\\u{feff}"),
+            ("\u{85}".as_bytes(), "\\u{85}"),
+            (b"", ""),
+        ] {
+            assert_eq!(escape(bytes), printed);
+        }
+    }
+
+    #[test]
+    fn file_names() {
+        for (path, name) in [
+            ("/usr/lib/libc.so.6", "libc.so.6"),
+            ("plain", "plain"),
+            ("/a/", ""),
+            ("", ""),
+        ] {
+            assert_eq!(Name::from(path).file_name(), Name::from(name));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_raw_gets_out(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert!(!escape(&bytes).contains(char::is_control));
+        }
+
+        #[test]
+        fn two_names_never_look_the_same(
+            one in proptest::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'0'), Just(0xffu8), Just(b'\n')], 0..6),
+            two in proptest::collection::vec(prop_oneof![Just(b'\\'), Just(b'x'), Just(b'0'), Just(0xffu8), Just(b'\n')], 0..6),
+        ) {
+            prop_assert_eq!(escape(&one) == escape(&two), one == two);
+        }
+    }
+}

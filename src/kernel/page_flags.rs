@@ -318,3 +318,40 @@ impl PageFlags {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_bit_and_back() {
+        let flags = PageFlags::from_bits_retain(1 << 3 | 1 << 27 | 1 << 34 | 1 << 63);
+        assert_eq!(flags.names(), ["uptodate", "bit27", "owner_2", "bit63"]);
+        for bit in 0..64 {
+            let one = PageFlags::from_bits_retain(1 << bit);
+            let names = one.names();
+            assert_eq!(names.len(), 1);
+            assert_eq!(PageFlags::from_flag_name(&names[0]), Some(one));
+            assert_eq!(
+                PageFlags::from_flag_name(&names[0].to_uppercase()),
+                Some(one).filter(|_| !names[0].starts_with("bit"))
+            );
+        }
+        for unknown in ["", "bit64", "bit", "bit-1", "dirtyy"] {
+            assert_eq!(PageFlags::from_flag_name(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_in_order_and_whole() {
+        let bits: Vec<u64> = FLAGS.iter().map(|info| info.flag.bits()).collect();
+        assert!(bits.is_sorted());
+        assert!(bits.iter().all(|bits| bits.is_power_of_two()));
+        let named = PageFlags::all().iter_names().count();
+        assert_eq!(FLAGS.len(), named);
+        for info in FLAGS {
+            let (constant, _) = info.flag.iter_names().next().expect("a constant");
+            assert_eq!(constant.to_lowercase(), info.name);
+        }
+    }
+}

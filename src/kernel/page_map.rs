@@ -134,3 +134,56 @@ impl std::fmt::Debug for PageMapEntry {
         write!(f, "PageMapEntry({:#018x})", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries as Linux 6.18 gave them.
+    #[test]
+    fn entries_as_seen() {
+        let guard = PageMapEntry::new(0x4400_0000_0000_009f);
+        assert!(guard.is_guard() && guard.is_swap_entry() && !guard.is_present());
+        let marker = |offset| Some(SwapEntry { kind: 31, offset });
+        assert_eq!(guard.swap(), marker(4));
+        let write_protected = PageMapEntry::new(0x4200_0000_0000_003f);
+        assert!(write_protected.is_uffd_wp() && !write_protected.is_guard());
+        assert_eq!(write_protected.swap(), marker(1));
+        let poisoned = PageMapEntry::new(0x4000_0000_0000_005f);
+        assert_eq!(poisoned.swap(), marker(2));
+        let swapped = PageMapEntry::new(0x4000_0000_0000_0020);
+        assert_eq!(swapped.swap(), Some(SwapEntry { kind: 0, offset: 1 }));
+        assert_eq!(swapped.frame(), None);
+    }
+
+    #[test]
+    fn present_pages_and_hidden_frames() {
+        let anonymous = PageMapEntry::new(0x8100_0000_001a_4eac);
+        assert_eq!(anonymous.frame(), Some(FrameNumber::new(0x1a_4eac)));
+        assert!(anonymous.is_exclusive() && !anonymous.is_file_or_shared());
+        assert!(!anonymous.is_frame_hidden());
+        assert_eq!(anonymous.swap(), None);
+        let hidden = PageMapEntry::new(0xa000_0000_0000_0000);
+        assert!(hidden.is_present() && hidden.is_frame_hidden() && hidden.is_file_or_shared());
+        assert_eq!(hidden.frame(), None);
+        let soft_dirty_hole = PageMapEntry::new(1 << 55);
+        assert!(soft_dirty_hole.is_soft_dirty());
+        assert!(!soft_dirty_hole.is_present() && !soft_dirty_hole.is_frame_hidden());
+        assert_eq!(
+            (soft_dirty_hole.frame(), soft_dirty_hole.swap()),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn fields_keep_to_their_bits() {
+        let all = PageMapEntry::new(u64::MAX);
+        assert_eq!(all.frame(), Some(FrameNumber::new((1 << 55) - 1)));
+        let not_present = PageMapEntry::new(u64::MAX & !(1 << 63));
+        let widest = SwapEntry {
+            kind: 31,
+            offset: (1 << 50) - 1,
+        };
+        assert_eq!(not_present.swap(), Some(widest));
+    }
+}

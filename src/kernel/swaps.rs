@@ -156,6 +156,7 @@ impl SwapLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn layout(kernel: (u32, u32), on: &str) -> SwapLayout {
         let has = |letter| on.contains(letter);
@@ -240,5 +241,12 @@ mod tests {
             SwapAreas::parse(b"Filename\n/x file twelve").map_err(|bad| bad.line),
             Err(2)
         );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            _ = SwapAreas::parse(&bytes);
+        }
     }
 }

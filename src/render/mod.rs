@@ -12,10 +12,11 @@ mod text;
 pub mod theme;
 pub mod units;
 
+pub use crate::lang::ColorChoice;
 pub use json::Json;
 pub use printable::printable;
 pub use text::Text;
-pub use theme::{ColorChoice, Role, Surroundings, Theme};
+pub use theme::{Role, Surroundings, Theme};
 
 use crate::report::Record;
 use std::io::{self, Write};

@@ -1,5 +1,6 @@
 //! Colours: one role a meaning, decided once. Call sites name a role, never a colour.
 
+use crate::lang::ColorChoice;
 use owo_colors::{OwoColorize, Style};
 use std::fmt::Display;
 
@@ -50,18 +51,6 @@ pub enum Role {
     Plain,
 }
 
-/// Whether the user wants colours: `--color`, `set color`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ColorChoice {
-    /// On a terminal that can show them.
-    #[default]
-    Auto,
-    /// Everywhere.
-    Always,
-    /// Nowhere.
-    Never,
-}
-
 /// What the decision about colours depends on besides the choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Surroundings<'a> {
@@ -74,19 +63,6 @@ pub struct Surroundings<'a> {
 }
 
 impl ColorChoice {
-    /// Every one, in the order of the words.
-    pub const ALL: &'static [ColorChoice] =
-        &[ColorChoice::Auto, ColorChoice::Always, ColorChoice::Never];
-
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            ColorChoice::Auto => "auto",
-            ColorChoice::Always => "always",
-            ColorChoice::Never => "never",
-        }
-    }
-
     /// Whether to colour. An explicit choice beats the surroundings.
     pub fn decide(self, surroundings: Surroundings<'_>) -> bool {
         match self {
@@ -141,7 +117,6 @@ impl Theme {
             Role::Address => style.cyan(),
             Role::Physical => style.magenta(),
             Role::Frame => style.magenta().bold(),
-            Role::Raw => style.bright_black(),
             Role::Flag => style.green(),
             Role::Good => style.green(),
             Role::Warn => style.yellow(),
@@ -156,7 +131,7 @@ impl Theme {
             Role::Command => style.blue().bold(),
             Role::Keyword => style.blue(),
             Role::Quoted => style.green(),
-            Role::Size | Role::Name | Role::Plain => style,
+            Role::Raw | Role::Size | Role::Name | Role::Plain => style,
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
 }
 
 /// One line: `start-end perms offset major:minor inode`, blanks, and a name that may hold anything but a newline.
-fn region(line: &[u8]) -> Option<Region> {
+pub(super) fn region(line: &[u8]) -> Option<Region> {
     let (range, rest) = text::split_once(line, b' ')?;
     let (permissions, rest) = text::split_once(rest, b' ')?;
     let (offset, rest) = text::split_once(rest, b' ')?;

@@ -11,6 +11,7 @@ pub mod page_flags;
 pub mod page_map;
 pub mod region;
 pub mod registers;
+pub mod smaps;
 pub mod status;
 pub mod swaps;
 pub mod text;

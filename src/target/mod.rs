@@ -10,6 +10,7 @@ mod sys;
 
 pub use error::{Error, Result};
 
+use crate::kernel::smaps::RegionAccount;
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
     VirtualAddress,
@@ -132,6 +133,13 @@ pub trait Process: Send + Sync {
 
     /// Why frame numbers are hidden from this opener, if they are.
     fn frames_hidden(&self) -> bool;
+
+    /// The kernel's account of every region (`/proc/PID/smaps`), for `full`: the kernel walks all page tables of the target for it.
+    fn smaps(&self) -> Result<Vec<RegionAccount>> {
+        Err(Error::NotAvailable {
+            what: "the kernel's account of the regions of this target is not known".to_owned(),
+        })
+    }
 
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     fn status(&self) -> Result<ProcessStatus>;

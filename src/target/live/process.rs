@@ -5,6 +5,7 @@ use super::handle::Handle;
 use super::own_page;
 use super::populated::{self, IN_ENTRIES};
 use crate::kernel::registers::Standing;
+use crate::kernel::smaps::RegionAccount;
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{
     AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
@@ -144,6 +145,10 @@ impl Process for LiveProcess {
 
     fn frames_hidden(&self) -> bool {
         self.frames_hidden
+    }
+
+    fn smaps(&self) -> Result<Vec<RegionAccount>> {
+        self.attached.smaps()
     }
 
     fn registers(&self) -> Result<Registers> {

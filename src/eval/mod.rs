@@ -20,6 +20,8 @@ mod spans;
 mod subject;
 mod suggest;
 mod symbols;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use error::{Error, Result};

@@ -146,11 +146,8 @@ impl Evaluator<'_> {
 
     /// Symbols with nearly that name, among those that begin like it: a budget keeps an error from taking long.
     pub(super) fn similar_symbols(&self, module: Option<&str>, name: &str) -> Vec<String> {
-        let length = name.chars().count();
-        let beginning: String = name
-            .chars()
-            .take(length.min(3).min(length.div_ceil(2)))
-            .collect();
+        let kept = name.chars().count().div_ceil(4).min(3);
+        let beginning: String = name.chars().take(kept).collect();
         let names = match self.names(Place::default(), "") {
             Ok(names) => names.names(module, &beginning, MOST_COMPARED, SUGGESTION_BUDGET),
             Err(_) => return Vec::new(),

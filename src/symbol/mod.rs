@@ -27,7 +27,7 @@ mod section;
 mod symbol_at;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod version;
 mod view;
 

@@ -1,6 +1,6 @@
 //! The room's own tests: files that the tests write themselves, sound, odd and damaged.
 
-mod builder;
+pub(crate) mod builder;
 mod hostile;
 
 use super::elf::Elf;

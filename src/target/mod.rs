@@ -5,6 +5,8 @@
 //! out has been through `kernel`.
 
 mod error;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod live;
 mod sys;
 

@@ -113,7 +113,7 @@ impl Builder {
         }
     }
 
-    pub(crate) fn file(&self) -> File {
+    pub(in crate::symbol) fn file(&self) -> File {
         File::new(Box::new(Bytes(self.bytes())))
     }
 

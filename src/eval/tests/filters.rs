@@ -1,0 +1,182 @@
+//! Filters of pages and of regions.
+
+use super::{World, command, process};
+use crate::eval::{self, Error};
+use crate::inspect::{Need, Page, View};
+use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
+use crate::lang::Command;
+use crate::target::fake::Fake;
+
+/// The filter of `walk all where TEXT`, asked of one page.
+fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
+    let world = World::of(fake);
+    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+        panic!("{text}");
+    };
+    let filter = eval::page_filter(&filter.unwrap(), &view, &world)?;
+    Ok(filter.matches(page, view.region(page.address)))
+}
+
+fn present() -> Page {
+    Page {
+        address: VirtualAddress::new(0x50_0000),
+        pages: 1,
+        entry: PageMapEntry::new(1 << 63 | 0x1234),
+        state: State::Present,
+        kind: Some(Kind::Anonymous),
+        flags: Some(PageFlags::DIRTY | PageFlags::LRU),
+        map_count: Some(2),
+        huge: None,
+    }
+}
+
+fn untouched() -> Page {
+    Page {
+        entry: PageMapEntry::default(),
+        state: State::Untouched,
+        flags: None,
+        map_count: None,
+        ..present()
+    }
+}
+
+#[test]
+fn pages_are_asked_field_by_field() {
+    for (text, on_present, on_untouched) in [
+        ("present", true, false),
+        ("not present", false, true),
+        ("state == untouched", false, true),
+        ("state != untouched", true, false),
+        ("dirty and not locked", true, false),
+        ("flags(dirty)", true, false),
+        ("not flags(bit60)", true, true),
+        ("mapcount > 1", true, false),
+        ("mapcount <= 1", false, false),
+        // No map count is neither true nor false.
+        ("not mapcount > 1", false, false),
+        ("mapcount > 1 or untouched", true, true),
+        ("mapcount > 1 and untouched", false, false),
+        ("mapcount * 2 + 1 == 5", true, false),
+        ("pfn == 0x1234", true, false),
+        ("pfn == pfn:0x1234", true, false),
+        ("phys >= phys:0x1234000 and phys < 0x1235000", true, false),
+        ("address == start(heap)", true, true),
+        ("(address & 0xfff) == 0", true, true),
+        ("address / (mapcount - 2) > 0", false, false),
+        ("writable and private and not executable", true, true),
+        ("present or present or present or not present", true, true),
+    ] {
+        let ask = |page: &Page| match holds(process(), text, page) {
+            Ok(holds) => holds,
+            Err(error) => panic!("{text}: {error}"),
+        };
+        assert_eq!(ask(&present()), on_present, "{text}, a present page");
+        assert_eq!(ask(&untouched()), on_untouched, "{text}, an untouched page");
+    }
+}
+
+#[test]
+fn what_cannot_be_answered_here_is_an_error_that_names_it() {
+    let mut fake = process();
+    fake.counts = None;
+    let error = holds(fake.clone(), "present and mapcount > 1", &present()).unwrap_err();
+    assert!(
+        error.message.contains("'mapcount'") && error.message.contains("kpagecount"),
+        "{error}"
+    );
+    let line = "walk all where present and mapcount > 1";
+    assert_eq!(line.get(error.at.start..error.at.end), Some("mapcount"));
+    fake.flags = None;
+    let error = holds(fake.clone(), "flags(thp)", &present()).unwrap_err();
+    assert!(error.message.contains("kpageflags"), "{error}");
+    fake.frames_hidden = true;
+    let error = holds(fake, "pfn == 1", &present()).unwrap_err();
+    assert!(error.message.contains("CAP_SYS_ADMIN"), "{error}");
+    let error = holds(process(), "soft_dirty", &present()).unwrap_err();
+    assert!(error.message.contains("soft-dirty"), "{error}");
+}
+
+#[test]
+fn numbers_are_typed_and_worked_out_once() {
+    for (text, part, message) in [
+        (
+            "pfn == &main",
+            "pfn == &main",
+            "page frames and addresses cannot be compared",
+        ),
+        ("address + &main > 0", "+", "two addresses cannot be added"),
+        ("-pfn > 0", "-", "page frames have no such opposite"),
+        ("mapcount > 1 / 0", "1 / 0", "division by zero"),
+        (
+            "mapcount > u8(0x508000)",
+            "0x508000",
+            "memory at 0x508000 was not read: the page is untouched",
+        ),
+        ("flags(drity)", "drity", "no page flag is called 'drity'"),
+        ("mapcount > $no", "$no", "$no has not been set"),
+    ] {
+        let error = holds(process(), text, &present()).unwrap_err();
+        let line = format!("walk all where {text}");
+        assert!(error.message.contains(message), "{text}: {error}");
+        if !text.contains("/ 0") {
+            assert_eq!(line.get(error.at.start..error.at.end), Some(part), "{text}");
+        }
+    }
+    let error = holds(process(), "flags(drity)", &present()).unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("did you mean dirty?"));
+}
+
+#[test]
+fn only_what_is_asked_for_is_read() {
+    let world = World::of(process());
+    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    for (text, need) in [
+        ("present or swapped", Need::empty()),
+        ("dirty", Need::FLAGS),
+        ("mapcount > 1", Need::COUNTS),
+        ("pfn > 5", Need::FRAMES | Need::EACH),
+        ("dirty or mapcount > 1", Need::FLAGS | Need::COUNTS),
+    ] {
+        let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+            panic!("{text}");
+        };
+        let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
+        assert_eq!(filter.need(), need, "{text}");
+    }
+}
+
+#[test]
+fn regions_are_asked_too() {
+    let world = World::of(process());
+    let view = View::of(world.target.as_ref().unwrap()).unwrap();
+    for (text, names) in [
+        ("size >= 64K", "[heap] [stack]"),
+        ("name == \"data.bin\"", "/opt/a/data.bin /opt/b/data.bin"),
+        ("file and executable", "/usr/bin/program /usr/lib/libc.so.6"),
+        ("perms == \"--xp\"", "[vsyscall]"),
+        ("shared", "/tmp/new\\x0aline"),
+        (
+            "start == start([heap]) or end - start == 0x20000",
+            "[heap] [stack]",
+        ),
+        ("not (private or readable)", ""),
+    ] {
+        let Command::Regions { filter, .. } = command(&format!("regions where {text}")) else {
+            panic!("{text}");
+        };
+        let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
+        assert!(!filter.needs_stats(), "{text}");
+        let found = view
+            .regions()
+            .iter()
+            .filter(|one| filter.matches(one, None));
+        let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
+        assert_eq!(found.join(" "), names, "{text}");
+    }
+    let Command::Regions { filter, .. } = command("regions where rss > 0") else {
+        panic!("no regions");
+    };
+    let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
+    assert!(filter.needs_stats());
+}

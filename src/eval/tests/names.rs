@@ -1,0 +1,151 @@
+//! What names stand for.
+
+use super::{World, process};
+use crate::eval::{Subject, subject};
+use std::sync::atomic::Ordering;
+
+#[test]
+fn a_symbol_first_then_what_is_mapped() {
+    let world = World::of(process());
+    for (text, value) in [
+        ("main", "address 0x401000"),
+        ("&main", "address 0x401000"),
+        ("main + 0x10", "address 0x401010"),
+        ("program!main", "address 0x401000"),
+        ("&libc.so.6!both", "address 0x7f0000001100"),
+        ("program!both", "address 0x401100"),
+        ("libc.so.6!0x1149", "address 0x7f0000001149"),
+        ("'/usr/lib/libc.so.6'!malloc", "address 0x7f0000001000"),
+        ("libc.so.6", "range 0x7f0000001000..0x7f0000003000"),
+        ("libc.so.6[1]", "range 0x7f0000002000..0x7f0000003000"),
+        ("libc.so.6 + 0x10", "address 0x7f0000001010"),
+        ("[heap]", "range 0x500000..0x510000"),
+        ("heap", "range 0x500000..0x510000"),
+        ("[stack]", "range 0x7ffffff00000..0x7ffffff20000"),
+        // The program has a symbol of that name.
+        ("stack", "address 0x403200"),
+        ("[vsyscall]", "range 0xffffffffff600000..0xffffffffff601000"),
+        ("'/opt/a/data.bin'", "range 0x60000000..0x60001000"),
+        // The name as it is displayed; in quotes the backslash itself is escaped.
+        ("'new\\\\x0aline'", "range 0x61000000..0x61001000"),
+        ("buffer - main", "integer 8208"),
+        ("buffer & ~0xfff", "address 0x403000"),
+        ("symbol(buffer)", "text buffer"),
+        ("symbol(main + 3)", "text main+3"),
+        ("symbol(main) == \"main\"", "integer 1"),
+    ] {
+        assert_eq!(world.print(text), value, "{text}");
+    }
+}
+
+#[test]
+fn several_matches_are_listed() {
+    let world = World::of(process());
+    let (part, error) = world.error("1 + both");
+    assert_eq!(part, "both");
+    assert_eq!(
+        error.message,
+        "several symbols are called 'both': program!both at 0x401100, libc.so.6!both at 0x7f0000001100"
+    );
+    assert_eq!(error.hint.as_deref(), Some("name the module: MODULE!NAME"));
+    let (_, error) = world.error("program!helper");
+    assert!(error.message.contains("0x401040") && error.message.contains("0x401060"));
+    let hint = error.hint.unwrap_or_default();
+    assert!(hint.contains("address itself"), "{hint}");
+    let (_, error) = world.error("'data.bin'");
+    assert_eq!(
+        error.message,
+        "several files called 'data.bin' are mapped: '/opt/a/data.bin' at 0x60000000, '/opt/b/data.bin' at 0x60002000"
+    );
+}
+
+#[test]
+fn what_may_have_been_meant() {
+    let world = World::of(process());
+    for (text, part, hint) in [
+        ("mian", "mian", "did you mean main?"),
+        ("[haep]", "[haep]", "did you mean [heap]?"),
+        ("vsyscall", "vsyscall", "did you mean [vsyscall]?"),
+        ("libc.so.7", "libc.so.7", "did you mean libc.so.6?"),
+        ("libd.so.6!malloc", "libd.so.6", "did you mean libc.so.6?"),
+        ("libc.so.6!maloc", "maloc", "did you mean malloc?"),
+        ("&bufer", "bufer", "did you mean buffer?"),
+        (
+            "c0ffee",
+            "c0ffee",
+            "a hexadecimal number is written 0xc0ffee",
+        ),
+        (
+            "nothing_like_it",
+            "nothing_like_it",
+            "regions lists what is mapped",
+        ),
+    ] {
+        let (meant, error) = world.error(text);
+        assert_eq!(meant, part, "{text}: {error}");
+        assert_eq!(error.hint.as_deref(), Some(hint), "{text}: {error}");
+    }
+    for (text, refusal) in [
+        ("libc.so.6[2]", "2: 'libc.so.6' has 2 regions: [0] to [1]"),
+        (
+            "'[heap]'[9]",
+            "9: '[heap]' has one region: only [0] is there",
+        ),
+        (
+            "libc.so.6!0x9000",
+            "0x9000: 0x9000 lies in no load segment of 'libc.so.6'",
+        ),
+        ("symbol([heap])", "[heap]: 0x500000 is in no symbol"),
+    ] {
+        assert_eq!(world.refusal(text), refusal);
+    }
+}
+
+#[test]
+fn a_module_without_symbols_says_why() {
+    let mut fake = process();
+    fake.files.clear();
+    let world = World::of(fake);
+    let (part, error) = world.error("libc.so.6!malloc");
+    assert_eq!(part, "libc.so.6");
+    assert!(error.message.contains("may not open"), "{error}");
+    assert_eq!(error.status(), 4);
+}
+
+#[test]
+fn numbers_and_brackets_open_no_file() {
+    let world = World::of(process());
+    world.print("[heap] + 0x10 + size([stack])");
+    world.print("libc.so.6[1]");
+    let opened = || world.watched.files_opened.load(Ordering::Relaxed);
+    assert_eq!(opened(), 0);
+    world.print("main");
+    assert!(opened() > 0);
+}
+
+#[test]
+fn the_regions_are_read_once_a_line() {
+    let world = World::of(process());
+    world.print("[heap] == [heap] && libc.so.6 == libc.so.6 && main == main");
+    assert_eq!(world.watched.region_reads.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_translate_is_asked_about() {
+    let world = World::of(process());
+    let subject = |text: &str| subject(&super::range(text), &world).map_err(|error| error.message);
+    let sized = |text: &str| match subject(text) {
+        Ok(Subject::Sized(spans)) => spans.to_string(),
+        other => panic!("{text}: {other:?}"),
+    };
+    assert_eq!(sized("buffer"), "0x403010..0x403110");
+    assert_eq!(sized("&buffer"), "0x403010..0x403110");
+    assert_eq!(sized("program!buffer"), "0x403010..0x403110");
+    assert!(matches!(subject("sizeless"), Ok(Subject::Address(at)) if at.get() == 0x40_1200));
+    assert!(matches!(subject("buffer + 1"), Ok(Subject::Address(at)) if at.get() == 0x40_3011));
+    assert!(matches!(subject("0x1234"), Ok(Subject::Address(at)) if at.get() == 0x1234));
+    assert!(matches!(subject("heap"), Ok(Subject::Range(spans)) if spans.size() == 0x1_0000));
+    assert!(matches!(subject("buffer, +4p"), Ok(Subject::Range(spans)) if spans.size() == 0x4000));
+    assert!(subject("pfn:1..pfn:2").is_err_and(|message| message.contains("physical already")));
+    assert!(subject("pfn:1").is_err());
+}

@@ -1,4 +1,52 @@
 //! pmdb: a gdb-style prompt for the memory *behind* a Linux process.
+//!
+//! gdb says what a program's variables hold. pmdb says where each byte physically lives, why a page is or is not
+//! there, what the kernel thinks of it, who else maps it, and what changes while you look. It reads `/proc` and
+//! nothing else.
+//!
+//! # The map of the house
+//!
+//! A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers.rs`
+//! reads the `use` lines and holds the code to that. From the top:
+//!
+//! - **`main.rs`, `args.rs`**: the command line becomes a [`session`], the session an exit status.
+//! - **[`repl`]**: the prompt: the line editor, completion, hints, colours of what is typed.
+//! - **[`session`]**: runs one line, from parse to output; reads command files. It alone decides where records are printed
+//!   (screen and pager, pipe, file, JSON), and it alone listens to Ctrl-C.
+//! - **[`command`]**: one file a command, and a static table that names them all for help, completion and tests.
+//! - **[`state`]**: what lasts from line to line: target, variables, kept values, settings.
+//! - **[`eval`]**: expressions and ranges become values, filters become [`inspect`] filters, against a target.
+//! - **[`inspect`]**: the engine: what a page is, sweeping ranges, totals, watching. No text, no parsing.
+//! - **[`symbol`]**: the ELF files behind regions: names to addresses and back, only when asked.
+//! - **[`target`]**: where bytes come from, three traits: a process, its machine, the files behind its regions. The only
+//!   system calls that need `unsafe` are in `target/sys.rs`.
+//! - **[`render`]**: records become text or JSON.
+//! - **[`report`]**: the records themselves, plain data, and the sink that takes them.
+//! - **[`lang`]**: the command language: text to syntax tree and back. Pure. Its truth is in `grammar/`.
+//! - **[`kernel`]**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure.
+//!
+//! Beside them stands **[`demo`]**, the demonstration process, which knows nothing of the rest.
+//!
+//! # The way of one line
+//!
+//! `repl → session → lang::parse_line → command → eval → inspect → target → kernel → record → sink → render`
+//!
+//! # What always holds
+//!
+//! 1. **The target is not disturbed.** No ptrace, no signal. Memory is read only where the page map has just said that a
+//!    page is resident; what could fault a page in, write-protect or clear something needs an explicit word.
+//! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four answers, each with its
+//!    reason ([`report::Fact`]). A filter on a fact that cannot be known is an error.
+//! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`target`] fetches and decodes nothing
+//!    by itself. Byte order, page size and pointer width are the target's.
+//! 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
+//! 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. Exec, exit and reuse of
+//!    the number are noticed. Regions are read anew by each command.
+//! 6. **Names are hostile.** Mapping names, symbols and `comm` are somebody else's bytes; [`kernel::Name`] is the only way
+//!    out, and it escapes. A file behind a mapping is opened only if it is the same regular file.
+//! 7. **The grammar is written down once**, in `grammar/`; the parser, help and completion are held to it by tests.
+//! 8. **Commands emit records, renderers print.** Each record has a text and a JSON form.
+//! 9. **Rights are used only where needed**: file capabilities are raised around the opens under `/proc` and dropped again.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

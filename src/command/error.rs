@@ -1,15 +1,15 @@
 //! Why a command failed: what was tried, why, where in the line, the way out.
 
 use crate::report::Stopped;
-use crate::target;
+use crate::{eval, inspect, target};
 
 /// A failed command.
 #[derive(Debug)]
 pub enum Error {
     /// The sink asked to stop: no failure to report, but the command did not end.
     Stopped(Stopped),
-    /// An expression or a range could not be worked out.
-    Evaluation(crate::eval::Error),
+    /// Something at a place of the line: an expression without a value, a range that cannot be.
+    Evaluation(eval::Error),
     /// Bytes could not be had.
     Target(target::Error),
     /// Anything else.
@@ -33,18 +33,36 @@ impl From<target::Error> for Error {
     }
 }
 
-impl From<crate::eval::Error> for Error {
-    fn from(error: crate::eval::Error) -> Self {
+impl From<eval::Error> for Error {
+    fn from(error: eval::Error) -> Self {
         Error::Evaluation(error)
     }
 }
 
+impl From<inspect::Error> for Error {
+    fn from(error: inspect::Error) -> Self {
+        match error {
+            inspect::Error::Target(error) => Error::Target(error),
+            inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
+            inspect::Error::Exited | inspect::Error::Executed => {
+                Error::Target(target::Error::Gone {
+                    what: error.to_string(),
+                })
+            }
+            inspect::Error::Unknown { .. } => Error::Refused {
+                message: error.to_string(),
+                hint: None,
+            },
+        }
+    }
+}
+
 impl Error {
-    /// A refusal with a way out.
-    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// There is nothing to look at.
+    pub fn no_target() -> Self {
         Error::Refused {
-            message: message.into(),
-            hint: Some(hint.into()),
+            message: "no process is attached".to_owned(),
+            hint: Some("attach to one with: attach PID (ps lists them)".to_owned()),
         }
     }
 

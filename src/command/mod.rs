@@ -2,10 +2,38 @@
 //!
 //! A command reads the state, asks `inspect`, and emits records; it formats nothing.
 
+mod apropos;
+mod attach;
+mod decode;
+mod detach;
+mod echo;
 mod error;
+mod flags;
+mod frames;
+mod help;
+mod history;
+mod print;
+mod process;
+mod ps;
+mod quit;
+mod region;
+mod regions;
+mod set;
+mod shell;
+mod show;
+mod source;
+mod symbol;
+mod table;
+mod through;
+mod translate;
+mod walk;
+mod watch;
 
 pub use error::Error;
+pub use table::{About, Example, Group, TABLE, find};
 
+use crate::kernel::{FrameNumber, VirtualAddress};
+use crate::lang::{Command, Spanned};
 use crate::report::Sink;
 use crate::state::DebugState;
 
@@ -15,6 +43,17 @@ pub struct Context<'a> {
     pub state: &'a mut DebugState,
     /// Where its records go.
     pub sink: &'a mut dyn Sink,
+    /// Where the same command stopped before, when an empty line asks for more of it.
+    pub resume: Option<Resume>,
+}
+
+/// Where a command that was cut short goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resume {
+    /// From this address.
+    Address(VirtualAddress),
+    /// From this frame.
+    Frame(FrameNumber),
 }
 
 /// What is to happen after a command.
@@ -22,10 +61,74 @@ pub struct Context<'a> {
 pub enum Flow {
     /// The next line.
     Done,
+    /// The next line; an empty one goes on from here.
+    More(Resume),
     /// The lines of a file, then the next line.
     Source(std::path::PathBuf),
-    /// Shell text, run with the terminal as it is.
-    Shell(String),
     /// Leave, with this exit status.
     Quit(u8),
+}
+
+/// What every command returns.
+pub type Outcome = Result<Flow, Error>;
+
+/// Runs a command.
+///
+/// # Errors
+/// What was tried, why it failed, and the way out.
+pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
+    match &command.node {
+        Command::Attach(name) => attach::run(context, &name.node),
+        Command::Detach => detach::run(context),
+        Command::Ps { filter } => ps::run(context, filter.as_deref()),
+        Command::InfoProcess => process::run(context),
+        Command::InfoSymbol(address) => symbol::run_symbol(context, address),
+        Command::InfoAddress(name) => symbol::run_address(context, name),
+        Command::Translate { range } => translate::run(context, range),
+        Command::Region { address, full } => region::run(context, address, *full),
+        Command::Regions { filter, by, full } => regions::run(context, filter.as_ref(), *by, *full),
+        Command::Walk {
+            range,
+            filter,
+            by,
+            limit,
+        } => {
+            let arguments = walk::Arguments {
+                range,
+                filter: filter.as_ref(),
+                by: *by,
+                limit: *limit,
+            };
+            walk::run(context, &arguments)
+        }
+        Command::Flags { place } => flags::run(context, place),
+        Command::Decode { value, reading } => decode::run(context, value, *reading),
+        Command::Watch {
+            range,
+            every,
+            duration,
+            count,
+            until,
+            with,
+        } => {
+            let arguments = watch::Arguments {
+                range,
+                every: *every,
+                duration: *duration,
+                count: *count,
+                until: until.as_ref(),
+                with,
+            };
+            watch::run(context, &arguments)
+        }
+        Command::Print { format, value } => print::run(context, *format, value),
+        Command::Set(assignment) => set::run(context, assignment),
+        Command::Show(shown) => show::run(context, *shown),
+        Command::Echo(text) => echo::run(context, text),
+        Command::Source { path } => source::run(context, &path.node),
+        Command::History { limit } => history::run(context, *limit),
+        Command::Help { topic } => help::run(context, topic.as_ref()),
+        Command::Apropos(pattern) => apropos::run(context, pattern),
+        Command::Quit { status } => quit::run(context, status.as_ref()),
+    }
 }

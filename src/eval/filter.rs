@@ -55,6 +55,26 @@ pub fn page_filter(
     }))
 }
 
+/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `size` bytes have flags, a map count, a number and an
+/// address; what belongs to pages of a process is refused.
+///
+/// # Errors
+/// With the place of a field that frames do not have, of an unknown flag, or of what has no value.
+pub fn frame_filter(
+    filter: &Spanned<lang::Filter<PageField>>,
+    size: PageSize,
+    scope: &dyn Scope,
+) -> Result<inspect::Filter<'static>> {
+    let mut fields = FrameFields {
+        need: Need::empty(),
+    };
+    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    Ok(inspect::Filter::new(fields.need, move |page, region| {
+        let answers = PageAnswers { page, region, size };
+        predicate.holds(&answers) == Some(true)
+    }))
+}
+
 /// A filter over regions, for `regions`.
 #[derive(Debug)]
 pub struct RegionFilter {
@@ -122,12 +142,44 @@ impl Fields<PageField> for PageFields<'_> {
     }
 
     fn space(&self, field: PageField) -> Option<Space> {
-        match field {
-            PageField::Pfn => Some(Space::Frames),
-            PageField::Phys => Some(Space::Physical),
-            PageField::Address => Some(Space::Virtual),
-            _ => None,
-        }
+        page_space(field)
+    }
+}
+
+fn page_space(field: PageField) -> Option<Space> {
+    match field {
+        PageField::Pfn => Some(Space::Frames),
+        PageField::Phys => Some(Space::Physical),
+        PageField::Address => Some(Space::Virtual),
+        _ => None,
+    }
+}
+
+struct FrameFields {
+    need: Need,
+}
+
+impl Fields<PageField> for FrameFields {
+    fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
+        self.need |= field::need_of_frames(field).ok_or_else(|| {
+            let message = format!(
+                "'{}' is asked of pages of a process, not of frames",
+                field.name()
+            );
+            Error::new(at, message).hint(
+                "frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys",
+            )
+        })?;
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, _: Place) -> Result<()> {
+        self.need |= Need::FLAGS;
+        Ok(())
+    }
+
+    fn space(&self, field: PageField) -> Option<Space> {
+        page_space(field)
     }
 }
 

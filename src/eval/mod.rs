@@ -26,7 +26,7 @@ mod value;
 
 pub use error::{Error, Result};
 pub use extent::Extent;
-pub use filter::{RegionFilter, page_filter, region_filter};
+pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
 pub use scope::Scope;
 pub use spans::{Origin, Spans};

@@ -34,6 +34,15 @@ pub fn need(field: PageField, available: &Availability) -> Need {
     }
 }
 
+/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such thing.
+pub fn need_of_frames(field: PageField) -> Option<Need> {
+    match field {
+        PageField::MapCount => Some(Need::COUNTS),
+        PageField::Pfn | PageField::Phys => Some(Need::EACH),
+        _ => frame_flag(field).map(|_| Need::FLAGS),
+    }
+}
+
 /// Refuses a field that cannot be answered here, naming it.
 pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
     let unknown = |what, reason: &str| {

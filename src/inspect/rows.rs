@@ -84,6 +84,14 @@ pub struct Run {
     pub kind: Option<Kind>,
 }
 
+impl Run {
+    /// The address after the last page; the last address there is when they reach the very end.
+    pub fn end(&self, size: PageSize) -> VirtualAddress {
+        let bytes = self.pages.saturating_mul(size.bytes());
+        VirtualAddress::new(self.start.get().saturating_add(bytes))
+    }
+}
+
 /// Makes [`Run`]s of pages in address order, across regions; holds one.
 #[derive(Debug)]
 pub struct Runs {

@@ -306,6 +306,12 @@ impl PageFlags {
             )
             .collect()
     }
+    /// Each set flag by itself with its bit, the nameless too.
+    pub fn each(self) -> impl Iterator<Item = (u32, PageFlags)> {
+        (0..64)
+            .map(|bit| (bit, PageFlags::from_bits_retain(1 << bit)))
+            .filter(move |&(_, flag)| self.contains(flag))
+    }
     /// The flag of that name (any case, `bitNN` for the nameless).
     pub fn from_flag_name(name: &str) -> Option<PageFlags> {
         let known = FLAGS

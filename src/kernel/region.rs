@@ -1,5 +1,7 @@
 //! A region: one line of `/proc/PID/maps`, in kernel words a VMA.
 
+use std::fmt;
+
 use super::{AddressRange, Name, VirtualAddress};
 
 /// Access rights of a region, as the four letters of `maps` give them.
@@ -37,6 +39,12 @@ pub struct Device {
     pub major: u32,
     /// Minor number.
     pub minor: u32,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}:{:02x}", self.major, self.minor)
+    }
 }
 
 /// One mapped region of the target (a VMA).

@@ -36,6 +36,8 @@ pub enum Record {
     Frames(Frames),
     /// The totals that close a walk.
     WalkSummary(WalkSummary),
+    /// What closes a walk of frames.
+    FramesSummary(FramesSummary),
     /// A row of `walk … by`.
     Group(Group),
     /// `region`, and a row of `regions`.

@@ -3,7 +3,9 @@
 use super::Why;
 use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, optional_hex};
 use crate::kernel::address::serialize_hex;
-use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
+use crate::kernel::{
+    FrameNumber, Kind, Name, PageFlags, PhysicalAddress, Region, State, VirtualAddress,
+};
 use serde::Serialize;
 
 /// A slot of a swap area.
@@ -32,6 +34,18 @@ pub struct RegionBrief {
     pub offset: u64,
     /// As `maps` names it; empty for plain anonymous memory.
     pub name: Name,
+}
+
+impl From<&Region> for RegionBrief {
+    fn from(region: &Region) -> Self {
+        RegionBrief {
+            start: region.range.start(),
+            end: region.range.end(),
+            perms: region.permissions.to_string(),
+            offset: region.offset,
+            name: region.name.clone(),
+        }
+    }
 }
 
 /// A symbol and how far into it.
@@ -164,8 +178,8 @@ pub enum Decoded {
         /// The number.
         #[serde(serialize_with = "serialize_hex")]
         raw: u64,
-        /// The state that it tells (regions unknown).
-        state: State,
+        /// The state that it tells; `None` for an empty entry, of which only the region tells.
+        state: Option<State>,
         /// Its frame.
         pfn: Option<FrameNumber>,
         /// Physical address of the frame.
@@ -192,7 +206,7 @@ pub enum Decoded {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct BitMeaning {
     /// `63`, `0-54`
-    pub bits: &'static str,
+    pub bits: String,
     /// Its name.
     pub name: &'static str,
     /// Its value and what that means.

@@ -9,6 +9,9 @@ use serde::{Serialize, Serializer};
 pub struct ValueReport {
     /// `$1`, without the dollar; `None` for values that are not kept.
     pub number: Option<usize>,
+    /// `$name`, without the dollar, for a variable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// `address`, `physical`, `frame`, `integer`, `range`, `text`
     pub kind: &'static str,
     /// The value in its usual form (hexadecimal for addresses, decimal for integers).

@@ -1,6 +1,7 @@
 //! Where records go.
 
 use super::Record;
+use std::time::Duration;
 
 /// Why a command is to stop emitting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,4 +19,7 @@ pub trait Sink {
 
     /// Whether the command should stop, for long work that has nothing to emit yet.
     fn check(&mut self) -> Result<(), Stopped>;
+
+    /// Waits between two looks; ends at once when the command should stop.
+    fn wait(&mut self, duration: Duration) -> Result<(), Stopped>;
 }

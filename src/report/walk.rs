@@ -103,6 +103,19 @@ pub struct WalkSummary {
     pub states: BTreeMap<State, u64>,
 }
 
+/// What closes a walk of frames.
+#[derive(Clone, Debug, Serialize)]
+pub struct FramesSummary {
+    /// Frames that matched.
+    pub frames: u64,
+    /// … in bytes.
+    pub bytes: u64,
+    /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.
+    pub cut_short: bool,
+    /// Where physical memory ends, if the range goes past that.
+    pub memory_ends: Option<FrameNumber>,
+}
+
 /// A row of `walk … by KEY`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {

@@ -12,7 +12,6 @@ mod sys;
 
 pub use error::{Error, Result};
 
-use crate::kernel::smaps::RegionAccount;
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
     VirtualAddress,
@@ -136,15 +135,15 @@ pub trait Process: Send + Sync {
     /// Why frame numbers are hidden from this opener, if they are.
     fn frames_hidden(&self) -> bool;
 
-    /// The kernel's account of every region (`/proc/PID/smaps`), for `full`: the kernel walks all page tables of the target for it.
-    fn smaps(&self) -> Result<Vec<RegionAccount>> {
-        Err(Error::NotAvailable {
-            what: "the kernel's account of the regions of this target is not known".to_owned(),
-        })
-    }
-
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     fn status(&self) -> Result<ProcessStatus>;
+
+    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it: only where it is asked for.
+    fn smaps(&self) -> Result<Vec<crate::kernel::smaps::Smaps>> {
+        Err(Error::NotAvailable {
+            what: "this target holds no smaps".to_owned(),
+        })
+    }
 
     /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it.
     /// An error while it runs: the kernel tells only of threads that wait.
@@ -156,7 +155,7 @@ pub trait Process: Send + Sync {
 }
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct ProcessStatus {
     /// Process id.
     pub pid: u32,
@@ -168,6 +167,8 @@ pub struct ProcessStatus {
     pub state: String,
     /// Number of threads.
     pub threads: u32,
+    /// Seconds since it started, as far as the machine's uptime tells.
+    pub age: Option<f64>,
     /// Real user id.
     pub user: u32,
     /// The pid that traces it, 0 if none.

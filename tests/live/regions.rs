@@ -32,7 +32,6 @@ pub const TESTS: &[Test] = &[
         "regions::no_device_and_no_nothing_is_opened",
         no_device_and_no_nothing_is_opened,
     ),
-    ("regions::smaps_of_every_region", smaps_of_every_region),
     ("regions::vsyscall_and_vvar", vsyscall_and_vvar),
     ("regions::the_vdso_is_an_elf_file", the_vdso_is_an_elf_file),
     (
@@ -415,44 +414,4 @@ fn the_vdso_is_an_elf_file() {
     assert_eq!(&start, b"\x7fELF");
     assert_eq!(image.len(), vdso.range.len());
     assert_eq!(image.read_at(image.len(), &mut start).expect("the end"), 0);
-}
-
-fn smaps_of_every_region() {
-    let Files { target, .. } = &mapped_files();
-    target.stop();
-    let process = target.attach().process;
-    let accounts = process.smaps().expect("accounts");
-    let regions: Vec<&Region> = accounts.iter().map(|account| &account.region).collect();
-    assert_eq!(
-        regions,
-        process
-            .regions()
-            .expect("regions")
-            .iter()
-            .collect::<Vec<_>>()
-    );
-    let mut resident = 0;
-    for account in &accounts {
-        assert_eq!(
-            account.amount("Size"),
-            Some(account.region.range.len()),
-            "{}",
-            account.region.name
-        );
-        assert_eq!(account.has_flag("wr"), account.region.permissions.write);
-        assert_eq!(account.has_flag("ex"), account.region.permissions.execute);
-        resident += account.amount("Rss").expect("Rss");
-    }
-    let rollup =
-        std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sum");
-    let line = rollup
-        .lines()
-        .find_map(|line| line.strip_prefix("Rss:"))
-        .expect("Rss");
-    let kib: u64 = line
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .expect("a number");
-    assert_eq!(resident, kib << 10);
 }

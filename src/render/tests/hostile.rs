@@ -117,12 +117,12 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     };
     let decoded = Decoded::Entry {
         raw: number,
-        state: State::Swapped,
+        state: Some(State::Swapped),
         pfn: Some(frame),
         physical: Some(physical),
         swap: Some(slot),
         bits: vec![BitMeaning {
-            bits: "0-4",
+            bits: text.clone(),
             name: "swap type",
             meaning: text.clone(),
         }],
@@ -145,6 +145,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         }],
     };
     let valued = ValueReport {
+        name: Some(text.clone()),
         value: text.clone(),
         also: Some(text.clone()),
         symbol: Some(text.clone()),

@@ -287,6 +287,15 @@ pub fn frames() -> Frames {
     }
 }
 
+pub fn frames_summary() -> FramesSummary {
+    FramesSummary {
+        frames: 12,
+        bytes: 12 << 12,
+        cut_short: true,
+        memory_ends: Some(FrameNumber::new(0x640000)),
+    }
+}
+
 pub fn walk_summary() -> WalkSummary {
     WalkSummary {
         pages: 40_512,
@@ -344,7 +353,7 @@ pub fn flags() -> FlagsReport {
 pub fn decoded_entry() -> Decoded {
     Decoded::Entry {
         raw: 0x440000000000009f,
-        state: State::Guard,
+        state: Some(State::Guard),
         pfn: None,
         physical: None,
         swap: Some(SwapSlot {
@@ -354,12 +363,12 @@ pub fn decoded_entry() -> Decoded {
         }),
         bits: vec![
             BitMeaning {
-                bits: "62",
+                bits: "62".into(),
                 name: "swap entry",
                 meaning: "not present: in swap, or a marker, or on its way".into(),
             },
             BitMeaning {
-                bits: "0-4",
+                bits: "0-4".into(),
                 name: "swap type",
                 meaning: "31: a marker".into(),
             },

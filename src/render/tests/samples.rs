@@ -36,6 +36,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("pages", Record::Pages(untouched_pages())),
         ("frames", Record::Frames(frames())),
         ("walk-summary", Record::WalkSummary(walk_summary())),
+        ("frames-summary", Record::FramesSummary(frames_summary())),
         ("group", Record::Group(group("present", 40_000))),
         ("region", Record::Region(Box::new(region_row()))),
         ("region", Record::Region(Box::new(region_full()))),

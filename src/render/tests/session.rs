@@ -7,6 +7,7 @@ use crate::report::*;
 pub fn value() -> ValueReport {
     ValueReport {
         number: Some(1),
+        name: None,
         kind: "address",
         value: "0x555555558010".into(),
         also: Some("93824992247824".into()),

@@ -101,9 +101,16 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 .plain("as a page-map entry");
             line.end(out)?;
             let mut line = field(look, "state");
-            line.push(words::state_role(*state), state.word())
-                .tab_to(REMARK)
-                .push(Role::Dim, words::state(*state));
+            match state {
+                Some(state) => line
+                    .push(words::state_role(*state), state.word())
+                    .tab_to(REMARK)
+                    .push(Role::Dim, words::state(*state)),
+                None => line.push(Role::Dim, "empty").tab_to(REMARK).push(
+                    Role::Dim,
+                    "nothing there: untouched, unmapped, or hidden by a driver",
+                ),
+            };
             line.end(out)?;
             if let Some(frame) = pfn {
                 let mut line = field(look, "frame");

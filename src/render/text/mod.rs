@@ -138,6 +138,7 @@ impl Renderer for Text {
                 totals::walk_summary(look, summary, out)?;
                 self.footnotes.write(look, out)
             }
+            Record::FramesSummary(summary) => totals::frames_summary(look, summary, out),
             Record::RegionsSummary(summary) => {
                 totals::regions_summary(look, summary, out)?;
                 self.footnotes.write(look, out)

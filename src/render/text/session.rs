@@ -12,6 +12,8 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
     let mut line = look.line();
     if let Some(number) = value.number {
         line.push(Role::Dim, format!("${number} = "));
+    } else if let Some(name) = &value.name {
+        line.push(Role::Dim, format!("${name} = "));
     }
     let role = match value.kind {
         "address" | "range" => Role::Address,

@@ -4,7 +4,7 @@ use super::Look;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};
-use crate::report::{RegionsSummary, WalkSummary};
+use crate::report::{FramesSummary, RegionsSummary, WalkSummary};
 use std::io::{self, Write};
 
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
@@ -33,12 +33,7 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
     }
     line.end(out)?;
     if summary.cut_short {
-        let mut line = look.line();
-        line.push(
-            Role::Note,
-            "stopped early: the totals are of what was looked at",
-        );
-        line.end(out)?;
+        cut_short(look, out)?;
     }
     if summary.changed {
         let mut line = look.line();
@@ -49,6 +44,35 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
         line.end(out)?;
     }
     Ok(())
+}
+
+/// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
+pub fn frames_summary(look: &Look, summary: &FramesSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2).plain(format!(
+        "{}, {}",
+        counted(summary.frames, "frame"),
+        size(summary.bytes)
+    ));
+    if let Some(end) = summary.memory_ends {
+        line.plain("; physical memory ends before frame ")
+            .push(Role::Frame, end);
+    }
+    line.end(out)?;
+    match summary.cut_short {
+        true => cut_short(look, out),
+        false => Ok(()),
+    }
+}
+
+/// Says that a walk was not finished.
+fn cut_short(look: &Look, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.push(
+        Role::Note,
+        "stopped early: the totals are of what was looked at",
+    );
+    line.end(out)
 }
 
 /// `23 regions, 12 MiB: 3 MiB present (25 %)`

@@ -3,7 +3,6 @@
 use super::directory::Directory;
 use super::handle::{Handle, named};
 use super::memory::Memory;
-use crate::kernel::smaps::{self, RegionAccount};
 use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{Error, Identity, Liveness, Result, sys};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -105,17 +104,6 @@ impl Attached {
             return Err(self.lost(&memory));
         }
         Ok(maps::parse(&text)?)
-    }
-
-    pub(super) fn smaps(&self) -> Result<Vec<RegionAccount>> {
-        let memory = self.memory();
-        let text = self.directory().read(&memory.path("smaps"));
-        // Opened by its path, it is of whatever program runs now: of the one that is known here, if that still lives afterwards.
-        if !memory.is_alive() {
-            return Err(self.lost(&memory));
-        }
-        let text = text.map_err(|error| self.failed(&memory, "smaps", error))?;
-        Ok(smaps::parse(&text)?)
     }
 
     pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {

@@ -5,7 +5,7 @@ use super::handle::Handle;
 use super::own_page;
 use super::populated::{self, IN_ENTRIES};
 use crate::kernel::registers::Standing;
-use crate::kernel::smaps::RegionAccount;
+use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{
     AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
@@ -147,10 +147,6 @@ impl Process for LiveProcess {
         self.frames_hidden
     }
 
-    fn smaps(&self) -> Result<Vec<RegionAccount>> {
-        self.attached.smaps()
-    }
-
     fn registers(&self) -> Result<Registers> {
         match self.standing()? {
             Standing::Waiting(registers) => Ok(registers),
@@ -163,26 +159,28 @@ impl Process for LiveProcess {
         }
     }
 
+    fn smaps(&self) -> Result<Vec<Smaps>> {
+        let text = self.file("smaps")?;
+        match text.is_empty() {
+            // An address space that is gone has no regions; a living one always has.
+            true => Err(self.attached.lost(&self.attached.memory())),
+            false => Ok(smaps::parse(&text)?),
+        }
+    }
+
     fn status(&self) -> Result<ProcessStatus> {
         let memory = self.attached.memory();
         let handle = self.attached.handle();
-        let directory = handle.directory();
-        let read = |file: &str| {
-            let path = memory.path(file);
-            directory.read(&path).map_err(|error| match error {
-                Errno::SRCH | Errno::NOENT => handle.exited(&memory.name),
-                error => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
-            })
-        };
-        let stat = Stat::parse(&read("stat")?)?;
-        let status = Status::parse(&read("status")?)?;
-        let link = directory.link(&memory.path("exe")).ok();
+        let stat = Stat::parse(&self.file("stat")?)?;
+        let status = Status::parse(&self.file("status")?)?;
+        let link = handle.directory().link(&memory.path("exe")).ok();
         Ok(ProcessStatus {
             pid: handle.pid(),
             parent: stat.parent,
             name: stat.name,
             state: status.state,
             threads: stat.threads,
+            age: age(stat.start_time),
             user: status.user,
             tracer: status.tracer,
             executable: link.map(Name::new),
@@ -193,6 +191,17 @@ impl Process for LiveProcess {
 }
 
 impl LiveProcess {
+    /// The whole of a file of the process.
+    fn file(&self, name: &str) -> Result<Vec<u8>> {
+        let memory = self.attached.memory();
+        let handle = self.attached.handle();
+        let path = memory.path(name);
+        handle.directory().read(&path).map_err(|error| match error {
+            Errno::SRCH | Errno::NOENT => handle.exited(&memory.name),
+            error => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
+        })
+    }
+
     /// What `/proc/PID/syscall` says of the main thread. The kernel lets only those read it who may trace the process.
     fn standing(&self) -> Result<Standing> {
         let memory = self.attached.memory();
@@ -257,4 +266,19 @@ fn region(mapping: sys::Mapping) -> Option<Region> {
         name,
         deleted,
     })
+}
+
+/// Seconds since a process started, from its start in clock ticks since boot.
+fn age(start_time: u64) -> Option<f64> {
+    let uptime = super::directory::Directory::open("/proc")
+        .ok()?
+        .read("uptime")
+        .ok()?;
+    let seconds: f64 = std::str::from_utf8(&uptime)
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    Some(seconds - start_time as f64 / rustix::param::clock_ticks_per_second() as f64)
 }

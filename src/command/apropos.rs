@@ -1,0 +1,58 @@
+//! `apropos REGEX`
+
+use super::{About, Context, Example, Flow, Group, Outcome, help, table};
+use crate::eval;
+use crate::lang::Spanned;
+use crate::report::{Help, Note, Record};
+use regex_lite::RegexBuilder;
+
+pub(super) const ABOUT: About = About {
+    name: "apropos",
+    group: Group::Language,
+    summary: "search the help",
+    text: "Lists the commands whose name, summary, text or examples match a regular expression; upper and lower case are the same.",
+    examples: &[Example {
+        line: "apropos swap",
+        does: "commands that speak of swap",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
+    let regex = RegexBuilder::new(&pattern.node)
+        .case_insensitive(true)
+        .size_limit(1 << 20)
+        .build()
+        .map_err(|error| {
+            eval::Error::new(pattern.at, format!("not a regular expression: {error}"))
+        })?;
+    let matching = |about: &&table::About| {
+        let mut examples = about
+            .examples
+            .iter()
+            .flat_map(|example| [example.line, example.does]);
+        [about.name, about.summary, about.text]
+            .into_iter()
+            .any(|text| regex.is_match(text))
+            || examples.any(|text| regex.is_match(text))
+    };
+    for group in Group::ALL {
+        let of_group = table::TABLE.iter().filter(|about| about.group == *group);
+        let commands: Vec<_> = of_group
+            .filter(|about| matching(about))
+            .map(help::entry)
+            .collect();
+        if !commands.is_empty() {
+            let found = Help::Group {
+                name: group.name(),
+                about: group.about(),
+                commands,
+            };
+            context.sink.emit(Record::Help(found))?;
+        }
+    }
+    if !table::TABLE.iter().any(|about| matching(&about)) {
+        let message = format!("nothing in the help matches '{}'", pattern.node);
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    Ok(Flow::Done)
+}

@@ -1,0 +1,66 @@
+//! `attach PID|NAME`: choose the process to look at.
+
+use super::{About, Context, Example, Flow, Group, Outcome, ps};
+use crate::lang::TargetName;
+use crate::report::{Record, TargetReport};
+use crate::target::{self, live};
+
+pub(super) const ABOUT: About = About {
+    name: "attach",
+    group: Group::Target,
+    summary: "choose the process to look at",
+    text: "By process id, by the id of one of its threads, or by name; `self` is pmdb. A name that several \
+           processes bear lists them and attaches to none. The process is not stopped and does not notice; \
+           gdb can hold it at the same time.\n\n\
+           What is attached is that very process, not its number: if it exits, or becomes another program, \
+           pmdb says so.",
+    examples: &[Example {
+        line: "attach self",
+        does: "pmdb itself",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
+    let asked = match name {
+        TargetName::Id(id) => id.to_string(),
+        TargetName::Name(name) => name.clone(),
+        TargetName::Itself => "self".to_owned(),
+    };
+    let resolved = match (live::resolve(&asked), name) {
+        (Err(target::Error::Ambiguous { name, candidates }), _) => {
+            for entry in &candidates {
+                context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
+            }
+            return Err(target::Error::Ambiguous { name, candidates }.into());
+        }
+        (resolved, _) => resolved?,
+    };
+    let target = live::attach(resolved.pid)?;
+    target.process.set_scan(context.state.settings.scan);
+    let target = context.state.attach(target);
+    let identity = target.process.identity();
+    let remarks = match resolved.asked {
+        live::Asked::Thread(thread) => vec![format!("{thread} is a thread of it")],
+        live::Asked::Itself => {
+            vec!["it is pmdb itself: looking changes what is looked at".to_owned()]
+        }
+        live::Asked::Process | live::Asked::Name => Vec::new(),
+    };
+    context.sink.emit(Record::Target(TargetReport {
+        event: "attached",
+        pid: identity.pid,
+        name: identity.name,
+        executable: target
+            .process
+            .status()
+            .ok()
+            .and_then(|status| status.executable),
+        regions: target
+            .process
+            .regions()
+            .ok()
+            .map(|regions| regions.len() as u64),
+        remarks,
+    }))?;
+    Ok(Flow::Done)
+}

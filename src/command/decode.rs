@@ -1,0 +1,168 @@
+//! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
+
+use super::{About, Context, Example, Flow, Group, Outcome, flags};
+use crate::eval;
+use crate::inspect::classify::{Evidence, Rules, classify};
+use crate::kernel::swaps::{SwapLayout, SwapMeaning};
+use crate::kernel::{PageFlags, PageMapEntry};
+use crate::lang::{Expression, Reading, Spanned};
+use crate::report::{BitMeaning, Decoded, Record, SwapSlot};
+use crate::target::Machine;
+
+pub(super) const ABOUT: About = About {
+    name: "decode",
+    group: Group::Look,
+    summary: "explain a raw page-map entry or flags word",
+    text: "Takes a number apart bit by bit, as an entry of /proc/PID/pagemap and as a word of \
+           /proc/kpageflags; `as entry` or `as flags` shows only one. It needs no target: the number may \
+           come from another tool or another machine of the same kind.",
+    examples: &[
+        Example {
+            line: "decode 0x8600000000123456 as entry",
+            does: "an entry of a page map",
+        },
+        Example {
+            line: "decode 0x440000000000009f as entry",
+            does: "a guard page's entry",
+        },
+        Example {
+            line: "decode 0x40005868 as flags",
+            does: "a word of /proc/kpageflags",
+        },
+        Example {
+            line: "decode 0x868",
+            does: "both readings",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    value: &Spanned<Expression>,
+    reading: Option<Reading>,
+) -> Outcome {
+    let number = eval::integer(value, context.state)?;
+    let Some(raw) = number.to_u64() else {
+        return Err(eval::Error::new(value.at, format!("{number} is no 64-bit word")).into());
+    };
+    let machine = context.state.machine().clone();
+    if reading != Some(Reading::Flags) {
+        let entry = entry(PageMapEntry::new(raw), &*machine);
+        context.sink.emit(Record::Decoded(entry))?;
+    }
+    if reading != Some(Reading::Entry) {
+        let flags = PageFlags::from_bits_retain(raw);
+        context.sink.emit(Record::Decoded(Decoded::Flags {
+            flags,
+            names: flags,
+            bits: flags::meanings(flags, &*machine),
+        }))?;
+    }
+    Ok(Flow::Done)
+}
+
+/// Every set bit of an entry, and what lies in bits 0 to 54.
+fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
+    let layout = machine.swap_layout();
+    let mut bits: Vec<BitMeaning> = entry
+        .set_bits()
+        .map(|bit| BitMeaning {
+            bits: bit.number.to_string(),
+            name: bit.name,
+            meaning: bit.meaning.to_owned(),
+        })
+        .collect();
+    if entry.is_present() {
+        bits.push(BitMeaning {
+            bits: "0-54".to_owned(),
+            name: "frame",
+            meaning: match entry.frame() {
+                Some(frame) => format!("{frame}, the page frame number"),
+                None => "0: hidden, as it was read without CAP_SYS_ADMIN".to_owned(),
+            },
+        });
+    } else if let Some(swap) = entry.swap() {
+        bits.push(BitMeaning {
+            bits: "5-54".to_owned(),
+            name: "offset",
+            meaning: format!(
+                "{:#x}, {}",
+                swap.offset,
+                offset_words(layout.meaning(swap.kind))
+            ),
+        });
+        bits.push(BitMeaning {
+            bits: "0-4".to_owned(),
+            name: "type",
+            meaning: format!("{}, {}", swap.kind, type_words(layout.meaning(swap.kind))),
+        });
+    }
+    // An empty entry is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
+    let state = (entry.raw() != 0).then(|| {
+        classify(
+            Evidence {
+                entry: Some(entry),
+                flags: None,
+                categories: None,
+            },
+            None,
+            &Numbered(layout),
+        )
+        .0
+    });
+    Decoded::Entry {
+        raw: entry.raw(),
+        state,
+        pfn: entry.frame(),
+        physical: entry
+            .frame()
+            .and_then(|frame| frame.physical(machine.page())),
+        swap: entry.swap().map(|swap| SwapSlot {
+            kind: swap.kind,
+            offset: swap.offset,
+            device: None,
+        }),
+        bits,
+    }
+}
+
+/// The rules of a kernel of which only the numbering of swap types is known.
+struct Numbered(SwapLayout);
+
+impl Rules for Numbered {
+    fn swap_meaning(&self, kind: u8) -> SwapMeaning {
+        self.0.meaning(kind)
+    }
+    fn swap_in_use(&self) -> bool {
+        true
+    }
+    fn ksm_in_use(&self) -> bool {
+        true
+    }
+}
+
+fn type_words(meaning: SwapMeaning) -> &'static str {
+    match meaning {
+        SwapMeaning::Area => "a swap area",
+        SwapMeaning::Hwpoison => "memory that failed",
+        SwapMeaning::Migration => "a page on its way to another frame",
+        SwapMeaning::Device => "device memory",
+        SwapMeaning::Marker => "a marker without a page",
+        SwapMeaning::ReadError => "a page that could not be read back from swap",
+        SwapMeaning::Special => {
+            "no swap area: migration, failed memory or device memory (the kernel's configuration would tell)"
+        }
+    }
+}
+
+fn offset_words(meaning: SwapMeaning) -> &'static str {
+    match meaning {
+        SwapMeaning::Area => "the page slot in the area",
+        SwapMeaning::Hwpoison
+        | SwapMeaning::Migration
+        | SwapMeaning::Device
+        | SwapMeaning::Special => "a page frame number",
+        SwapMeaning::Marker => "marks: 1 userfaultfd write-protection, 2 poisoned, 4 guard",
+        SwapMeaning::ReadError => "nothing",
+    }
+}

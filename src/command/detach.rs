@@ -1,0 +1,31 @@
+//! `detach`: let go of the target.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::report::{Record, TargetReport};
+
+pub(super) const ABOUT: About = About {
+    name: "detach",
+    group: Group::Target,
+    summary: "let go of the process",
+    text: "The process goes on as before; it never noticed.",
+    examples: &[Example {
+        line: "detach",
+        does: "lets go",
+    }],
+};
+
+pub(super) fn run(context: &mut Context) -> Outcome {
+    let Some(target) = context.state.detach() else {
+        return Err(Error::no_target());
+    };
+    let identity = target.process.identity();
+    context.sink.emit(Record::Target(TargetReport {
+        event: "detached",
+        pid: identity.pid,
+        name: identity.name,
+        executable: None,
+        regions: None,
+        remarks: Vec::new(),
+    }))?;
+    Ok(Flow::Done)
+}

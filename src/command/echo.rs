@@ -1,0 +1,23 @@
+//! `echo TEXT`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::report::{Record, Text};
+
+pub(super) const ABOUT: About = About {
+    name: "echo",
+    group: Group::Language,
+    summary: "print text",
+    text: "Prints its argument as it stands, and a line end. \\n, \\t, \\\\ and \\\" mean what they mean in C.\n\n\
+           Useful in command files, between the answers.",
+    examples: &[Example {
+        line: "echo the heap, by state:",
+        does: "prints the words",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
+    context.sink.emit(Record::Text(Text {
+        text: format!("{text}\n"),
+    }))?;
+    Ok(Flow::Done)
+}

@@ -1,0 +1,114 @@
+//! `flags WHERE`: the flags of one frame, each explained.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval::{self, Location};
+use crate::inspect::{View, frame_detail};
+use crate::kernel::explain::{FlagContext, explain};
+use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
+use crate::lang::{Expression, Spanned};
+use crate::report::{FlagMeaning, FlagsReport, Record, Why};
+use crate::target::Machine;
+
+pub(super) const ABOUT: About = About {
+    name: "flags",
+    group: Group::Look,
+    summary: "the flags of a page frame, each explained",
+    text: "Every bit that /proc/kpageflags gives for the frame, by name, with what it means for this page; \
+           bits without a name are shown as bitNN. Also the map count, the zone and node, and the inode of \
+           its memory cgroup.\n\n\
+           WHERE is an address of the target, or a frame as pfn:N or phys:N; frames need no target.",
+    examples: &[
+        Example {
+            line: "flags demo_buffer",
+            does: "the frame behind a symbol",
+        },
+        Example {
+            line: "flags pfn:0x1000",
+            does: "a frame by its number",
+        },
+        Example {
+            line: "flags phys:0x1000000",
+            does: "the frame at a physical address",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+    let machine = context.state.machine().clone();
+    let (frame, address) = match eval::location(place, context.state)? {
+        Location::Frame(frame) => (frame, None),
+        Location::Physical(physical) => (physical.frame(machine.page()), None),
+        Location::Address(address) => {
+            context.state.last_address = Some(address);
+            (frame_at(context, place, address)?, Some(address))
+        }
+    };
+    context
+        .sink
+        .emit(Record::PageFlags(report(&*machine, frame, address)))?;
+    Ok(Flow::Done)
+}
+
+/// The frame behind an address, or why there is none to speak of.
+fn frame_at(
+    context: &mut Context,
+    place: &Spanned<Expression>,
+    address: VirtualAddress,
+) -> Result<FrameNumber, Error> {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let detail = View::at(&target, address)?.detail(address)?;
+    detail.frame.map_err(|reason| {
+        let message = format!(
+            "no flags for {address}: its page is {}: {reason}",
+            detail.page.state.word()
+        );
+        eval::Error::new(place.at, message).into()
+    })
+}
+
+fn report(
+    machine: &dyn Machine,
+    frame: FrameNumber,
+    address: Option<VirtualAddress>,
+) -> FlagsReport {
+    let detail = frame_detail(machine, frame);
+    let mut why = Why::default();
+    let flags = why.take("flags", detail.flags);
+    let zone = why.take("zone", detail.zone);
+    if let (None, Some(reason)) = (&zone, why.of("zone").cloned()) {
+        why.note("node", &reason);
+    }
+    FlagsReport {
+        address,
+        pfn: frame,
+        physical: frame.physical(machine.page()),
+        flags,
+        flags_raw: flags,
+        map_count: why.take("map_count", detail.map_count),
+        cgroup: why.take("cgroup", detail.cgroup),
+        node: zone.as_ref().map(|zone| zone.node),
+        zone: zone.map(|zone| zone.name),
+        meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
+        why,
+    }
+}
+
+/// What each set flag says, in the company of the others.
+pub(super) fn meanings(flags: PageFlags, machine: &dyn Machine) -> Vec<FlagMeaning> {
+    let context = FlagContext {
+        kernel: machine.kernel().number,
+        false_flags: None,
+    };
+    flags
+        .each()
+        .map(|(bit, flag)| FlagMeaning {
+            bit,
+            name: flag.names().concat(),
+            meaning: explain(flag, flags, context).to_owned(),
+        })
+        .collect()
+}

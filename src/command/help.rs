@@ -1,0 +1,103 @@
+//! `help [TOPIC]`
+
+use super::{About, Context, Example, Flow, Group, Outcome, table};
+use crate::eval;
+use crate::lang::{self, Spanned};
+use crate::report::{Help, HelpEntry, Record};
+
+pub(super) const ABOUT: About = About {
+    name: "help",
+    group: Group::Language,
+    summary: "explain a command or a subject",
+    text: "Alone it lists all commands by group. `help COMMAND` shows how a command is written (the grammar's own rule), \
+           what it does, and examples; `help GROUP` lists one group. `apropos WORD` searches all of it.",
+    examples: &[
+        Example {
+            line: "help walk",
+            does: "everything about walk",
+        },
+        Example {
+            line: "help look",
+            does: "the commands that look at pages",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, topic: Option<&Spanned<String>>) -> Outcome {
+    let Some(topic) = topic else {
+        for group in Group::ALL {
+            context.sink.emit(Record::Help(group_help(*group)))?;
+        }
+        return Ok(Flow::Done);
+    };
+    let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
+        context.sink.emit(Record::Help(group_help(*group)))?;
+        return Ok(Flow::Done);
+    }
+    let found = table::matching(&words);
+    if found.is_empty() {
+        let names = table::TABLE
+            .iter()
+            .map(|about| about.name)
+            .chain(Group::ALL.iter().map(|group| group.name()));
+        let near = names.min_by_key(|name| strsim::damerau_levenshtein(name, &words));
+        let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
+        return Err(match near {
+            Some(near) if strsim::damerau_levenshtein(near, &words) <= 2 => {
+                error.hint(format!("did you mean '{near}'?"))
+            }
+            _ => error.hint(format!("apropos {} searches the help", topic.node)),
+        }
+        .into());
+    }
+    for about in found {
+        context.sink.emit(Record::Help(command_help(about)))?;
+    }
+    Ok(Flow::Done)
+}
+
+/// The list of one group.
+fn group_help(group: Group) -> Help {
+    let commands = table::TABLE
+        .iter()
+        .filter(|about| about.group == group)
+        .map(entry);
+    Help::Group {
+        name: group.name(),
+        about: group.about(),
+        commands: commands.collect(),
+    }
+}
+
+/// A command as lists show it.
+pub(super) fn entry(about: &About) -> HelpEntry {
+    HelpEntry {
+        name: about.name,
+        short: short_forms(about),
+        summary: about.summary,
+    }
+}
+
+/// A command in full.
+fn command_help(about: &'static About) -> Help {
+    Help::Command {
+        name: about.name,
+        short: short_forms(about),
+        usage: Vec::new(),
+        summary: about.summary,
+        text: about.text,
+        examples: about
+            .examples
+            .iter()
+            .map(|example| (example.line, example.does))
+            .collect(),
+    }
+}
+
+fn short_forms(about: &About) -> Vec<&'static str> {
+    let known = lang::COMMANDS
+        .iter()
+        .find(|command| command.name == about.name);
+    known.map_or_else(Vec::new, |command| command.short.to_vec())
+}

@@ -1,0 +1,31 @@
+//! `history [N]`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::report::{HistoryEntry, Record};
+
+/// Lines shown when no number is given, as many as a small screen holds.
+const USUAL: usize = 20;
+
+pub(super) const ABOUT: About = About {
+    name: "history",
+    group: Group::Language,
+    summary: "list the lines typed before",
+    text: "Lists the last 20 lines typed at the prompt, or as many as asked for. They are kept from one session to the \
+           next in $XDG_STATE_HOME/pmdb/history, which only you can read; `set history size N` says how many.",
+    examples: &[Example {
+        line: "history 5",
+        does: "the last five lines",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, limit: Option<u64>) -> Outcome {
+    let wanted = limit.map_or(USUAL, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    for (number, line) in context.state.lines.last(wanted) {
+        let entry = HistoryEntry {
+            number,
+            line: line.into(),
+        };
+        context.sink.emit(Record::History(entry))?;
+    }
+    Ok(Flow::Done)
+}

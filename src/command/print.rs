@@ -1,0 +1,171 @@
+//! `print[/FMT] VALUE`: what an expression comes to.
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval::{self, Integer, Value};
+use crate::kernel::VirtualAddress;
+use crate::lang::{self, Format, Spanned};
+use crate::report::{Record, ValueReport};
+use crate::state::DebugState;
+
+pub(super) const ABOUT: About = About {
+    name: "print",
+    group: Group::Memory,
+    summary: "work out a value and keep it",
+    text: "Values have types: an address, a physical address, a frame, an integer, a range, text. Address + \
+           integer is an address, the difference of two addresses an integer; what has no meaning is an \
+           error, and so is a number too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
+           before.\n\n\
+           /x /d /u /o /t /a /c /z write integers and addresses as gdb does. *ADDRESS and u8(…) to i64(…) \
+           read the target's memory, but only where a page is resident: nothing is faulted in. pfn() phys() \
+           page() region() start() end() size() symbol() ask about an address or a range.",
+    examples: &[
+        Example {
+            line: "print demo_buffer + 0x10",
+            does: "an address in a symbol",
+        },
+        Example {
+            line: "print size([stack])",
+            does: "bytes in a region",
+        },
+        Example {
+            line: "print u32(demo_counter)",
+            does: "four bytes of memory",
+        },
+        Example {
+            line: "print/x 4p + 8",
+            does: "pages become bytes",
+        },
+        Example {
+            line: "print phys(demo_buffer)",
+            does: "a physical address",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    format: Option<Format>,
+    written: &Spanned<lang::Range>,
+) -> Outcome {
+    let value = eval::value(written, context.state)?;
+    let text = match (format, raw(&value)) {
+        (None, _) | (_, None) => value.to_string(),
+        (Some(format), Some(number)) => formatted(format, number),
+    };
+    if let Value::Address(address) = value {
+        context.state.last_address = Some(address);
+    }
+    let mut report = described(context.state, &value, text);
+    report.number = Some(context.state.values.push(value));
+    context.sink.emit(Record::Value(report))?;
+    Ok(Flow::Done)
+}
+
+/// The variables and the kept values, for `show convenience`.
+pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
+    let variables = state.variables.iter().map(|(name, value)| ValueReport {
+        name: Some(name.clone()),
+        ..described(state, value, value.to_string())
+    });
+    let values = state.values.iter().map(|(number, value)| ValueReport {
+        number: Some(number),
+        ..described(state, value, value.to_string())
+    });
+    variables.chain(values).collect()
+}
+
+/// A value, what it is in other words, and what lies there if it is an address.
+fn described(state: &DebugState, value: &Value, text: String) -> ValueReport {
+    let mut report = ValueReport {
+        number: None,
+        name: None,
+        kind: value.kind(),
+        value: text,
+        also: also(value),
+        symbol: None,
+        region: None,
+    };
+    if let (Value::Address(address), Some(target)) = (value, state.target())
+        && let Ok(regions) = target.process.regions()
+    {
+        let region = regions
+            .iter()
+            .find(|region| region.range.contains(*address));
+        report.region = region.map(|region| region.name.clone());
+        let symbol = region.and_then(|_| state.symbols.over(target, &regions).at(*address));
+        report.symbol = symbol.map(|symbol| match symbol.offset {
+            0 => symbol.name().to_string(),
+            offset => format!("{}+{offset}", symbol.name()),
+        });
+    }
+    report
+}
+
+/// The value in another base or unit.
+fn also(value: &Value) -> Option<String> {
+    match value {
+        Value::Integer(number) => {
+            let raw = wrapped(*number);
+            (raw > 9).then(|| format!("{raw:#x}"))
+        }
+        Value::Range(spans) => Some(format!("{} bytes", spans.size())),
+        Value::Frames(frames) => Some(format!("{} frames", frames.frames())),
+        _ => None,
+    }
+}
+
+/// The 64 bits of a value that has a number.
+fn raw(value: &Value) -> Option<u64> {
+    match value {
+        Value::Address(address) => Some(address.get()),
+        Value::Physical(address) => Some(address.get()),
+        Value::Frame(frame) => Some(frame.get()),
+        Value::Integer(number) => Some(wrapped(*number)),
+        Value::Range(_) | Value::Frames(_) | Value::Text(_) => None,
+    }
+}
+
+/// Negative numbers as two's complement, as gdb's `/x` shows them.
+fn wrapped(number: Integer) -> u64 {
+    number.get() as u64
+}
+
+fn formatted(format: Format, raw: u64) -> String {
+    match format {
+        Format::Hexadecimal => format!("{raw:#x}"),
+        Format::Signed => (raw as i64).to_string(),
+        Format::Unsigned => raw.to_string(),
+        Format::Octal if raw == 0 => "0".to_owned(),
+        Format::Octal => format!("0{raw:o}"),
+        Format::Binary => format!("{raw:b}"),
+        Format::Address => VirtualAddress::new(raw).to_string(),
+        Format::PaddedHexadecimal => format!("{raw:#018x}"),
+        Format::Character => {
+            let byte = raw as u8;
+            format!("{} '{}'", byte as i8, byte.escape_ascii())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_gdb_s() {
+        for (format, raw, expected) in [
+            (Format::Hexadecimal, 255, "0xff"),
+            (Format::Signed, u64::MAX, "-1"),
+            (Format::Unsigned, u64::MAX, "18446744073709551615"),
+            (Format::Octal, 8, "010"),
+            (Format::Octal, 0, "0"),
+            (Format::Binary, 5, "101"),
+            (Format::PaddedHexadecimal, 1, "0x0000000000000001"),
+            (Format::Character, 0x41, "65 'A'"),
+            (Format::Character, 0x1b, "27 '\\x1b'"),
+            (Format::Character, 0xff, "-1 '\\xff'"),
+        ] {
+            assert_eq!(formatted(format, raw), expected);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `info process`: the target in its own words.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::report::{MemoryField, ProcessReport, Record};
+
+pub(super) const ABOUT: About = About {
+    name: "info process",
+    group: Group::Target,
+    summary: "what the kernel says of the process",
+    text: "Name, program, command line, parent, threads, user, who traces it, and the memory fields of \
+           /proc/PID/status, each with its meaning.",
+    examples: &[Example {
+        line: "info process",
+        does: "the process attached to",
+    }],
+};
+
+pub(super) fn run(context: &mut Context) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let status = target.process.status()?;
+    let layout = target.process.layout();
+    let memory = status.memory.into_iter().map(|(name, bytes)| {
+        let meaning = meaning(&name);
+        MemoryField {
+            name,
+            bytes,
+            meaning,
+        }
+    });
+    let report = ProcessReport {
+        pid: status.pid,
+        parent: status.parent,
+        name: status.name,
+        state: status.state,
+        threads: status.threads,
+        user: status.user,
+        tracer: Some(status.tracer).filter(|&tracer| tracer != 0),
+        executable: status.executable,
+        command_line: status.command_line,
+        age: status.age,
+        page_size: layout.page.bytes(),
+        pointer_bytes: layout.pointer_bytes,
+        memory: memory.collect(),
+        frames_hidden: target.process.frames_hidden(),
+    };
+    context.sink.emit(Record::Process(Box::new(report)))?;
+    Ok(Flow::Done)
+}
+
+/// What a memory field of `/proc/PID/status` says (proc_pid_status(5), fs/proc/task_mmu.c).
+fn meaning(field: &str) -> &'static str {
+    match field {
+        "VmPeak" => "the most address space it ever had",
+        "VmSize" => "address space, touched or not",
+        "VmLck" => "locked by mlock",
+        "VmPin" => "pinned: the kernel may not move it",
+        "VmHWM" => "the most that was ever resident",
+        "VmRSS" => "resident: the three Rss fields below",
+        "RssAnon" => "resident anonymous memory",
+        "RssFile" => "resident file pages",
+        "RssShmem" => "resident shared memory (tmpfs, memfd, shared anonymous)",
+        "VmData" => "private writable mappings without the stack",
+        "VmStk" => "stack",
+        "VmExe" => "program text",
+        "VmLib" => "text of libraries",
+        "VmPTE" => "page tables",
+        "VmSwap" => "anonymous memory in swap; shared memory in swap is not counted",
+        "HugetlbPages" => "hugetlb pages, which VmRSS leaves out",
+        _ => "",
+    }
+}

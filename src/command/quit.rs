@@ -1,0 +1,29 @@
+//! `quit [STATUS]`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::lang::{Expression, Spanned};
+
+pub(super) const ABOUT: About = About {
+    name: "quit",
+    group: Group::Language,
+    summary: "leave pmdb",
+    text: "Leaves with the exit status given, or 0. Ctrl-D at the prompt does the same. The target does not notice.",
+    examples: &[Example {
+        line: "quit",
+        does: "leaves",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, status: Option<&Spanned<Expression>>) -> Outcome {
+    let Some(written) = status else {
+        return Ok(Flow::Quit(0));
+    };
+    let value = eval::integer(written, context.state)?;
+    match value.to_u64().and_then(|number| u8::try_from(number).ok()) {
+        Some(status) => Ok(Flow::Quit(status)),
+        None => {
+            Err(eval::Error::new(written.at, "an exit status is a number from 0 to 255").into())
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `region ADDRESS [full]`: the region around an address.
+
+use super::translate::symbol_at;
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::inspect::{self, Need, RegionStats, View, ViewedRegion, region_stats};
+use crate::kernel::smaps::{Smaps, vm_flag_meaning};
+use crate::kernel::{AddressRange, VirtualAddress};
+use crate::lang::{Expression, Spanned};
+use crate::report::{Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
+use std::collections::BTreeMap;
+
+pub(super) const ABOUT: About = About {
+    name: "region",
+    group: Group::Look,
+    summary: "the region around an address, and what is in it",
+    text: "The region that holds an address (or that a name stands for): its file and the offset in it, the \
+           ELF section and symbol, its rights in words, and how much of it is resident, shared with other \
+           mappings, mapped only here, swapped, and mapped by huge pages.\n\n\
+           `full` adds what only /proc/PID/smaps knows: its flags in words, the proportional share (PSS), \
+           clean and dirty. The kernel walks the whole process for that, so it is slower.",
+    examples: &[
+        Example {
+            line: "region demo_buffer",
+            does: "the region of a symbol",
+        },
+        Example {
+            line: "region [stack]",
+            does: "a region by name",
+        },
+        Example {
+            line: "region demo_buffer full",
+            does: "with what smaps adds",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full: bool) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let address = eval::address(expression, context.state)?;
+    context.state.last_address = Some(address);
+    let view = View::at(&target, address)?;
+    let Some(viewed) = view.region(address) else {
+        return Err(unmapped(expression, address, &view)?);
+    };
+    let stats = stats(&view, viewed, context.sink)?;
+    let mut report = report(viewed, Some(&stats));
+    report.states = stats.states;
+    let regions = target.process.regions()?;
+    report.at = Some(RegionPlace {
+        address,
+        region_offset: address.get() - viewed.range().start().get(),
+        file_offset: viewed.region.file_offset(address),
+        section: context
+            .state
+            .symbols
+            .over(&target, &regions)
+            .section_at(address),
+        symbol: symbol_at(&context.state.symbols, &target, &regions, address),
+    });
+    if full {
+        add_smaps(&mut report, viewed.range(), &target.process.smaps()?);
+    }
+    context.sink.emit(Record::Region(Box::new(report)))?;
+    Ok(Flow::Done)
+}
+
+/// An address in no region, with its neighbours.
+fn unmapped(
+    expression: &Spanned<Expression>,
+    address: VirtualAddress,
+    view: &View,
+) -> Result<Error, Error> {
+    let (below, above) = view.detail(address)?.nearest.unwrap_or_default();
+    let below = below.map(|region| {
+        let end = region.range.end();
+        format!(
+            "{} ({} {}) ends {:#x} bytes below",
+            region.range,
+            region.permissions,
+            region.name,
+            address.get() - end.get()
+        )
+    });
+    let above = above.map(|region| {
+        let start = region.range.start();
+        format!(
+            "{} ({} {}) starts {:#x} bytes above",
+            region.range,
+            region.permissions,
+            region.name,
+            start.get() - address.get()
+        )
+    });
+    let nearest: Vec<String> = below.into_iter().chain(above).collect();
+    let error = eval::Error::new(expression.at, format!("{address} is in no region"));
+    Ok(match nearest.is_empty() {
+        true => error.into(),
+        false => error.hint(nearest.join("; ")).into(),
+    })
+}
+
+/// All that can be known of what is in a region.
+pub(super) fn stats(
+    view: &View,
+    viewed: &ViewedRegion,
+    sink: &mut dyn Sink,
+) -> inspect::Result<RegionStats> {
+    region_stats(view, viewed, Need::COUNTS | Need::HUGE, &mut || {
+        sink.check()
+    })
+}
+
+/// A region and, if they were counted, what is in it.
+pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
+    let region = &viewed.region;
+    let mut why = Why::default();
+    RegionReport {
+        start: region.range.start(),
+        end: region.range.end(),
+        perms: region.permissions.to_string(),
+        offset: region.offset,
+        device: region.device.to_string(),
+        inode: region.inode,
+        name: region.name.clone(),
+        deleted: region.deleted,
+        size: region.range.len(),
+        present: stats.map(|stats| stats.present),
+        swapped: stats.map(|stats| stats.swapped),
+        shared: stats.and_then(|stats| why.take("shared", stats.shared.clone())),
+        private: stats.and_then(|stats| why.take("private", stats.private.clone())),
+        huge: stats.and_then(|stats| why.take("huge", stats.huge.clone())),
+        states: BTreeMap::new(),
+        at: None,
+        pss: None,
+        vm_flags: None,
+        smaps: None,
+        why,
+    }
+}
+
+/// Adds what smaps says of the region at `range`, if it still has one there.
+pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &[Smaps]) {
+    let Some(smaps) = smaps.iter().find(|smaps| smaps.range == range) else {
+        report.why.note("smaps", &crate::report::Reason::Changed);
+        return;
+    };
+    report.pss = smaps.field("Pss");
+    report.vm_flags = Some(
+        smaps
+            .vm_flags
+            .iter()
+            .map(|code| VmFlag {
+                code: code.clone(),
+                meaning: vm_flag_meaning(code),
+            })
+            .collect(),
+    );
+    report.smaps = Some(smaps.fields.clone());
+}

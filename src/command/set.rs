@@ -1,0 +1,48 @@
+//! `set SETTING VALUE`, `set $NAME = VALUE`
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::lang::{Assignment, Setting};
+
+pub(super) const ABOUT: About = About {
+    name: "set",
+    group: Group::Language,
+    summary: "change a setting or a variable",
+    text: "`set SETTING VALUE` changes how pmdb works; `show` lists the settings and what they mean.\n\n\
+           `set $NAME = VALUE` keeps a value under a name of your own: a number, an address, a frame, a range. It can \
+           then be used wherever such a value can stand.",
+    examples: &[
+        Example {
+            line: "set $start = demo_buffer + 4K",
+            does: "keeps an address",
+        },
+        Example {
+            line: "set $all = demo_buffer, +16p",
+            does: "keeps a range of sixteen pages",
+        },
+        Example {
+            line: "set pagination off",
+            does: "long output no longer stops at each screen",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
+    match assignment {
+        Assignment::Variable { name, value } => {
+            let value = eval::value(value, context.state)?;
+            context.state.variables.insert(name.node.clone(), value);
+        }
+        Assignment::Setting { setting, value } => {
+            let set = context.state.settings.set(*setting, *value);
+            set.map_err(|error| Error::Refused {
+                message: error.to_string(),
+                hint: None,
+            })?;
+            if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
+                target.process.set_scan(context.state.settings.scan);
+            }
+        }
+    }
+    Ok(Flow::Done)
+}

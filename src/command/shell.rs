@@ -1,0 +1,35 @@
+//! `shell`, `!`, `pipe` and redirection: carried out by the session, described here.
+
+use super::{About, Example, Group};
+
+pub(super) const ABOUT_SHELL: About = About {
+    name: "shell",
+    group: Group::Language,
+    summary: "run a shell command",
+    text: "Runs the rest of the line with sh, and comes back when it ends; `!` first on a line does the same. It is never \
+           repeated by an empty line.",
+    examples: &[Example {
+        line: "shell date",
+        does: "runs date",
+    }],
+};
+
+pub(super) const ABOUT_PIPE: About = About {
+    name: "pipe",
+    group: Group::Language,
+    summary: "send the output of a command to a shell command",
+    text: "`pipe COMMAND | SHELL COMMAND`, or just `COMMAND | SHELL COMMAND`, as gdb has it: the output goes to the shell \
+           command's input, without colours and without stopping at each screen.\n\n\
+           `COMMAND > FILE` writes it to a file and `>> FILE` adds it, when the path begins with / ./ ../ ~/ or a quote; \
+           anything else after > is a comparison, so that `walk heap where mapcount > 1` never makes a file.",
+    examples: &[
+        Example {
+            line: "pipe regions | head -3",
+            does: "the first three lines",
+        },
+        Example {
+            line: "walk heap | wc -l",
+            does: "the same without the word",
+        },
+    ],
+};

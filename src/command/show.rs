@@ -1,0 +1,55 @@
+//! `show [SETTING | convenience]`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::lang::{SETTINGS, Setting, Shown};
+use crate::report::{Record, SettingReport};
+
+pub(super) const ABOUT: About = About {
+    name: "show",
+    group: Group::Language,
+    summary: "show settings and variables",
+    text: "Alone it lists every setting with its value and meaning; `show convenience` lists the variables that `set` made \
+           and the values that `print` kept.",
+    examples: &[
+        Example {
+            line: "show",
+            does: "all settings",
+        },
+        Example {
+            line: "show pagination",
+            does: "one setting",
+        },
+        Example {
+            line: "show convenience",
+            does: "variables and kept values",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
+    match shown {
+        Shown::All => SETTINGS
+            .iter()
+            .try_for_each(|info| show_setting(context, info.setting))?,
+        Shown::Setting(setting) => show_setting(context, setting)?,
+        Shown::Convenience => {
+            for report in super::print::kept_values(context.state) {
+                context.sink.emit(Record::Value(report))?;
+            }
+        }
+    }
+    Ok(Flow::Done)
+}
+
+fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Error> {
+    let meaning = SETTINGS
+        .iter()
+        .find(|info| info.setting == setting)
+        .map_or("", |info| info.doc);
+    let report = SettingReport {
+        name: setting.name().into(),
+        value: context.state.settings.get(setting).to_string(),
+        meaning: meaning.into(),
+    };
+    Ok(context.sink.emit(Record::Setting(report))?)
+}

@@ -1,0 +1,82 @@
+//! `info symbol ADDRESS`, `info address SYMBOL`.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::lang::{Expression, Spanned, SymbolName};
+use crate::report::{Record, SymbolReport};
+use crate::symbol::SymbolAt;
+
+pub(super) const ABOUT_SYMBOL: About = About {
+    name: "info symbol",
+    group: Group::Memory,
+    summary: "the symbol at an address",
+    text: "Which symbol covers the address, how far into it the address lies, its section, its module, and \
+           its address in the file as objdump shows it.",
+    examples: &[Example {
+        line: "info symbol demo_buffer + 16",
+        does: "the symbol there",
+    }],
+};
+
+pub(super) const ABOUT_ADDRESS: About = About {
+    name: "info address",
+    group: Group::Memory,
+    summary: "where a symbol lies",
+    text: "Every place where a symbol of that name lies, with its size, section and module. \
+           `libc.so.6!malloc` asks one module only.",
+    examples: &[Example {
+        line: "info address demo_buffer",
+        does: "where a symbol lies",
+    }],
+};
+
+pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let address = eval::address(expression, context.state)?;
+    let regions = target.process.regions()?;
+    let symbols = context.state.symbols.over(&target, &regions);
+    let Some(symbol) = symbols.at(address) else {
+        let why = match symbols.module_at(address) {
+            None => "it is not in a module".to_owned(),
+            Some(module) => match symbols.reason(module) {
+                Some(reason) => format!("{}: {reason}", module.file_name()),
+                None => format!("{} has none that covers it", module.file_name()),
+            },
+        };
+        let message = format!("no symbol at {address}: {why}");
+        return Err(eval::Error::new(expression.at, message).into());
+    };
+    context.state.last_address = Some(address);
+    context.sink.emit(Record::Symbol(report(&symbol)))?;
+    Ok(Flow::Done)
+}
+
+pub(super) fn run_address(context: &mut Context, name: &Spanned<SymbolName>) -> Outcome {
+    let found = eval::symbols(&name.node, context.state)?;
+    if let [only] = &found[..] {
+        context.state.last_address = Some(only.start);
+    }
+    for symbol in &found {
+        context.sink.emit(Record::Symbol(report(symbol)))?;
+    }
+    Ok(Flow::Done)
+}
+
+fn report(symbol: &SymbolAt) -> SymbolReport {
+    let name = symbol.name();
+    SymbolReport {
+        mangled: (name != symbol.mangled).then(|| symbol.mangled.clone()),
+        name,
+        address: symbol.start,
+        size: symbol.size,
+        offset: symbol.offset,
+        kind: symbol.kind.word(),
+        section: symbol.section.clone(),
+        module: symbol.module.file_name(),
+        file_address: symbol.file_address,
+    }
+}

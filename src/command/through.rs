@@ -1,0 +1,91 @@
+//! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
+
+use super::Error;
+use crate::inspect::{self, Need, Page, Totals, View};
+use crate::kernel::AddressRange;
+use crate::report::{Record, Sink, Stopped, WalkSummary};
+use std::cell::RefCell;
+
+/// What is known when a sweep has ended.
+pub(super) struct Ended {
+    /// Counts of what went by.
+    pub totals: Totals,
+    /// Whether regions changed meanwhile.
+    pub changed: bool,
+    /// Why it was broken off, if it was.
+    pub stopped: Option<Stopped>,
+}
+
+impl Ended {
+    /// Closes with the totals; what was broken off stays broken off.
+    pub fn close(mut self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
+        self.totals.finish();
+        let summary = WalkSummary {
+            pages: self.totals.pages,
+            bytes: self.totals.bytes(),
+            runs: self.totals.runs(),
+            longest_run_bytes: self.totals.longest_run_bytes(),
+            changed: self.changed,
+            cut_short: cut_short || self.stopped.is_some(),
+            states: self.totals.states(),
+        };
+        match self.stopped {
+            Some(Stopped::Closed) => Err(Stopped::Closed.into()),
+            Some(Stopped::Interrupted) => {
+                sink.emit(Record::WalkSummary(summary))?;
+                Err(Stopped::Interrupted.into())
+            }
+            None => Ok(sink.emit(Record::WalkSummary(summary))?),
+        }
+    }
+}
+
+/// Whether a sweep is to go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Go {
+    /// With the next page.
+    On,
+    /// No further: this page is not counted.
+    NoFurther,
+}
+
+/// Sweeps `spans`; `each` takes every page with the index of its region, counts what it wants counted in the totals, and says
+/// whether to go on.
+pub(super) fn sweep(
+    view: &View,
+    spans: &[AddressRange],
+    need: Need,
+    sink: &mut dyn Sink,
+    mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<Go, Stopped>,
+) -> Result<Ended, Error> {
+    let mut totals = Totals::new(view.page());
+    let sink = RefCell::new(sink);
+    let mut enough = false;
+    let swept = inspect::sweep(
+        view,
+        spans,
+        need,
+        &mut || sink.borrow_mut().check(),
+        &mut |chunk| {
+            let sink = &mut **sink.borrow_mut();
+            for page in chunk.pages() {
+                if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
+                    enough = true;
+                    return Err(Stopped::Closed);
+                }
+            }
+            Ok(())
+        },
+    );
+    let (changed, stopped) = match swept {
+        Ok(sweep) => (!sweep.changed.is_empty(), None),
+        Err(inspect::Error::Stopped(_)) if enough => (false, None),
+        Err(inspect::Error::Stopped(stopped)) => (false, Some(stopped)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Ended {
+        totals,
+        changed,
+        stopped,
+    })
+}

@@ -1,0 +1,200 @@
+//! `translate RANGE`: where addresses physically live.
+
+use super::through::{self, Go};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
+use crate::eval::{self, Spans, Subject};
+use crate::inspect::{self, Need, PageDetail, Runs, View};
+use crate::kernel::{Region, State, VirtualAddress};
+use crate::lang::{self, Spanned};
+use crate::report::{Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why};
+use crate::symbol::Symbols;
+use crate::target::Target;
+
+pub(super) const ABOUT: About = About {
+    name: "translate",
+    group: Group::Look,
+    summary: "where an address physically lives, and what is there",
+    text: "For an address: the physical address (frame × page size + offset in the page), the raw 64-bit \
+           entry of the page map and each of its bits, the state of the page and what it is, the frame's \
+           flags and map count, its zone and node, the region and the symbol. A frame number that the \
+           kernel hides is shown as hidden, with the reason; it is never 0.\n\n\
+           For a range: a row for each physically contiguous run. A symbol with a size gives its first byte \
+           in detail, then its runs if it spans pages.\n\n\
+           Nothing is read from the target's memory, so looking changes nothing.",
+    examples: &[
+        Example {
+            line: "translate demo_buffer",
+            does: "a symbol: its first byte, then its runs",
+        },
+        Example {
+            line: "t demo_buffer + 0x1234",
+            does: "one byte of a buffer",
+        },
+        Example {
+            line: "translate demo_buffer, +4p",
+            does: "the runs of four pages",
+        },
+        Example {
+            line: "translate [stack]",
+            does: "the runs of a region",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    match eval::subject(range, context.state)? {
+        Subject::Address(address) => detail(context, &target, address)?,
+        Subject::Range(spans) => runs(context, &target, &spans)?,
+        Subject::Sized(spans) => {
+            detail(context, &target, spans.start())?;
+            let page = target.process.layout().page;
+            if spans.ranges().iter().any(|range| range.pages(page) > 1) {
+                runs(context, &target, &spans)?;
+            }
+        }
+    }
+    Ok(Flow::Done)
+}
+
+/// One address, with all there is to know.
+fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
+    context.state.last_address = Some(address);
+    let view = View::at(target, address)?;
+    let detail = view.detail(address)?;
+    let symbol = detail.region.as_ref().and_then(|_| {
+        let regions = target.process.regions().ok()?;
+        symbol_at(&context.state.symbols, target, &regions, address)
+    });
+    let translation = translation(&view, detail, symbol);
+    Ok(context
+        .sink
+        .emit(Record::Translation(Box::new(translation)))?)
+}
+
+/// The symbol at an address, in short.
+pub(super) fn symbol_at(
+    symbols: &Symbols,
+    target: &Target,
+    regions: &[Region],
+    address: VirtualAddress,
+) -> Option<SymbolBrief> {
+    let symbol = symbols.over(target, regions).at(address)?;
+    Some(SymbolBrief {
+        name: symbol.name(),
+        offset: symbol.offset,
+        module: symbol.module.file_name(),
+    })
+}
+
+fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> Translation {
+    let page = view.page();
+    let entry = detail.entry.unwrap_or_default();
+    let mut why = Why::default();
+    let swap = why.take("swap", detail.swap).map(|slot| SwapSlot {
+        kind: slot.kind,
+        offset: slot.offset,
+        device: view
+            .swaps()
+            .ok()
+            .and_then(|areas| areas.area(slot.kind))
+            .map(|area| area.name.clone()),
+    });
+    let zone = why.take("zone", detail.zone);
+    if let (None, Some(reason)) = (&zone, why.of("zone").cloned()) {
+        why.note("node", &reason);
+    }
+    if detail.entry.is_none() {
+        why.note(
+            "entry",
+            &Reason::NotApplicable("the page map ends before this address"),
+        );
+    }
+    if detail.page.kind.is_none() && detail.region.is_some() {
+        why.note(
+            "kind",
+            &Reason::NotApplicable("what was read does not tell"),
+        );
+    }
+    let flags = why.take("flags", detail.flags);
+    Translation {
+        pid: view.target().process.identity().pid,
+        address: detail.address,
+        physical: why.take("physical", detail.physical),
+        pfn: why.take("pfn", detail.frame),
+        pfn_hidden: entry.is_frame_hidden(),
+        state: detail.page.state,
+        kind: detail.page.kind,
+        entry: detail.entry.map(|entry| entry.raw()),
+        page_offset: page.offset(detail.address),
+        page_size: page.bytes(),
+        soft_dirty: why.take("soft_dirty", detail.soft_dirty),
+        exclusive: why.take("exclusive", detail.exclusive),
+        uffd_wp: entry.is_uffd_wp(),
+        guard: detail.page.state == State::Guard,
+        file_mapped: entry.is_file_or_shared(),
+        huge: why.take("huge", detail.huge),
+        swap,
+        flags,
+        flags_raw: flags,
+        map_count: why.take("map_count", detail.map_count),
+        node: zone.as_ref().map(|zone| zone.node),
+        zone: zone.map(|zone| zone.name),
+        region: detail.region.as_ref().map(Into::into),
+        symbol,
+        nearest: detail.nearest.map(|(below, above)| Nearest {
+            below: below.as_ref().map(Into::into),
+            above: above.as_ref().map(Into::into),
+        }),
+        why,
+    }
+}
+
+/// A row for each physically contiguous run.
+fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Error> {
+    context.state.last_address = Some(spans.start());
+    let view = View::of(target)?;
+    let need = view.obtainable(Need::KINDS) | walk::holes(spans);
+    let mut runs = Runs::new(view.page());
+    let ended = through::sweep(
+        &view,
+        spans.ranges(),
+        need,
+        context.sink,
+        |page, _, totals, sink| {
+            totals.add(page);
+            if let Some(run) = runs.push(page) {
+                sink.emit(Record::Run(row(&run, &view)))?;
+            }
+            Ok(Go::On)
+        },
+    )?;
+    if let Some(run) = runs.finish()
+        && ended.stopped.is_none()
+    {
+        context.sink.emit(Record::Run(row(&run, &view)))?;
+    }
+    ended.close(context.sink, false)
+}
+
+fn row(run: &inspect::Run, view: &View) -> Run {
+    let page = view.page();
+    let mut why = Why::default();
+    if run.state == State::Present && run.frame.is_none() {
+        why.note("pfn", &Reason::FrameHidden);
+        why.note("physical", &Reason::FrameHidden);
+    }
+    Run {
+        start: run.start,
+        end: run.end(page),
+        physical: run.frame.and_then(|frame| frame.physical(page)),
+        pfn: run.frame,
+        pages: run.pages,
+        state: run.state,
+        why,
+    }
+}

@@ -1,0 +1,329 @@
+//! `walk RANGE [where FILTER] [by KEY] [limit N]`: the pages of a range.
+
+use super::through::{self, Go};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames};
+use crate::eval::{self, Extent, Origin, Spans};
+use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View};
+use crate::inspect::{GroupKey as Key, Row};
+use crate::kernel::{AddressRange, Kind, Name, PageFlags, State};
+use crate::lang::{self, GroupKey, PageField, Spanned};
+use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
+
+pub(super) const ABOUT: About = About {
+    name: "walk",
+    group: Group::Look,
+    summary: "the pages of a range, or page frames, one by one",
+    text: "Neighbours with the same state, kind, flags and map count, and with consecutive frames, share a \
+           row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
+           `where` chooses pages: state and kind words (present, swapped, untouched, anonymous, file …), \
+           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, thp, pfn and more. A \
+           filter on something that cannot be known here is an error, never false. `by` adds up instead: by \
+           state, kind, flags, region or run. `limit N` ends after N rows; an empty line then goes on where \
+           it stopped.\n\n\
+           `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process.",
+    examples: &[
+        Example {
+            line: "walk demo_buffer",
+            does: "a symbol, page by page",
+        },
+        Example {
+            line: "walk heap where present",
+            does: "what is there of the heap",
+        },
+        Example {
+            line: "walk all where present by kind",
+            does: "the whole process, added up",
+        },
+        Example {
+            line: "walk demo_buffer where mapcount > 1",
+            does: "pages that others map too",
+        },
+        Example {
+            line: "walk [stack] limit 4",
+            does: "four rows; an empty line goes on",
+        },
+        Example {
+            line: "walk pfn:0x1000..pfn:0x1010",
+            does: "frames of physical memory",
+        },
+    ],
+};
+
+/// The arguments of `walk`, as written.
+pub(super) struct Arguments<'a> {
+    pub range: &'a Spanned<lang::Range>,
+    pub filter: Option<&'a Spanned<lang::Filter<PageField>>>,
+    pub by: Option<GroupKey>,
+    pub limit: Option<u64>,
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
+    let spans = match eval::range(arguments.range, context.state)? {
+        Extent::Addresses(spans) => spans,
+        Extent::Frames(frames) => return frames::walk(context, frames, arguments),
+    };
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    context.state.last_address = Some(spans.start());
+    let view = View::of(&target)?;
+    let filter = match arguments.filter {
+        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
+        None => None,
+    };
+    let walk = Walk {
+        view: &view,
+        filter: filter.as_ref(),
+        spans: &spans,
+        limit: arguments.limit,
+    };
+    match arguments.by {
+        None => walk.rows(context),
+        Some(GroupKey::Run) => walk.runs(context),
+        Some(GroupKey::State) => walk.groups(context, GroupBy::State),
+        Some(GroupKey::Kind) => walk.groups(context, GroupBy::Kind),
+        Some(GroupKey::Flags) => walk.groups(context, GroupBy::Flags),
+        Some(GroupKey::Region) => walk.groups(context, GroupBy::Region),
+    }
+}
+
+/// Whoever writes a range out sees what is not mapped in it; a name or `all` means what is.
+pub(super) fn holes(spans: &Spans) -> Need {
+    match spans.origin() {
+        Origin::Written => Need::HOLES,
+        _ => Need::empty(),
+    }
+}
+
+struct Walk<'a> {
+    view: &'a View<'a>,
+    filter: Option<&'a Filter<'a>>,
+    spans: &'a Spans,
+    limit: Option<u64>,
+}
+
+impl Walk<'_> {
+    fn matches(&self, page: &Page, region: Option<usize>) -> bool {
+        let viewed = region.and_then(|index| self.view.regions().get(index));
+        self.filter
+            .is_none_or(|filter| filter.matches(page, viewed))
+    }
+
+    /// What has to be read: all that the filter wants, and of the rest what can be had.
+    fn need(&self, shown: Need) -> Need {
+        let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
+        self.view.obtainable(shown) | asked | holes(self.spans)
+    }
+
+    /// Rows of neighbours.
+    fn rows(&self, context: &mut Context) -> Outcome {
+        let spans: Vec<AddressRange> = match context.resume {
+            Some(Resume::Address(from)) => self
+                .spans
+                .ranges()
+                .iter()
+                .filter_map(|range| AddressRange::new(range.start().max(from), range.end()))
+                .collect(),
+            _ => self.spans.ranges().to_vec(),
+        };
+        let need = self.need(Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE);
+        let mut rows = Rows::new(self.view.page());
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        // The row that would be one too many begins here.
+        let mut more = None;
+        let mut ended = through::sweep(
+            self.view,
+            &spans,
+            need,
+            context.sink,
+            |page, region, totals, sink| {
+                if !self.matches(page, region) {
+                    return Ok(Go::On);
+                }
+                if let Some(row) = rows.push(page, region) {
+                    self.emit(&row, sink)?;
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        more = Some(page.address);
+                        return Ok(Go::NoFurther);
+                    }
+                }
+                totals.add(page);
+                Ok(Go::On)
+            },
+        )?;
+        if more.is_none()
+            && ended.stopped.is_none()
+            && left > 0
+            && let Some(row) = rows.finish()
+        {
+            ended.stopped = self.emit(&row, context.sink).err();
+        }
+        ended.close(context.sink, more.is_some())?;
+        Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
+    }
+
+    fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let page = &row.page;
+        let available = self.view.availability();
+        let mut why = Why::default();
+        if page.state == State::Present {
+            let facts = [
+                ("flags", page.flags.is_none(), &available.flags),
+                ("map_count", page.map_count.is_none(), &available.counts),
+            ];
+            for (field, missing, fact) in facts {
+                if missing {
+                    why.note(field, fact.as_ref().err().unwrap_or(&Reason::Changed));
+                }
+            }
+            if page.frame().is_none() {
+                why.note("pfn", &Reason::FrameHidden);
+            }
+        }
+        sink.emit(Record::Pages(Pages {
+            start: page.address,
+            end: page.end(self.view.page()),
+            pages: page.pages,
+            state: page.state,
+            kind: page.kind,
+            pfn: page.frame(),
+            flags: page.flags,
+            flags_raw: page.flags,
+            map_count: page.map_count,
+            huge: page.huge,
+            region: self.region_name(row.region),
+            why,
+        }))
+    }
+
+    fn region_name(&self, region: Option<usize>) -> Name {
+        let viewed = region.and_then(|index| self.view.regions().get(index));
+        viewed.map_or_else(Name::default, |viewed| viewed.region.name.clone())
+    }
+
+    /// Groups of what pages have in common.
+    fn groups(&self, context: &mut Context, by: GroupBy) -> Outcome {
+        self.view.require(by.need())?;
+        let mut groups = Groups::new(by);
+        let ended = through::sweep(
+            self.view,
+            self.spans.ranges(),
+            self.need(by.need()),
+            context.sink,
+            |page, region, totals, _| {
+                if self.matches(page, region) {
+                    totals.add(page);
+                    groups.add(page, region);
+                }
+                Ok(Go::On)
+            },
+        )?;
+        let groups = groups.finish();
+        let shown = self.limit.map_or(groups.len(), |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        });
+        for (key, pages) in groups.iter().take(shown) {
+            context.sink.emit(Record::Group(report::Group {
+                by: word(by),
+                key: self.key(*key),
+                pages: *pages,
+                bytes: pages.saturating_mul(self.view.page().bytes()),
+            }))?;
+        }
+        ended.close(context.sink, shown < groups.len())?;
+        Ok(Flow::Done)
+    }
+
+    fn key(&self, key: Key) -> String {
+        match key {
+            Key::State(state) => state.word().to_owned(),
+            Key::Kind(kind) => kind.map_or("unknown", Kind::word).to_owned(),
+            Key::Flags(None) => "no frame".to_owned(),
+            Key::Flags(Some(_)) => flags_key(key.flags().unwrap_or_default()),
+            Key::Region(None) => "in no region".to_owned(),
+            Key::Region(Some(index)) => match self.view.regions().get(index) {
+                Some(viewed) => {
+                    let region = &viewed.region;
+                    format!("{} {} {}", region.range, region.permissions, region.name)
+                        .trim_end()
+                        .to_owned()
+                }
+                None => String::new(),
+            },
+        }
+    }
+
+    /// Physically contiguous runs, as a stream.
+    fn runs(&self, context: &mut Context) -> Outcome {
+        self.view.require(Need::FRAMES)?;
+        let size = self.view.page();
+        let mut runs = Runs::new(size);
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let mut enough = false;
+        let emit = |run: &Run, sink: &mut dyn Sink| {
+            let frame = run.frame.map_or_else(
+                || run.state.word().to_owned(),
+                |frame| format!("pfn:{frame}"),
+            );
+            let key = format!("{}..{} {frame}", run.start, run.end(size));
+            let bytes = run.pages.saturating_mul(size.bytes());
+            sink.emit(Record::Group(report::Group {
+                by: "run",
+                key,
+                pages: run.pages,
+                bytes,
+            }))
+        };
+        let need = self.need(Need::empty());
+        let mut ended = through::sweep(
+            self.view,
+            self.spans.ranges(),
+            need,
+            context.sink,
+            |page, region, totals, sink| {
+                if !self.matches(page, region) {
+                    return Ok(Go::On);
+                }
+                if let Some(run) = runs.push(page) {
+                    emit(&run, sink)?;
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        enough = true;
+                        return Ok(Go::NoFurther);
+                    }
+                }
+                totals.add(page);
+                Ok(Go::On)
+            },
+        )?;
+        if !enough
+            && ended.stopped.is_none()
+            && left > 0
+            && let Some(run) = runs.finish()
+        {
+            ended.stopped = emit(&run, context.sink).err();
+        }
+        ended.close(context.sink, enough)?;
+        Ok(Flow::Done)
+    }
+}
+
+fn word(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::State => "state",
+        GroupBy::Kind => "kind",
+        GroupBy::Flags => "flags",
+        GroupBy::Region => "region",
+    }
+}
+
+/// A set of flags as the key of a group.
+pub(super) fn flags_key(flags: PageFlags) -> String {
+    match flags.names() {
+        names if names.is_empty() => "none set".to_owned(),
+        names => names.join(","),
+    }
+}

@@ -1,0 +1,298 @@
+//! `watch RANGE …`: what changes while you look.
+
+use super::translate::symbol_at;
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval::{self, Extent, Origin, Spans};
+use crate::inspect::{self, Change, Filter, Look, Need, View, Watcher};
+use crate::kernel::{AddressRange, Name, Region};
+use crate::lang::{self, OnRequest, PageField, Spanned};
+use crate::report::{
+    Blind, Event, EventKind, Record, Sink, Stopped, SymbolBrief, WatchStart, WatchSummary,
+};
+use crate::symbol::Symbols;
+use crate::target::Target;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+pub(super) const ABOUT: About = About {
+    name: "watch",
+    group: Group::Time,
+    summary: "say what changes in a range",
+    text: "Looks at the range again and again, and says what changed between two looks: a page came, went, \
+           moved to another frame, was swapped out or in, copied on write, a huge page was split or \
+           collapsed, a guard was set; a region appeared, grew, went; the process executed another program \
+           or exited. `with` adds changes that are frequent or need more rights: flags, mapcount, \
+           soft_dirty. What cannot be seen on this kernel, or with these rights, is said at the start.\n\n\
+           `every` sets the time between looks (100ms unless said otherwise), `for` the time to watch, \
+           `count` the events to wait for, `until` a filter: it ends as soon as a page of the range \
+           matches. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
+    examples: &[
+        Example {
+            line: "watch demo_busy for 1s",
+            does: "one second",
+        },
+        Example {
+            line: "watch demo_busy every 50ms count 2",
+            does: "until two events were seen",
+        },
+        Example {
+            line: "watch demo_buffer for 200ms with flags, mapcount",
+            does: "with changes of flags and map counts",
+        },
+        Example {
+            line: "watch demo_busy until present",
+            does: "until the page is there",
+        },
+    ],
+};
+
+/// Time between two looks when none is given: short enough for a person, long enough to cost next to nothing.
+const USUAL: Duration = Duration::from_millis(100);
+/// More often than this a look would only follow its own tail.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The arguments of `watch`, as written.
+pub(super) struct Arguments<'a> {
+    pub range: &'a Spanned<lang::Range>,
+    pub every: Option<Duration>,
+    pub duration: Option<Duration>,
+    pub count: Option<u64>,
+    pub until: Option<&'a Spanned<lang::Filter<PageField>>>,
+    pub with: &'a [OnRequest],
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let spans = match eval::range(arguments.range, context.state)? {
+        Extent::Addresses(spans) => spans,
+        Extent::Frames(_) => {
+            let error = eval::Error::new(
+                arguments.range.at,
+                "only pages of the process can be watched, not frames",
+            );
+            return Err(error
+                .hint("walk pfn:A..pfn:B shows frames as they are now")
+                .into());
+        }
+    };
+    context.state.last_address = Some(spans.start());
+    let view = View::of(&target)?;
+    let until = match arguments.until {
+        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
+        None => None,
+    };
+    let every = arguments.every.unwrap_or(USUAL).max(SHORTEST);
+    let wanted = arguments
+        .with
+        .iter()
+        .map(|with| need(*with))
+        .fold(Need::empty(), Need::union);
+    let start = WatchStart {
+        pages: now(&spans, &view)
+            .iter()
+            .map(|range| range.pages(view.page()))
+            .sum(),
+        every: every.as_secs_f64(),
+        blind: Watcher::blind(&view, wanted)
+            .into_iter()
+            .map(|(kind, reason)| Blind {
+                kind,
+                reason: reason.to_string(),
+            })
+            .collect(),
+    };
+    let extra = view.obtainable(wanted);
+    context.sink.emit(Record::WatchStart(start))?;
+    let mut watch = Watch {
+        target: &target,
+        symbols: &context.state.symbols,
+        spans: &spans,
+        until: until.as_ref(),
+        left: arguments.count.unwrap_or(u64::MAX),
+        events: BTreeMap::new(),
+        looks: 0,
+    };
+    let began = Instant::now();
+    let ended = watch.follow(context.sink, Watcher::new(extra), every, arguments.duration)?;
+    context.sink.emit(Record::WatchSummary(WatchSummary {
+        looks: watch.looks,
+        seconds: began.elapsed().as_secs_f64(),
+        events: watch.events.into_iter().collect(),
+        ended,
+    }))?;
+    Ok(Flow::Done)
+}
+
+fn need(with: OnRequest) -> Need {
+    match with {
+        OnRequest::Flags => Need::FLAGS,
+        OnRequest::MapCount => Need::COUNTS,
+        OnRequest::SoftDirty => Need::SOFT_DIRTY,
+    }
+}
+
+/// What the range stands for at this moment: a name for what bears it now, however it has grown.
+fn now(spans: &Spans, view: &View) -> Vec<AddressRange> {
+    let named = |name: &Name| -> Vec<AddressRange> {
+        let regions = view
+            .regions()
+            .iter()
+            .filter(|viewed| viewed.region.name == *name);
+        regions.map(|viewed| viewed.range()).collect()
+    };
+    match spans.origin() {
+        Origin::All => view.spans(),
+        Origin::Region(name) | Origin::Module(name) if !name.is_empty() => named(name),
+        _ => spans.ranges().to_vec(),
+    }
+}
+
+struct Watch<'a> {
+    target: &'a Target,
+    symbols: &'a Symbols,
+    spans: &'a Spans,
+    until: Option<&'a Filter<'a>>,
+    left: u64,
+    events: BTreeMap<EventKind, u64>,
+    looks: u64,
+}
+
+impl Watch<'_> {
+    /// Looks until there is a reason to end, and says which.
+    fn follow(
+        &mut self,
+        sink: &mut dyn Sink,
+        mut watcher: Watcher,
+        every: Duration,
+        duration: Option<Duration>,
+    ) -> Result<&'static str, Error> {
+        let end = duration.and_then(|duration| Instant::now().checked_add(duration));
+        loop {
+            let looked = self.look(sink, &mut watcher);
+            self.looks += 1;
+            match looked {
+                Ok(Look::GoOn) => {}
+                Ok(Look::Over) => return Ok("exited"),
+                Err(inspect::Error::Stopped(_)) if self.left == 0 => return Ok("count"),
+                Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
+                Err(error) => return Err(error.into()),
+            }
+            match self.is_reached(sink) {
+                Ok(true) => return Ok("until"),
+                Ok(false) => {}
+                Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
+                // It went while it was being searched: the next look says how.
+                Err(inspect::Error::Exited | inspect::Error::Executed) => continue,
+                Err(inspect::Error::Target(crate::target::Error::Gone { .. })) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let pause = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return Ok("duration"),
+                Some(left) => every.min(left),
+                None => every,
+            };
+            match sink.wait(pause) {
+                Ok(()) => {}
+                Err(Stopped::Interrupted) => return Ok("interrupted"),
+                Err(stopped) => return Err(stopped.into()),
+            }
+        }
+    }
+
+    /// One look; what changed goes to the sink.
+    fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Look> {
+        let sink = RefCell::new(sink);
+        let mut regions: Option<Vec<Region>> = None;
+        let (left, events) = (&mut self.left, &mut self.events);
+        let (target, symbols, spans) = (self.target, self.symbols, self.spans);
+        watcher.look(
+            target,
+            &mut |view| now(spans, view),
+            &mut || sink.borrow_mut().check(),
+            &mut |change| {
+                let regions =
+                    regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
+                let symbol = change
+                    .address
+                    .filter(|_| change.pages > 0)
+                    .and_then(|address| symbol_at(symbols, target, regions, address));
+                *events.entry(change.kind).or_default() += 1;
+                sink.borrow_mut()
+                    .emit(Record::Event(event(change, symbol, target)))?;
+                *left -= 1;
+                match left {
+                    0 => Err(Stopped::Closed),
+                    _ => Ok(()),
+                }
+            },
+        )
+    }
+
+    /// Whether a page of the range is as `until` has it.
+    fn is_reached(&self, sink: &mut dyn Sink) -> inspect::Result<bool> {
+        let Some(filter) = self.until else {
+            return Ok(false);
+        };
+        let view = View::of(self.target)?;
+        let mut found = false;
+        let swept = inspect::sweep(
+            &view,
+            &now(self.spans, &view),
+            filter.need(),
+            &mut || sink.check(),
+            &mut |chunk| {
+                found = chunk
+                    .pages()
+                    .any(|page| filter.matches(&page, chunk.region));
+                match found {
+                    true => Err(Stopped::Closed),
+                    false => Ok(()),
+                }
+            },
+        );
+        match swept {
+            Ok(_) => Ok(found),
+            Err(inspect::Error::Stopped(_)) if found => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event {
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let detail = match (&change.kind, &change.region, &change.region_after) {
+        (EventKind::Executed, ..) => {
+            let status = target.process.status().ok();
+            status
+                .and_then(|status| status.executable)
+                .map(|program| program.to_string())
+        }
+        (_, Some(before), Some(after)) if before.range != after.range => {
+            Some(format!("{} is now {}", before.range, after.range))
+        }
+        (_, Some(before), Some(after)) => Some(format!(
+            "{} is now {}",
+            before.permissions, after.permissions
+        )),
+        (EventKind::RegionAppeared | EventKind::RegionWent, Some(region), None) => {
+            Some(format!("{} {}", region.range, region.permissions))
+        }
+        _ => None,
+    };
+    Event {
+        time: time.map_or(0.0, |time| time.as_secs_f64()),
+        address: change.address,
+        pages: change.pages,
+        kind: change.kind,
+        before: change.before,
+        after: change.after,
+        region: change.region.map(|region| region.name),
+        symbol,
+        detail,
+    }
+}

@@ -3,11 +3,12 @@
 
 use super::memory::{Pages, byte_range, during};
 use super::protocol::Area;
+use crate::kernel::smaps::{self, Smaps};
 use rustix::fs::MemfdFlags;
 use rustix::mm::MapFlags;
 use std::cell::UnsafeCell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -196,29 +197,16 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the region that holds these pages has a huge page, as the kernel's own account (`smaps`) says.
+/// Whether the region that holds these pages has a huge page, as the kernel's own account says.
 fn is_huge(pages: Pages) -> io::Result<bool> {
-    let Some(range) = pages.range() else {
-        return Ok(false);
-    };
-    let mut here = false;
-    for line in BufReader::new(File::open("/proc/self/smaps")?).split(b'\n') {
-        // The line that opens a region may end with a file name, which is bytes.
-        let line = line?;
-        let mut words = line
-            .split(u8::is_ascii_whitespace)
-            .filter(|word| !word.is_empty())
-            .map(|word| std::str::from_utf8(word).unwrap_or_default());
-        let first = words.next().unwrap_or_default();
-        if let Some((start, end)) = first.split_once('-') {
-            let address = |text| u64::from_str_radix(text, 16).ok();
-            here = address(start).is_some_and(|start| start <= range.start().get())
-                && address(end).is_some_and(|end| range.start().get() < end);
-        } else if here && first == "AnonHugePages:" {
-            return Ok(words.next().is_some_and(|kib| kib != "0"));
-        }
-    }
-    Ok(false)
+    let account = std::fs::read("/proc/self/smaps")?;
+    let regions = smaps::parse(&account).map_err(io::Error::other)?;
+    let huge = |region: &Smaps| region.field("AnonHugePages").is_some_and(|bytes| bytes > 0);
+    Ok(pages.range().is_some_and(|range| {
+        regions
+            .iter()
+            .any(|region| region.range.contains(range.start()) && huge(region))
+    }))
 }
 
 fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {

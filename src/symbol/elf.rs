@@ -13,7 +13,7 @@ use object::pod::{self, Pod};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 /// More load segments than this are not believed: linkers write between two and about ten.
-const MOST_SEGMENTS: usize = 128;
+const MOST_SEGMENTS: usize = 64;
 /// More sections than this are not believed.
 const MOST_SECTIONS: u64 = 1 << 18;
 

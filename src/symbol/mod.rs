@@ -19,6 +19,7 @@ mod loaded;
 mod lookup;
 mod module;
 mod names;
+mod needle;
 mod placement;
 mod query;
 mod reason;

@@ -7,7 +7,10 @@
 use super::elf::Segment;
 use super::module::Module;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// More copies of one module are not told apart; the dynamic linker loads at most 16.
+const MOST_COPIES: usize = 64;
 
 /// One copy of a module in the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,8 +19,6 @@ pub(super) struct Placement {
     bias: u64,
     /// The regions of the file that it explains.
     regions: Vec<AddressRange>,
-    /// How many load segments have a region.
-    segments: usize,
 }
 
 impl Placement {
@@ -72,36 +73,30 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
         }
     }
 
-    let mut placements: Vec<(u64, Placement)> = Vec::new();
+    let mut copies: BTreeMap<u64, Placement> = BTreeMap::new();
     for (region, biases) in module.regions.iter().zip(&candidates) {
-        let weight = |bias: u64| votes.get(&bias).copied().unwrap_or(0);
         // The first of equals: the order of the segments.
-        let Some(&(bias, _)) = biases.iter().rev().max_by_key(|&&(bias, _)| weight(bias)) else {
+        let weight = |&&(bias, _): &&(u64, usize)| votes.get(&bias).copied().unwrap_or(0);
+        let Some(&(bias, _)) = biases.iter().rev().max_by_key(weight) else {
             continue;
         };
-        match placements.iter_mut().find(|(_, one)| one.bias == bias) {
-            Some((_, one)) => one.regions.push(region.range),
-            None => placements.push((
-                weight(bias),
-                Placement {
-                    bias,
-                    regions: vec![region.range],
-                    segments: 0,
-                },
-            )),
-        }
+        let copy = copies.entry(bias).or_insert_with(|| Placement {
+            bias,
+            regions: Vec::new(),
+        });
+        copy.regions.push(region.range);
     }
-    for (_, placement) in &mut placements {
-        placement.segments = segments
-            .iter()
-            .filter(|segment| placement.maps(placement.address(segment.address)))
-            .count();
-    }
+    let begun = |copy: &Placement| {
+        let starts = segments.iter().map(|segment| copy.address(segment.address));
+        starts.filter(|&start| copy.maps(start)).count()
+    };
     // A tool that maps the head of a file to look at it is no second copy of a library.
-    let most = placements.iter().map(|(_, one)| one.segments).max();
-    placements.retain(|(_, one)| Some(one.segments) == most);
-    placements.sort_by_key(|&(weight, _)| std::cmp::Reverse(weight));
-    placements.into_iter().map(|(_, one)| one).collect()
+    let most = copies.values().map(begun).max();
+    copies.retain(|_, copy| Some(begun(copy)) == most);
+    let mut copies: Vec<Placement> = copies.into_values().collect();
+    copies.sort_by_key(|copy| std::cmp::Reverse(copy.regions.len()));
+    copies.truncate(MOST_COPIES);
+    copies
 }
 
 /// The biases that would explain `region`, each with the number of the segment that says so.
@@ -142,4 +137,154 @@ fn pages_hold(segment: &Segment, offset: u64, page: PageSize) -> bool {
             .offset
             .checked_add(segment.file_size - 1)
             .is_some_and(|last| offset <= last | mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Device, Name, Permissions};
+
+    fn region(start: u64, length: u64, offset: u64, rights: &str) -> Region {
+        let start = VirtualAddress::new(start);
+        Region {
+            range: AddressRange::new(start, start.checked_add(length).unwrap()).unwrap(),
+            permissions: Permissions {
+                read: rights.contains('r'),
+                write: rights.contains('w'),
+                execute: rights.contains('x'),
+                shared: false,
+            },
+            offset,
+            device: Device { major: 8, minor: 1 },
+            inode: 7,
+            name: Name::from("/usr/bin/program"),
+            deleted: false,
+        }
+    }
+
+    fn segment(
+        offset: u64,
+        address: u64,
+        file_size: u64,
+        memory_size: u64,
+        rights: &str,
+    ) -> Segment {
+        Segment {
+            offset,
+            file_size,
+            address,
+            memory_size,
+            writable: rights.contains('w'),
+            executable: rights.contains('x'),
+        }
+    }
+
+    /// The biases of the copies of a module with these regions.
+    fn biases(regions: Vec<Region>, segments: &[Segment]) -> Vec<u64> {
+        let module = super::super::modules(&regions).remove(0);
+        let placed = place(&module, segments, PageSize::FOUR_KIB);
+        placed.into_iter().map(|one| one.bias).collect()
+    }
+
+    /// As GNU ld lays out a small program: the page of file offset 0x2000 is in the last two segments.
+    const SEGMENTS: fn() -> Vec<Segment> = || {
+        vec![
+            segment(0, 0, 0x600, 0x600, "r"),
+            segment(0x1000, 0x1000, 0x400, 0x400, "rx"),
+            segment(0x2000, 0x2000, 0x100, 0x100, "r"),
+            segment(0x2db0, 0x3db0, 0x260, 0x5000, "rw"),
+        ]
+    };
+
+    const BASE: u64 = 0x5555_5555_4000;
+
+    fn loaded(base: u64) -> Vec<Region> {
+        vec![
+            region(base, 0x1000, 0, "r"),
+            region(base + 0x1000, 0x1000, 0x1000, "rx"),
+            region(base + 0x2000, 0x1000, 0x2000, "r"),
+            // RELRO: write-protected once it was relocated.
+            region(base + 0x3000, 0x1000, 0x2000, "r"),
+            region(base + 0x4000, 0x1000, 0x3000, "rw"),
+        ]
+    }
+
+    #[test]
+    fn a_program_that_may_be_anywhere() {
+        assert_eq!(biases(loaded(BASE), &SEGMENTS()), [BASE]);
+    }
+
+    #[test]
+    fn a_single_region_is_enough() {
+        for kept in [0, 1, 2, 4] {
+            let regions = vec![loaded(BASE).swap_remove(kept)];
+            assert_eq!(biases(regions, &SEGMENTS()), [BASE], "region {kept}");
+        }
+    }
+
+    #[test]
+    fn a_program_with_fixed_addresses() {
+        let mut segments = SEGMENTS();
+        for segment in &mut segments {
+            segment.address += 0x40_0000;
+        }
+        assert_eq!(biases(loaded(0x40_0000), &segments), [0]);
+    }
+
+    #[test]
+    fn linked_above_where_it_was_loaded() {
+        let mut segments = SEGMENTS();
+        for segment in &mut segments {
+            segment.address += 0x1000_0000;
+        }
+        let bias = 0x40_0000u64.wrapping_sub(0x1000_0000);
+        assert_eq!(biases(loaded(0x40_0000), &segments), [bias]);
+    }
+
+    #[test]
+    fn loaded_twice() {
+        let mut regions = loaded(BASE);
+        regions.extend(loaded(BASE + 0x10_0000));
+        let mut found = biases(regions, &SEGMENTS());
+        found.sort_unstable();
+        assert_eq!(found, [BASE, BASE + 0x10_0000]);
+    }
+
+    #[test]
+    fn mapped_as_data() {
+        let whole = region(BASE, 0x8000, 0, "r");
+        assert_eq!(biases(vec![whole.clone()], &SEGMENTS()), [0; 0]);
+        let mut both = loaded(BASE);
+        both.push(region(BASE + 0x10_0000, 0x1000, 0, "r"));
+        both.push(region(BASE + 0x20_0000, 0x8000, 0, "r"));
+        assert_eq!(biases(both, &SEGMENTS()), [BASE]);
+    }
+
+    #[test]
+    fn zeroed_memory_behind_the_file() {
+        let module = super::super::modules(&loaded(BASE)).remove(0);
+        let segments = SEGMENTS();
+        let placed = place(&module, &segments, PageSize::FOUR_KIB);
+        let loads = |address| placed[0].loads(&segments, VirtualAddress::new(BASE + address));
+        assert!(loads(0x3db0) && loads(0x4010) && loads(0x8daf));
+        assert!(!loads(0x8db0) && !loads(0x3daf));
+    }
+
+    #[test]
+    fn segments_at_the_edges_of_the_number_range() {
+        let edges = [0, 1, 0xfff, 0x1000, u64::MAX - 0xfff, u64::MAX];
+        for offset in edges {
+            for size in edges {
+                let segments = [
+                    segment(offset, size, size, size, "r"),
+                    segment(size, offset, offset, 1, "x"),
+                ];
+                for start in [0, 0x1000, u64::MAX - 0x1fff] {
+                    for at in [0, 0x1000, !0xfff] {
+                        biases(vec![region(start, 0x1000, at, "r")], &segments);
+                    }
+                }
+            }
+        }
+    }
 }

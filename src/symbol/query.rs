@@ -1,6 +1,7 @@
 //! Names as people type them, held against names as files spell them.
 
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
+use super::needle;
 
 /// A name that somebody typed: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
 pub(super) struct Query<'a> {
@@ -9,127 +10,21 @@ pub(super) struct Query<'a> {
     /// `f`, `V`, and whether only the current version is meant, of `f@@V` and `f@V`.
     version: Option<(&'a [u8], &'a [u8], bool)>,
     /// A part that the mangled spelling must hold too: only those names need to be demangled.
-    needle: &'a [u8],
+    needle: Vec<u8>,
 }
 
-/// Words of demangled names that stand for a letter or two in the mangled ones (`std` is `St`), or for nothing.
-const NOT_SPELLED_OUT: &[&str] = &[
-    "abi",
-    "alias",
-    "allocator",
-    "anonymous",
-    "array",
-    "as",
-    "atomic",
-    "auto",
-    "basic_iostream",
-    "basic_istream",
-    "basic_ostream",
-    "basic_string",
-    "bool",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "char_traits",
-    "clone",
-    "closure",
-    "complex",
-    "const",
-    "construction",
-    "covariant",
-    "decltype",
-    "delete",
-    "double",
-    "dyn",
-    "enable_if",
-    "false",
-    "float",
-    "fn",
-    "for",
-    "function",
-    "guard",
-    "hidden",
-    "imaginary",
-    "impl",
-    "init",
-    "initialization",
-    "int",
-    "iostream",
-    "istream",
-    "lambda",
-    "long",
-    "mut",
-    "namespace",
-    "new",
-    "noexcept",
-    "non",
-    "nullptr",
-    "nullptr_t",
-    "operator",
-    "ostream",
-    "reference",
-    "restrict",
-    "return",
-    "shim",
-    "short",
-    "signed",
-    "sizeof",
-    "static_cast",
-    "std",
-    "str",
-    "string",
-    "temporary",
-    "throw",
-    "thunk",
-    "to",
-    "transaction",
-    "true",
-    "type",
-    "typeid",
-    "typeinfo",
-    "typename",
-    "unnamed",
-    "unsafe",
-    "unsigned",
-    "variable",
-    "virtual",
-    "void",
-    "volatile",
-    "vtable",
-    "wchar_t",
-    "wrapper",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "usize",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "isize",
-    "f32",
-    "f64",
-    "vtt",
-    "tls",
-    "extern",
-    "co_await",
-    "dynamic_cast",
-    "const_cast",
-    "reinterpret_cast",
-];
-
 impl<'a> Query<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let needle = text
-            .split(|c: char| !is_word(c))
-            .filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()))
-            .filter(|word| !NOT_SPELLED_OUT.contains(&word.to_ascii_lowercase().as_str()))
-            .max_by_key(|word| word.len());
+    /// A whole name.
+    pub(super) fn whole(text: &'a str) -> Self {
+        Query::new(text, needle::of_whole(text))
+    }
+
+    /// The beginning of a name.
+    pub(super) fn beginning(text: &'a str) -> Self {
+        Query::new(text, needle::of_beginning(text))
+    }
+
+    fn new(text: &'a str, needle: Vec<u8>) -> Self {
         Query {
             text: text.as_bytes(),
             squeezed: squeeze(text.as_bytes()),
@@ -140,11 +35,7 @@ impl<'a> Query<'a> {
                     Some(current) => (base.as_bytes(), current.as_bytes(), true),
                     None => (base.as_bytes(), version.as_bytes(), false),
                 }),
-            // Identifiers outside ASCII are spelled in punycode.
-            needle: needle
-                .filter(|_| text.is_ascii())
-                .unwrap_or_default()
-                .as_bytes(),
+            needle,
         }
     }
 
@@ -178,11 +69,16 @@ impl<'a> Query<'a> {
 
     /// Whether the demangled form of `name` is the query, with or without parameters.
     pub(super) fn is_meant_by(&self, name: &[u8]) -> bool {
-        self.may_be_in(name)
-            && [Form::Full, Form::Path].into_iter().any(|form| {
-                demangle(split_version(name).0, form)
-                    .is_some_and(|demangled| squeeze(demangled.as_bytes()) == self.squeezed)
-            })
+        let (base, _) = split_version(name);
+        let demangled = |form| demangle(base, form).map(|text| squeeze(text.as_bytes()));
+        if !self.may_be_in(base) {
+            return false;
+        }
+        demangled(Form::Full).is_some_and(|full| {
+            full == self.squeezed
+                || (memchr::memmem::find(&full, &self.squeezed).is_some()
+                    && demangled(Form::Path).is_some_and(|path| path == self.squeezed))
+        })
     }
 
     /// `name` as a person would type it, if it begins with the query.
@@ -201,7 +97,7 @@ impl<'a> Query<'a> {
 
     fn may_be_in(&self, name: &[u8]) -> bool {
         may_be_mangled(name)
-            && (self.needle.is_empty() || memchr::memmem::find(name, self.needle).is_some())
+            && (self.needle.is_empty() || memchr::memmem::find(name, &self.needle).is_some())
     }
 }
 

@@ -21,7 +21,7 @@ const MOST_MATCHES: usize = 1000;
 /// The symbols that `query` names, thread-local ones included. Versions kept for old programs count only where there is
 /// no current one.
 pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-    let query = Query::new(query);
+    let query = Query::whole(query);
     let mut clock = Clock::new(LONGEST_SEARCH);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
     loaded.with_names(|names| {
@@ -78,7 +78,7 @@ pub(super) fn complete(
     clock: &mut Clock,
     found: &mut BTreeSet<Name>,
 ) -> Result<(), NoSymbols> {
-    let query = Query::new(prefix);
+    let query = Query::beginning(prefix);
     loaded.with_names(|names| {
         table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
             if let Some(name) = names.get(&symbol, LONGEST_NAME)

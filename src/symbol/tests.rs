@@ -326,3 +326,53 @@ proptest! {
         }
     }
 }
+
+/// Counts what is read of a file.
+struct Counting {
+    inner: Bytes,
+    reads: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    bytes: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl crate::target::ReadAt for Counting {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read_at(offset, into)?;
+        let order = std::sync::atomic::Ordering::Relaxed;
+        self.reads.fetch_add(1, order);
+        self.bytes.fetch_add(read as u64, order);
+        Ok(read)
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        self.inner.fingerprint()
+    }
+}
+
+#[test]
+fn one_question_reads_the_table_once_and_one_name() {
+    let symbols: Vec<Entry> = (0..20_000)
+        .map(|one| {
+            let name = format!("a_rather_long_name_that_takes_room_in_the_file_{one}");
+            entry(&name, 0x1000 + one % 0x800, 1, GLOBAL, FUNCTION)
+        })
+        .collect();
+    let table = 24 * (symbols.len() as u64 + 1);
+    let inner = Bytes(Builder::with(symbols).bytes());
+    let (reads, bytes) = Default::default();
+    let counting = Counting {
+        inner,
+        reads: std::sync::Arc::clone(&reads),
+        bytes: std::sync::Arc::clone(&bytes),
+    };
+    let loaded = Loaded::read(File::new(Box::new(counting)), 1).unwrap();
+    assert!(loaded.symbol_at(0x1234).is_some());
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let (reads, bytes) = (reads.load(order), bytes.load(order));
+    assert!(
+        bytes < table + 3 * 4096,
+        "{bytes} bytes read for a table of {table}"
+    );
+    assert!(reads < 32, "{reads} reads");
+}

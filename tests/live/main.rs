@@ -9,10 +9,16 @@
 mod identity;
 mod machine;
 mod page_map;
+mod puppet;
 mod regions;
+mod states;
 mod support;
+mod swap;
 mod symbols;
 mod target;
+mod userfault;
+mod walk;
+mod watch;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -27,12 +33,16 @@ const TESTS: &[&[Test]] = &[
     machine::TESTS,
     page_map::TESTS,
     regions::TESTS,
+    states::TESTS,
     symbols::TESTS,
+    walk::TESTS,
+    watch::TESTS,
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
     identity::SCENARIOS,
     page_map::SCENARIOS,
+    puppet::SCENARIOS,
     regions::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,

@@ -27,7 +27,7 @@ pub fn is_root() -> bool {
 pub fn shows_frames() -> bool {
     let page = std::hint::black_box(Box::new(7u8));
     let entry = plain_entry(std::process::id(), (&raw const *page).addr() as u64);
-    entry.is_some_and(|entry| entry & (1 << 55) - 1 != 0)
+    entry.is_some_and(|entry| entry & ((1 << 55) - 1) != 0)
 }
 
 pub fn page_bytes() -> u64 {
@@ -36,6 +36,12 @@ pub fn page_bytes() -> u64 {
 
 pub fn page() -> PageSize {
     PageSize::from_bytes(page_bytes()).expect("a page size")
+}
+
+/// Bytes that one PMD maps, where the kernel can map so much at once.
+pub fn huge_page_bytes() -> Option<u64> {
+    let setting = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
+    std::fs::read_to_string(setting).ok()?.trim().parse().ok()
 }
 
 pub fn at(address: u64) -> VirtualAddress {

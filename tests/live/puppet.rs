@@ -1,0 +1,232 @@
+//! A process that does with its memory what a test tells it to, line by line, and answers when it is done.
+
+use super::Scenario;
+use super::support::page_bytes;
+use super::target::{Target, announce, command, wait};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+
+pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
+    announce("ready");
+    while let Some(line) = wait() {
+        let mut words = line.split_whitespace();
+        let verb = words.next().expect("a verb");
+        let numbers = words.map(|word| word.parse().expect("a number"));
+        announce(act(verb, &numbers.collect::<Vec<usize>>()));
+    }
+})];
+
+/// The test's end of the strings.
+pub struct Puppet(pub Target);
+
+impl Puppet {
+    pub fn start() -> Self {
+        let mut target = Target::start("puppet", &[]);
+        assert_eq!(target.line(), "ready");
+        Puppet(target)
+    }
+
+    /// Has it do something, and gives back the number it answers with: an address, a process. Negative for an error number.
+    pub fn asks(&mut self, verb: &str, numbers: &[u64]) -> i64 {
+        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        self.0.send(&format!("{verb} {}", numbers.join(" ")));
+        self.0.line().parse().expect("a number")
+    }
+
+    /// The same, where it cannot fail.
+    pub fn does(&mut self, verb: &str, numbers: &[u64]) -> u64 {
+        let answer = self.asks(verb, numbers);
+        u64::try_from(answer).unwrap_or_else(|_| panic!("{verb} {numbers:?}: errno {}", -answer))
+    }
+
+    /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `hugetlb`, `huge` (aligned, with huge pages
+    /// wanted), `reserved` (no access).
+    pub fn maps(&mut self, verb: &str, pages: u64) -> u64 {
+        self.does(verb, &[pages * page_bytes()])
+    }
+
+    pub fn writes(&mut self, address: u64, pages: u64) {
+        self.does("write", &[address, pages]);
+    }
+
+    pub fn reads(&mut self, address: u64, pages: u64) {
+        self.does("read", &[address, pages]);
+    }
+
+    pub fn unmaps(&mut self, address: u64, pages: u64) {
+        self.does("unmap", &[address, pages * page_bytes()]);
+    }
+
+    /// `madvise`; the error number if the kernel does not like it.
+    pub fn advises(&mut self, address: u64, pages: u64, advice: i32) -> Result<(), i32> {
+        let answer = self.asks("advise", &[address, pages * page_bytes(), advice as u64]);
+        if answer < 0 {
+            Err(-answer as i32)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn act(verb: &str, numbers: &[usize]) -> i64 {
+    let number = |index: usize| numbers[index];
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let fresh = |prot, flags, fd: Option<OwnedFd>| {
+        let fd = fd.map_or(-1, |fd| {
+            let raw = fd.as_raw_fd();
+            // The mapping keeps the file; the number is not used again.
+            std::mem::forget(fd);
+            raw
+        });
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        answer(unsafe { libc::mmap(std::ptr::null_mut(), number(0), prot, flags, fd, 0) } as i64)
+    };
+    let small = |address: i64| {
+        // SAFETY: the mapping made just now; huge pages would fill what is to stay empty.
+        unsafe { libc::madvise(address as *mut _, number(0), libc::MADV_NOHUGEPAGE) };
+        address
+    };
+    match verb {
+        "anonymous" => small(fresh(rw, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None)),
+        "shared" => fresh(rw, libc::MAP_SHARED | libc::MAP_ANONYMOUS, None),
+        "memfd" => fresh(rw, libc::MAP_SHARED, Some(memfd(number(0)))),
+        "copied" => fresh(rw, libc::MAP_PRIVATE, Some(memfd(number(0)))),
+        "program" => {
+            let file = std::fs::File::open("/proc/self/exe").expect("this program");
+            fresh(rw, libc::MAP_PRIVATE, Some(file.into()))
+        }
+        "hugetlb" => {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
+            fresh(rw, flags, None)
+        }
+        "reserved" => {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            small(fresh(libc::PROT_NONE, flags, None))
+        }
+        "huge" => huge(number(0)),
+        "write" => each_page(number(0), number(1), |byte| {
+            // SAFETY: the test says that this is memory to write.
+            unsafe { byte.write_volatile(byte.read_volatile().wrapping_add(1)) }
+        }),
+        "read" => each_page(number(0), number(1), |byte| {
+            // SAFETY: the test says that this is memory to read.
+            _ = unsafe { byte.read_volatile() };
+        }),
+        // SAFETY: memory of the test's own.
+        "unmap" => answer(unsafe { libc::munmap(number(0) as *mut _, number(1)) }.into()),
+        "advise" => {
+            let advice = number(2) as i32;
+            // SAFETY: memory of the test's own.
+            answer(unsafe { libc::madvise(number(0) as *mut _, number(1), advice) }.into())
+        }
+        "protect" => {
+            let prot = number(2) as i32;
+            // SAFETY: memory of the test's own.
+            answer(unsafe { libc::mprotect(number(0) as *mut _, number(1), prot) }.into())
+        }
+        // SAFETY: memory of the test's own.
+        "lock" => answer(unsafe { libc::mlock(number(0) as *const _, number(1)) }.into()),
+        "grow" => {
+            let (address, old, new) = (number(0) as *mut _, number(1), number(2));
+            // SAFETY: memory of the test's own, not moved.
+            answer(unsafe { libc::mremap(address, old, new, 0) } as i64)
+        }
+        "fork" => fork(number(0), number(1)),
+        "kill" => kill(number(0)),
+        "uffd" => super::userfault::protect(number(0), number(1), number(2)),
+        "poison" => super::userfault::poison(number(0), number(1)),
+        "exec" => {
+            let error = command("idle", &[]).exec();
+            panic!("exec: {error}");
+        }
+        "exit" => std::process::exit(0),
+        _ => panic!("unknown: {verb}"),
+    }
+}
+
+/// What a system call gave back, or the error number, negative.
+fn answer(result: i64) -> i64 {
+    match result {
+        -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
+        result => result,
+    }
+}
+
+fn each_page(start: usize, pages: usize, act: impl Fn(*mut u8)) -> i64 {
+    let size = page_bytes() as usize;
+    for page in 0..pages {
+        act((start + page * size) as *mut u8);
+    }
+    0
+}
+
+fn memfd(bytes: usize) -> OwnedFd {
+    // SAFETY: a name that ends in zero; the number that comes back is ours.
+    let fd = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"pmdb-live".as_ptr(), 0)) };
+    // SAFETY: a file of our own.
+    assert_eq!(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as i64) }, 0);
+    fd
+}
+
+/// Memory that begins where a huge page can, with huge pages wanted.
+fn huge(bytes: usize) -> i64 {
+    let align = super::support::huge_page_bytes().unwrap_or(2 << 20) as usize;
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + 2 * align, rw, flags, -1, 0) };
+    let start = start as usize;
+    let aligned = start
+        .next_multiple_of(align)
+        .max(start + 1)
+        .next_multiple_of(align);
+    let rest = start + bytes + 2 * align - (aligned + bytes);
+    // SAFETY: the ends of that mapping, and what is left of it.
+    unsafe {
+        libc::munmap(start as *mut _, aligned - start);
+        libc::munmap((aligned + bytes) as *mut _, rest);
+        libc::madvise(aligned as *mut _, bytes, libc::MADV_HUGEPAGE);
+    }
+    aligned as i64
+}
+
+/// A child that writes `pages` pages from `start` on, and then lives until it is killed.
+fn fork(start: usize, pages: usize) -> i64 {
+    let mut ends = [0; 2];
+    // SAFETY: room for two numbers.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    // SAFETY: this program has one thread here; the child calls nothing that takes a lock.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above; memory that the test says may be written, and the pipe.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        each_page(start, pages, |byte| {
+            // SAFETY: as above.
+            unsafe { byte.write_volatile(byte.read_volatile().wrapping_add(1)) }
+        });
+        loop {
+            // SAFETY: one byte of our own; then nothing but waiting.
+            unsafe {
+                libc::write(ends[1], [1u8].as_ptr().cast(), 1);
+                libc::pause();
+            }
+        }
+    }
+    let mut byte = [0u8];
+    // SAFETY: room for one byte; both ends are ours.
+    unsafe {
+        libc::read(ends[0], byte.as_mut_ptr().cast(), 1);
+        libc::close(ends[0]);
+        libc::close(ends[1]);
+    }
+    answer(child.into())
+}
+
+fn kill(child: usize) -> i64 {
+    let mut status = 0;
+    // SAFETY: a child of our own, that nobody else waits for.
+    unsafe {
+        libc::kill(child as i32, libc::SIGKILL);
+        answer(libc::waitpid(child as i32, &mut status, 0).into())
+    }
+}

@@ -1,0 +1,74 @@
+//! Userfaultfd from within the process whose memory it is: write protection without a handler, and poison.
+
+use std::sync::OnceLock;
+
+const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
+const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
+const UFFDIO_WRITEPROTECT: libc::c_ulong = 0xc018_aa06;
+const UFFDIO_POISON: libc::c_ulong = 0xc020_aa08;
+const WP_UNPOPULATED: u64 = 1 << 13;
+const POISON: u64 = 1 << 14;
+const WP_ASYNC: u64 = 1 << 15;
+const MODE_MISSING: u64 = 1;
+const MODE_WP: u64 = 2;
+
+fn failure() -> i64 {
+    -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1))
+}
+
+/// One descriptor for the life of the process: closed, it takes its markers with it.
+fn descriptor() -> Result<i32, i64> {
+    static DESCRIPTOR: OnceLock<Result<i32, i64>> = OnceLock::new();
+    *DESCRIPTOR.get_or_init(|| {
+        const USER_MODE_ONLY: libc::c_int = 1;
+        // SAFETY: a system call without memory.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, USER_MODE_ONLY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return Err(failure());
+        }
+        let mut api = [0xaau64, WP_UNPOPULATED | POISON | WP_ASYNC, 0];
+        // SAFETY: three words, as struct uffdio_api has.
+        match unsafe { libc::ioctl(fd as i32, UFFDIO_API, api.as_mut_ptr()) } {
+            0 => Ok(fd as i32),
+            _ => Err(failure()),
+        }
+    })
+}
+
+fn register(start: usize, length: usize, mode: u64) -> Result<i32, i64> {
+    let fd = descriptor()?;
+    let mut range = [start as u64, length as u64, mode, 0];
+    // SAFETY: four words, as struct uffdio_register has.
+    match unsafe { libc::ioctl(fd, UFFDIO_REGISTER, range.as_mut_ptr()) } {
+        0 => Ok(fd),
+        _ => Err(failure()),
+    }
+}
+
+/// Write-protects `protected` bytes of a range that is registered whole; a write lifts that by itself.
+pub fn protect(start: usize, length: usize, protected: usize) -> i64 {
+    let protect = || -> Result<i64, i64> {
+        let fd = register(start, length, MODE_WP)?;
+        let mut range = [start as u64, protected as u64, 1];
+        // SAFETY: three words, as struct uffdio_writeprotect has.
+        match unsafe { libc::ioctl(fd, UFFDIO_WRITEPROTECT, range.as_mut_ptr()) } {
+            0 => Ok(0),
+            _ => Err(failure()),
+        }
+    };
+    protect().unwrap_or_else(|error| error)
+}
+
+/// Poisons a range: any access is SIGBUS.
+pub fn poison(start: usize, length: usize) -> i64 {
+    let poison = || -> Result<i64, i64> {
+        let fd = register(start, length, MODE_MISSING)?;
+        let mut range = [start as u64, length as u64, 0, 0];
+        // SAFETY: four words, as struct uffdio_poison has.
+        match unsafe { libc::ioctl(fd, UFFDIO_POISON, range.as_mut_ptr()) } {
+            0 => Ok(0),
+            _ => Err(failure()),
+        }
+    };
+    poison().unwrap_or_else(|error| error)
+}

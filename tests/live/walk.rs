@@ -1,0 +1,527 @@
+//! Sweeps over whole processes, against plain reads of everything.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::states::pages;
+use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
+use pmdb::inspect::{
+    Error, Frames, Need, Row, Rows, Totals, View, region_stats, sweep, sweep_frames,
+};
+use pmdb::kernel::{FrameNumber, FrameRange, PageFlags, State};
+use pmdb::report::Stopped;
+use pmdb::target::Target;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub const TESTS: &[Test] = &[
+    (
+        "walk::every_entry_is_what_pread_says",
+        every_entry_is_what_pread_says,
+    ),
+    (
+        "walk::totals_are_what_pread_says",
+        totals_are_what_pread_says,
+    ),
+    (
+        "walk::rows_are_the_same_with_and_without_scan",
+        rows_are_the_same_with_and_without_scan,
+    ),
+    (
+        "walk::frames_are_joined_to_their_pages",
+        frames_are_joined_to_their_pages,
+    ),
+    ("walk::reservations_cost_nothing", reservations_cost_nothing),
+    ("walk::regions_add_up_to_smaps", regions_add_up_to_smaps),
+    (
+        "walk::a_region_that_went_is_said",
+        a_region_that_went_is_said,
+    ),
+    ("walk::an_exit_half_way_is_said", an_exit_half_way_is_said),
+    ("walk::an_exec_half_way_is_said", an_exec_half_way_is_said),
+    ("walk::it_stops_when_told", it_stops_when_told),
+    ("walk::frames_of_the_machine", frames_of_the_machine),
+];
+
+/// A process that stands still, with memory in all the ways that the plan of a sweep tells apart: dense and sparse, small and large,
+/// huge pages, holes, shared memory.
+fn still() -> Puppet {
+    let mut puppet = Puppet::start();
+    let mut numbers = Numbers(7);
+    let dense = puppet.maps("anonymous", 9000);
+    puppet.writes(dense, 9000);
+    puppet.unmaps(dense + 4321 * page_bytes(), 3);
+    let sparse = puppet.maps("anonymous", 1 << 20);
+    for _ in 0..200 {
+        let page = sparse + numbers.below(1 << 20) * page_bytes();
+        let some = 1 + numbers.below(3);
+        let left = (sparse + (page_bytes() << 20) - page) / page_bytes();
+        puppet.writes(page, some.min(left));
+    }
+    let late = puppet.maps("anonymous", 40_000);
+    puppet.reads(late + 20_000 * page_bytes(), 6000);
+    puppet.writes(late + 30_000 * page_bytes(), 10_000);
+    let shared = puppet.maps("shared", 500);
+    puppet.writes(shared, 300);
+    if let Some(bytes) = support::huge_page_bytes() {
+        let huge = puppet.maps("huge", 4 * bytes / page_bytes());
+        puppet.writes(huge, 3 * bytes / page_bytes());
+        puppet.does("fork", &[huge + bytes + 5 * page_bytes(), 2]);
+    }
+    puppet.0.stop();
+    puppet
+}
+
+/// Every page-map entry of every region, in order: the page's index and the word. Without those that the page map does not cover.
+fn plain_entries(pid: u32) -> Vec<(u64, u64)> {
+    let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+    let mut all = Vec::new();
+    for (start, end, _) in plain_maps(pid) {
+        let mut bytes = vec![0; ((end - start) / page_bytes() * 8) as usize];
+        let first = start / page_bytes();
+        let Ok(read) = file.read_at(&mut bytes, first * 8) else {
+            panic!("its page map can be read")
+        };
+        let words = bytes[..read].chunks_exact(8);
+        let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+        all.extend((first..).zip(words));
+    }
+    all
+}
+
+/// Everything but bit 56, which the kernel judges by the first page of a huge mapping.
+const SURE: u64 = !(1 << 56);
+
+fn every_entry_is_what_pread_says() {
+    let puppet = still();
+    let target = puppet.0.attach();
+    let plain = plain_entries(puppet.0.pid());
+    for need in [
+        Need::empty(),
+        Need::KINDS,
+        Need::HUGE,
+        Need::FLAGS | Need::COUNTS | Need::HUGE,
+    ] {
+        let view = View::of(&target).expect("a view");
+        let mut expected = plain.iter();
+        sweep(
+            &view,
+            &view.spans(),
+            view.obtainable(need),
+            &mut || Ok(()),
+            &mut |chunk| {
+                for page in chunk.pages() {
+                    if page.state == State::Outside {
+                        continue;
+                    }
+                    let region = chunk.region.expect("a region");
+                    for one in page.each(view.page()) {
+                        let &(index, word) = expected.next().expect("no page twice");
+                        assert_eq!(one.address.get() / page_bytes(), index);
+                        assert!(region.range().contains(one.address));
+                        let found = one.entry.raw() & SURE;
+                        // A scan does not look at the soft-dirty bits of what is empty.
+                        let soft_dirty = if word >> 62 == 0 { 1 << 55 } else { 0 };
+                        assert_eq!(found | soft_dirty, word & SURE | soft_dirty, "{page:?}");
+                    }
+                }
+                Ok(())
+            },
+        )
+        .expect("a sweep");
+        assert_eq!(expected.next(), None, "no page is left out");
+    }
+}
+
+fn totals_are_what_pread_says() {
+    let puppet = still();
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let mut totals = Totals::new(view.page());
+    sweep(
+        &view,
+        &view.spans(),
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |chunk| {
+            chunk.pages().for_each(|page| totals.add(&page));
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    totals.finish();
+    let plain = plain_entries(puppet.0.pid());
+    let present: Vec<&(u64, u64)> = plain.iter().filter(|(_, word)| word >> 63 == 1).collect();
+    assert_eq!(totals.state(State::Present), present.len() as u64);
+    let other = plain.iter().filter(|(_, word)| word >> 62 == 1).count();
+    assert_eq!(totals.state(State::Swapped), other as u64);
+    if support::shows_frames() {
+        const FRAME: u64 = (1 << 55) - 1;
+        let (mut runs, mut longest, mut length) = (0u64, 0u64, 0u64);
+        let mut before: Option<(u64, u64)> = None;
+        for &&(index, word) in &present {
+            let goes_on = before == Some((index.wrapping_sub(1), (word & FRAME).wrapping_sub(1)));
+            length = if goes_on { length + 1 } else { 1 };
+            runs += u64::from(!goes_on);
+            longest = longest.max(length);
+            before = Some((index, word & FRAME));
+        }
+        assert_eq!(totals.runs(), Some(runs));
+        assert_eq!(totals.longest_run_bytes(), Some(longest * page_bytes()));
+    } else {
+        assert_eq!(totals.runs(), None);
+    }
+}
+
+fn rows(target: &Target, need: Need) -> Vec<Row> {
+    let view = View::of(target).expect("a view");
+    let mut rows = Rows::new(view.page());
+    let mut all = Vec::new();
+    sweep(
+        &view,
+        &view.spans(),
+        view.obtainable(need),
+        &mut || Ok(()),
+        &mut |chunk| {
+            for page in chunk.pages() {
+                all.extend(rows.push(&page, chunk.region_index));
+            }
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    all.extend(rows.finish());
+    all
+}
+
+fn rows_are_the_same_with_and_without_scan() {
+    let puppet = still();
+    let target = puppet.0.attach();
+    // What bits a row starts with that are not its own business.
+    let plain = |rows: Vec<Row>| -> Vec<Row> {
+        let bare = |mut row: Row| {
+            let soft_dirty = 1 << 55;
+            row.page.entry =
+                pmdb::kernel::PageMapEntry::new(row.page.entry.raw() & SURE & !soft_dirty);
+            row
+        };
+        rows.into_iter().map(bare).collect()
+    };
+    for need in [Need::empty(), Need::COUNTS] {
+        target.process.set_scan(true);
+        let scanned = plain(rows(&target, need));
+        target.process.set_scan(false);
+        let read = plain(rows(&target, need));
+        assert_eq!(scanned.len(), read.len());
+        for (scanned, read) in scanned.iter().zip(&read) {
+            assert_eq!(scanned, read);
+        }
+    }
+}
+
+fn frames_are_joined_to_their_pages() {
+    if !support::is_root() {
+        return skip(
+            "walk::frames_are_joined_to_their_pages",
+            "frames are for root",
+        );
+    }
+    let puppet = still();
+    let target = puppet.0.attach();
+    let [flags, counts] = ["kpageflags", "kpagecount"]
+        .map(|name| File::open(format!("/proc/{name}")).expect("it opens for root"));
+    let word = |file: &File, frame: u64| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, frame * 8).expect("a word");
+        u64::from_ne_bytes(bytes)
+    };
+    // Those that do not change by themselves.
+    let steady = PageFlags::ANON
+        | PageFlags::SWAPBACKED
+        | PageFlags::COMPOUND_HEAD
+        | PageFlags::COMPOUND_TAIL
+        | PageFlags::THP
+        | PageFlags::ZERO_PAGE
+        | PageFlags::MMAP;
+    let maps = plain_maps(puppet.0.pid());
+    // Memory of its own: what it shares with other processes changes under the test.
+    let own: Vec<(u64, u64)> = maps
+        .iter()
+        .filter(|(_, _, line)| line.ends_with(b" 0 ") || line.ends_with(b"00:00 0"))
+        .map(|&(start, end, _)| (start, (end - start) / page_bytes()))
+        .collect();
+    assert!(!own.is_empty());
+    for need in [
+        Need::FLAGS,
+        Need::COUNTS,
+        Need::FLAGS | Need::COUNTS | Need::HUGE,
+    ] {
+        let mut checked = 0;
+        for page in pages(&target, &own, need) {
+            let Some(frame) = page.frame() else { continue };
+            checked += 1;
+            if need.contains(Need::FLAGS) {
+                let expected = word(&flags, frame.get()) & steady.bits();
+                let found = page.flags.expect("its flags").bits() & steady.bits();
+                assert_eq!(found, expected, "{page:?}");
+            }
+            if need.contains(Need::COUNTS) {
+                assert_eq!(page.map_count, Some(word(&counts, frame.get())), "{page:?}");
+            }
+        }
+        assert!(checked > 15_000, "{checked} pages checked");
+    }
+}
+
+fn reservations_cost_nothing() {
+    let mut puppet = Puppet::start();
+    let terabytes = 16 << 40;
+    let reserved = puppet.does("reserved", &[terabytes]);
+    let inside = 100;
+    for part in 0..inside {
+        let page = reserved + part * (terabytes / inside) / page_bytes() * page_bytes();
+        puppet.does("protect", &[page, page_bytes(), 3]);
+        puppet.writes(page, 1);
+        // One region again, so that it is not the regions that find what is populated.
+        puppet.does("protect", &[page, page_bytes(), 0]);
+    }
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    if !view
+        .availability()
+        .categories
+        .contains(pmdb::target::Categories::HUGE)
+    {
+        return skip("walk::reservations_cost_nothing", "no PAGEMAP_SCAN");
+    }
+    let (mut chunks, mut present, mut all) = (0, 0, 0);
+    let range = support::range(reserved, terabytes);
+    let started = std::time::Instant::now();
+    sweep(
+        &view,
+        &[range],
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |chunk| {
+            chunks += 1;
+            for page in chunk.pages() {
+                all += page.pages;
+                present += if page.state == State::Present {
+                    page.pages
+                } else {
+                    0
+                };
+            }
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    assert_eq!((present, all), (inside, terabytes / page_bytes()));
+    assert!(chunks < 1000, "{chunks} chunks");
+    // Reading every entry takes six seconds on a fast machine.
+    assert!(started.elapsed().as_secs() < 3, "{:?}", started.elapsed());
+}
+
+/// The fields of smaps in bytes, for each region by its start.
+fn smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
+    let text = std::fs::read(format!("/proc/{pid}/smaps")).expect("its smaps");
+    let mut all = BTreeMap::new();
+    let mut start = 0;
+    for line in String::from_utf8_lossy(&text).lines() {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        if let Some(field) = first.strip_suffix(':') {
+            let number = line
+                .split_whitespace()
+                .nth(1)
+                .and_then(|word| word.parse::<u64>().ok());
+            let fields: &mut BTreeMap<String, u64> = all.entry(start).or_default();
+            fields.extend(number.map(|kib| (field.to_owned(), kib * 1024)));
+        } else if let Some((begin, _)) = first.split_once('-') {
+            start = u64::from_str_radix(begin, 16).expect("an address");
+        }
+    }
+    all
+}
+
+fn regions_add_up_to_smaps() {
+    let puppet = still();
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let smaps = smaps(puppet.0.pid());
+    let mut compared = 0;
+    for viewed in view.regions() {
+        let stats = region_stats(&view, viewed, Need::COUNTS | Need::HUGE, &mut || Ok(()))
+            .expect("its stats");
+        let fields = &smaps[&viewed.range().start().get()];
+        let field = |name: &str| fields.get(name).copied().unwrap_or_default();
+        assert_eq!(stats.swapped, field("Swap"), "{viewed:?}");
+        if let Ok(huge) = stats.huge {
+            let pmd = field("AnonHugePages") + field("ShmemPmdMapped") + field("FilePmdMapped");
+            assert_eq!(huge, pmd, "{viewed:?}");
+        }
+        // Pages of files are mapped and unmapped by others at any time.
+        if viewed.region.inode != 0 && viewed.backing != pmdb::inspect::Backing::Shmem {
+            continue;
+        }
+        if let (Ok(shared), Ok(private)) = (stats.shared, stats.private) {
+            let of = |kind: &str| field(&format!("{kind}_Clean")) + field(&format!("{kind}_Dirty"));
+            assert_eq!(shared + private, field("Rss"), "{viewed:?}");
+            assert_eq!(
+                (shared, private),
+                (of("Shared"), of("Private")),
+                "{viewed:?}"
+            );
+            compared += 1;
+        } else {
+            assert!(!support::is_root(), "{viewed:?}");
+        }
+    }
+    assert!(compared > 3, "{compared}");
+}
+
+fn a_region_that_went_is_said() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 3);
+    let fixed = puppet.maps("shared", 1);
+    puppet.writes(memory, 3);
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let spans = [
+        support::range(memory, 3 * page_bytes()),
+        support::range(fixed, page_bytes()),
+    ];
+    let mut spans = spans.to_vec();
+    spans.sort();
+    let mut asked = false;
+    let swept = sweep(&view, &spans, Need::empty(), &mut || Ok(()), &mut |_| {
+        if !std::mem::replace(&mut asked, true) {
+            puppet.unmaps(memory + page_bytes(), 1);
+        }
+        Ok(())
+    });
+    let changed = swept.expect("a sweep").changed;
+    let of = view.region(at(memory)).expect("its region").range();
+    assert_eq!(changed, [of]);
+}
+
+/// Sweeps, and has the target do something when the first chunk comes.
+fn interrupted_by(verb: &str) -> Error {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 20_000);
+    puppet.writes(memory, 20_000);
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let mut asked = false;
+    sweep(
+        &view,
+        &view.spans(),
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |_| {
+            if !std::mem::replace(&mut asked, true) {
+                puppet.0.send(verb);
+                match verb {
+                    "exit" => puppet.0.end(),
+                    _ => assert_eq!(puppet.0.line(), "ready"),
+                }
+            }
+            Ok(())
+        },
+    )
+    .expect_err("it is gone")
+}
+
+fn an_exit_half_way_is_said() {
+    let error = interrupted_by("exit");
+    assert!(error.to_string().contains("exited"), "{error}");
+}
+
+fn an_exec_half_way_is_said() {
+    let error = interrupted_by("exec");
+    assert!(
+        error.to_string().contains("executed another program"),
+        "{error}"
+    );
+}
+
+fn it_stops_when_told() {
+    let puppet = still();
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let mut checks = 0;
+    let mut check = || {
+        checks += 1;
+        if checks == 3 {
+            Err(Stopped::Interrupted)
+        } else {
+            Ok(())
+        }
+    };
+    let by_check = sweep(&view, &view.spans(), Need::empty(), &mut check, &mut |_| {
+        Ok(())
+    });
+    assert!(matches!(
+        by_check,
+        Err(Error::Stopped(Stopped::Interrupted))
+    ));
+    let mut chunks = 0;
+    let by_visit = sweep(
+        &view,
+        &view.spans(),
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |_| {
+            chunks += 1;
+            Err(Stopped::Closed)
+        },
+    );
+    assert!(matches!(by_visit, Err(Error::Stopped(Stopped::Closed))));
+    assert_eq!(chunks, 1);
+}
+
+fn frames_of_the_machine() {
+    const NAME: &str = "walk::frames_of_the_machine";
+    let machine = pmdb::target::live::machine();
+    let range = |first: u64, frames: u64| {
+        FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
+    };
+    if File::open("/proc/kpageflags").is_err() {
+        let refused = sweep_frames(
+            &*machine,
+            range(1, 1),
+            Need::FLAGS,
+            &mut || Ok(()),
+            &mut |_| Ok(()),
+        );
+        assert!(matches!(refused, Err(Error::Target(_))), "{refused:?}");
+        return skip(NAME, "frames are for root");
+    }
+    let mut rows: Vec<Frames> = Vec::new();
+    let read = sweep_frames(
+        &*machine,
+        range(16, 20_000),
+        Need::FLAGS | Need::COUNTS,
+        &mut || Ok(()),
+        &mut |row| {
+            rows.push(*row);
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    assert_eq!(read, 20_000);
+    let mut next = 16;
+    for row in &rows {
+        assert_eq!(row.first.get(), next);
+        next += row.frames;
+        assert!(row.flags.is_some() && row.map_count.is_some());
+    }
+    assert_eq!(next, 20_016);
+    let nothing = sweep_frames(
+        &*machine,
+        range(1 << 50, 10),
+        Need::FLAGS,
+        &mut || Ok(()),
+        &mut |_| Ok(()),
+    );
+    assert_eq!(nothing.expect("no failure"), 0);
+}

@@ -1,0 +1,483 @@
+//! Each kind of change, made for real between two looks.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
+use super::support::{self, at, huge_page_bytes, page_bytes, skip};
+use pmdb::inspect::{Change, Look, Need, View, Watcher};
+use pmdb::kernel::{AddressRange, State};
+use pmdb::report::EventKind;
+use pmdb::target::Target;
+
+pub const TESTS: &[Test] = &[
+    ("watch::nothing_changes", nothing_changes),
+    ("watch::pages_come_and_go", pages_come_and_go),
+    ("watch::copies_are_made", copies_are_made),
+    ("watch::pages_move", pages_move),
+    ("watch::to_swap_and_back", to_swap_and_back),
+    ("watch::split_and_collapsed", split_and_collapsed),
+    ("watch::guards_come_and_go", guards_come_and_go),
+    ("watch::map_counts_change", map_counts_change),
+    ("watch::flags_change", flags_change),
+    ("watch::soft_dirty_changes", soft_dirty_changes),
+    ("watch::regions_change", regions_change),
+    ("watch::another_program", another_program),
+    ("watch::the_end", the_end),
+    (
+        "watch::many_pages_are_one_change",
+        many_pages_are_one_change,
+    ),
+    (
+        "watch::what_cannot_be_seen_is_said",
+        what_cannot_be_seen_is_said,
+    ),
+];
+
+const MADV_DONTNEED: i32 = 4;
+const MADV_PAGEOUT: i32 = 21;
+const MADV_COLLAPSE: i32 = 25;
+
+/// Looks at some pages of a puppet.
+struct Watch {
+    watcher: Watcher,
+    target: Target,
+    span: Option<AddressRange>,
+}
+
+/// What is compared: kind, address, pages, the state before and after.
+type Brief = (EventKind, u64, u64, Option<State>, Option<State>);
+
+impl Watch {
+    /// With the first look taken.
+    fn of(puppet: &Puppet, start: u64, pages: u64, extra: Need) -> Watch {
+        let mut watch = Watch {
+            watcher: Watcher::new(extra),
+            target: puppet.0.attach(),
+            span: Some(support::range(start, pages * page_bytes())),
+        };
+        assert_eq!(watch.changes(), []);
+        watch
+    }
+
+    fn look(&mut self) -> (Look, Vec<Change>) {
+        let span = self.span;
+        let mut changes = Vec::new();
+        let look = self.watcher.look(
+            &self.target,
+            &mut |view| span.map_or_else(|| view.spans(), |span| vec![span]),
+            &mut || Ok(()),
+            &mut |change| {
+                changes.push(change);
+                Ok(())
+            },
+        );
+        (look.expect("a look"), changes)
+    }
+
+    fn changes(&mut self) -> Vec<Brief> {
+        let (look, changes) = self.look();
+        assert_eq!(look, Look::GoOn);
+        changes.iter().map(brief).collect()
+    }
+}
+
+fn brief(change: &Change) -> Brief {
+    (
+        change.kind,
+        change.address.map_or(0, |address| address.get()),
+        change.pages,
+        change.before.as_ref().map(|facts| facts.state),
+        change.after.as_ref().map(|facts| facts.state),
+    )
+}
+
+fn page_change(kind: EventKind, address: u64, pages: u64, before: State, after: State) -> Brief {
+    (kind, address, pages, Some(before), Some(after))
+}
+
+use EventKind::*;
+use State::{Present, Untouched};
+
+fn nothing_changes() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 5000);
+    puppet.writes(memory + 17 * page_bytes(), 3000);
+    let mut watch = Watch::of(&puppet, memory, 5000, Need::empty());
+    for _ in 0..3 {
+        assert_eq!(watch.changes(), []);
+    }
+}
+
+fn pages_come_and_go() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 10);
+    puppet.writes(memory + 8 * page_bytes(), 1);
+    let mut watch = Watch::of(&puppet, memory, 10, Need::empty());
+    let second = memory + 2 * page_bytes();
+    puppet.writes(second, 3);
+    assert_eq!(
+        watch.changes(),
+        [page_change(Came, second, 3, Untouched, Present)]
+    );
+    assert_eq!(watch.changes(), []);
+    puppet
+        .advises(second + page_bytes(), 1, MADV_DONTNEED)
+        .expect("to drop a page");
+    assert_eq!(
+        watch.changes(),
+        [page_change(
+            Went,
+            second + page_bytes(),
+            1,
+            Present,
+            Untouched
+        )]
+    );
+}
+
+fn copies_are_made() {
+    let mut puppet = Puppet::start();
+    let file = puppet.maps("program", 2);
+    puppet.reads(file, 2);
+    let mut watch = Watch::of(&puppet, file, 2, Need::empty());
+    puppet.writes(file + page_bytes(), 1);
+    let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
+    assert_eq!(watch.changes(), [copied]);
+    if !support::shows_frames() {
+        return skip(
+            "watch::copies_are_made",
+            "copies of anonymous pages show by their frames alone",
+        );
+    }
+    // The zero page, and what a forked child still has.
+    let memory = puppet.maps("anonymous", 2);
+    puppet.writes(memory, 1);
+    puppet.reads(memory + page_bytes(), 1);
+    puppet.does("fork", &[memory, 0]);
+    let mut watch = Watch::of(&puppet, memory, 2, Need::empty());
+    puppet.writes(memory, 2);
+    assert_eq!(
+        watch.changes(),
+        [page_change(CopiedOnWrite, memory, 2, Present, Present)]
+    );
+}
+
+fn pages_move() {
+    const NAME: &str = "watch::pages_move";
+    if !support::shows_frames() {
+        return skip(NAME, "frames are hidden");
+    }
+    // Dropped and written again between two looks: another frame, most likely; so many that one is.
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 64);
+    puppet.writes(memory, 64);
+    let mut watch = Watch::of(&puppet, memory, 64, Need::empty());
+    let elsewhere = puppet.maps("anonymous", 64);
+    puppet
+        .advises(memory, 64, MADV_DONTNEED)
+        .expect("to drop the pages");
+    puppet.writes(elsewhere, 64);
+    puppet.writes(memory, 64);
+    let changes = watch.changes();
+    assert!(!changes.is_empty());
+    for (kind, _, _, before, after) in changes {
+        assert_eq!((kind, before, after), (Moved, Some(Present), Some(Present)));
+    }
+}
+
+fn to_swap_and_back() {
+    const NAME: &str = "watch::to_swap_and_back";
+    let _swap = match super::swap::Swap::on() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 4);
+    let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
+    puppet
+        .advises(memory, 2, MADV_PAGEOUT)
+        .expect("to page out");
+    if detail(&watch.target, memory).page.state != State::Swapped {
+        return skip(NAME, "the kernel kept the page");
+    }
+    assert_eq!(
+        watch.changes(),
+        [page_change(SwappedOut, memory, 2, Present, State::Swapped)]
+    );
+    puppet.reads(memory, 2);
+    assert_eq!(
+        watch.changes(),
+        [page_change(SwappedIn, memory, 2, State::Swapped, Present)]
+    );
+}
+
+fn split_and_collapsed() {
+    const NAME: &str = "watch::split_and_collapsed";
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no transparent huge pages");
+    };
+    let pages = bytes / page_bytes();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("huge", pages);
+    puppet.writes(memory, pages);
+    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
+    if detail(&puppet.0.attach(), memory).huge != Ok(true) {
+        return skip(NAME, "the kernel gave no huge page, or cannot say");
+    }
+    let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
+    puppet
+        .advises(memory, 1, MADV_DONTNEED)
+        .expect("to drop a page");
+    assert_eq!(
+        watch.changes(),
+        [
+            page_change(Went, memory, 1, Present, Untouched),
+            page_change(Split, memory + page_bytes(), pages - 1, Present, Present)
+        ]
+    );
+    puppet.writes(memory, 1);
+    assert_eq!(
+        watch.changes(),
+        [page_change(Came, memory, 1, Untouched, Present)]
+    );
+    if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
+        return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
+    }
+    assert_eq!(
+        watch.changes(),
+        [page_change(Collapsed, memory, pages, Present, Present)]
+    );
+}
+
+fn guards_come_and_go() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 2);
+    let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
+    if let Err(error) = puppet.advises(memory + page_bytes(), 2, MADV_GUARD_INSTALL) {
+        return skip(
+            "watch::guards_come_and_go",
+            &format!("MADV_GUARD_INSTALL: error {error}"),
+        );
+    }
+    assert_eq!(
+        watch.changes(),
+        [
+            page_change(
+                GuardInstalled,
+                memory + page_bytes(),
+                1,
+                Present,
+                State::Guard
+            ),
+            page_change(
+                GuardInstalled,
+                memory + 2 * page_bytes(),
+                1,
+                Untouched,
+                State::Guard
+            )
+        ]
+    );
+    puppet
+        .advises(memory + page_bytes(), 2, MADV_GUARD_REMOVE)
+        .expect("to remove it");
+    assert_eq!(
+        watch.changes(),
+        [page_change(
+            GuardRemoved,
+            memory + page_bytes(),
+            2,
+            State::Guard,
+            Untouched
+        )]
+    );
+}
+
+fn map_counts_change() {
+    if !support::is_root() {
+        return skip("watch::map_counts_change", "map counts are for root");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 3);
+    puppet.writes(memory, 3);
+    let mut watch = Watch::of(&puppet, memory, 3, Need::COUNTS);
+    let child = puppet.does("fork", &[memory, 0]);
+    let (_, changes) = watch.look();
+    let counts = |change: &Change| {
+        let count = |facts: &Option<pmdb::report::PageFacts>| {
+            facts.as_ref().and_then(|facts| facts.map_count)
+        };
+        (
+            change.kind,
+            change.pages,
+            count(&change.before),
+            count(&change.after),
+        )
+    };
+    let changes: Vec<_> = changes.iter().map(counts).collect();
+    assert_eq!(changes, [(MapCountChanged, 3, Some(1), Some(2))]);
+    puppet.does("kill", &[child]);
+    let (_, changes) = watch.look();
+    let changes: Vec<_> = changes.iter().map(counts).collect();
+    assert_eq!(changes, [(MapCountChanged, 3, Some(2), Some(1))]);
+}
+
+fn flags_change() {
+    if !support::is_root() {
+        return skip("watch::flags_change", "page flags are for root");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let mut watch = Watch::of(&puppet, memory, 1, Need::FLAGS);
+    puppet.does("lock", &[memory, page_bytes()]);
+    let (_, changes) = watch.look();
+    let change = changes
+        .iter()
+        .find(|change| change.kind == FlagsChanged)
+        .expect("a change of flags");
+    let flags = |facts: &Option<pmdb::report::PageFacts>| {
+        let flags = facts.as_ref().and_then(|facts| facts.flags);
+        flags
+            .expect("its flags")
+            .contains(pmdb::kernel::PageFlags::MLOCKED)
+    };
+    assert_eq!((flags(&change.before), flags(&change.after)), (false, true));
+}
+
+fn soft_dirty_changes() {
+    const NAME: &str = "watch::soft_dirty_changes";
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 2);
+    puppet.writes(memory, 2);
+    let target = puppet.0.attach();
+    if target.machine.has_soft_dirty() != Some(true) {
+        return skip(NAME, "this kernel does not track soft-dirty pages");
+    }
+    let cleared = std::fs::write(format!("/proc/{}/clear_refs", puppet.0.pid()), "4");
+    cleared.expect("to clear its soft-dirty bits");
+    let mut watch = Watch::of(&puppet, memory, 2, Need::SOFT_DIRTY);
+    puppet.writes(memory + page_bytes(), 1);
+    assert_eq!(
+        watch.changes(),
+        [page_change(
+            SoftDirty,
+            memory + page_bytes(),
+            1,
+            Present,
+            Present
+        )]
+    );
+}
+
+fn regions_change() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("shared", 16);
+    let size = page_bytes();
+    puppet.unmaps(memory + 8 * size, 8);
+    let mut watch = Watch::of(&puppet, memory, 16, Need::empty());
+    let change = |kind, address| (kind, address, 0, None, None);
+    puppet.unmaps(memory + 6 * size, 2);
+    assert_eq!(watch.changes(), [change(RegionShrank, memory + 6 * size)]);
+    puppet.does("grow", &[memory, 6 * size, 7 * size]);
+    assert_eq!(watch.changes(), [change(RegionGrew, memory + 6 * size)]);
+    puppet.does("protect", &[memory + size, size, 1]);
+    let (_, changes) = watch.look();
+    assert_eq!(
+        changes.iter().map(brief).collect::<Vec<_>>(),
+        [change(RegionChanged, memory + size)]
+    );
+    let rights = |region: &Option<pmdb::kernel::Region>| {
+        region.as_ref().map(|region| region.permissions.write)
+    };
+    assert_eq!(
+        (rights(&changes[0].region), rights(&changes[0].region_after)),
+        (Some(true), Some(false))
+    );
+    puppet.unmaps(memory, 16);
+    let kinds: Vec<EventKind> = watch.changes().iter().map(|change| change.0).collect();
+    assert!(
+        !kinds.is_empty() && kinds.iter().all(|&kind| kind == RegionWent),
+        "{kinds:?}"
+    );
+    // Somewhere else: what appears is seen when everything is watched.
+    let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
+    watch.span = None;
+    watch.changes();
+    let new = puppet.maps("memfd", 2);
+    puppet.writes(new, 1);
+    let (_, changes) = watch.look();
+    let appeared = changes
+        .iter()
+        .any(|one| one.kind == RegionAppeared && one.address == Some(at(new)));
+    let came = changes
+        .iter()
+        .any(|one| one.kind == Came && one.address == Some(at(new)));
+    assert!(appeared && came, "{changes:?}");
+}
+
+fn another_program() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 2);
+    puppet.writes(memory, 2);
+    let mut watch = Watch::of(&puppet, memory, 2, Need::empty());
+    watch.span = None;
+    puppet.0.send("exec");
+    assert_eq!(puppet.0.line(), "ready");
+    assert_eq!(watch.changes(), [(Executed, 0, 0, None, None)]);
+    // It is looked at anew.
+    let view = View::of(&watch.target).expect("a view");
+    assert!(view.region(at(memory)).is_none());
+    assert_eq!(watch.look().0, Look::GoOn);
+}
+
+fn the_end() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    let mut watch = Watch::of(&puppet, memory, 1, Need::empty());
+    puppet.0.send("exit");
+    puppet.0.end();
+    let (look, changes) = watch.look();
+    assert_eq!(look, Look::Over);
+    assert_eq!(
+        changes.iter().map(brief).collect::<Vec<_>>(),
+        [(Exited, 0, 0, None, None)]
+    );
+}
+
+fn many_pages_are_one_change() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 50_000);
+    puppet.writes(memory + 10 * page_bytes(), 5);
+    let mut watch = Watch::of(&puppet, memory, 50_000, Need::empty());
+    puppet.writes(memory, 50_000);
+    let rest = memory + 15 * page_bytes();
+    assert_eq!(
+        watch.changes(),
+        [
+            page_change(Came, memory, 10, Untouched, Present),
+            page_change(Came, rest, 50_000 - 15, Untouched, Present)
+        ]
+    );
+}
+
+fn what_cannot_be_seen_is_said() {
+    let puppet = Puppet::start();
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let all = Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY;
+    let blind: Vec<EventKind> = Watcher::blind(&view, all).iter().map(|one| one.0).collect();
+    assert_eq!(blind.contains(&Moved), !support::shows_frames());
+    assert_eq!(blind.contains(&CopiedOnWrite), !support::shows_frames());
+    assert_eq!(
+        blind.contains(&SoftDirty),
+        target.machine.has_soft_dirty() != Some(true)
+    );
+    if support::is_root() {
+        assert!(!blind.contains(&FlagsChanged) && !blind.contains(&MapCountChanged));
+    } else {
+        assert!(blind.contains(&FlagsChanged) && blind.contains(&MapCountChanged));
+    }
+}

@@ -6,7 +6,7 @@
 const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex _float16 _imaginary \
     abi alias allocator anonymous array as atomic auto basic_iostream basic_istream \
     basic_ostream basic_string bfloat16_t bool char char16_t char32_t char8_t char_traits clone closure co_await complex const \
-    const_cast construction covariant decimal128 decimal32 decimal64 decltype delete double dyn dynamic_cast enable_if extern f32 f64 false float fn \
+    const_cast construction covariant decimal128 decimal32 decimal64 decltype delete double dyn dynamic_cast enable_if extern f128 f16 f32 f64 false float fn \
     for function guard hidden i128 i16 i32 i64 i8 imaginary impl in init initialization int iostream isize istream \
     lambda long mut name namespace new noexcept non nullptr nullptr_t operator ostream reference reinterpret_cast \
     restrict return shim short signed sizeof static_cast std str string temporary throw thunk tls to transaction true \

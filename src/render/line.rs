@@ -86,14 +86,11 @@ impl Line {
     /// Adds a piece after `separator`, or at the start of a new line if it does not fit in this one.
     pub fn word(&mut self, separator: &str, role: Role, text: impl Display) -> &mut Self {
         let text = text.to_string();
-        let width = columns(&printable(&text));
         let separator = match self.blanks {
             0 => separator,
             _ => separator.trim_start(),
         };
-        let fits = self
-            .limit
-            .is_none_or(|limit| self.column + columns(separator) + width <= limit);
+        let fits = self.has_room(separator, columns(&printable(&text)));
         if self.column > self.indent {
             if fits {
                 self.plain(separator);
@@ -112,11 +109,42 @@ impl Line {
             if index > 0 {
                 self.new_line();
             }
-            for word in line.split(' ') {
-                self.word(" ", role, word);
-            }
+            self.fill(role, line);
         }
         self
+    }
+
+    /// Adds words, as many as fit in a line as one piece.
+    fn fill(&mut self, role: Role, words: &str) {
+        let mut piece = String::new();
+        let mut width = 0;
+        for (index, word) in words.split(' ').enumerate() {
+            let added = columns(&printable(word));
+            if index == 0 {
+                if self.column > self.indent && !self.has_room(" ", added) {
+                    self.new_line();
+                }
+            } else if self.has_room(" ", width + 1 + added) {
+                piece.push(' ');
+                width += 1;
+            } else {
+                self.word(" ", role, std::mem::take(&mut piece)).new_line();
+                width = 0;
+            }
+            piece.push_str(word);
+            width += added;
+        }
+        self.word(" ", role, piece);
+    }
+
+    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already.
+    fn has_room(&self, separator: &str, width: usize) -> bool {
+        let between = match self.blanks > 0 || self.column == self.indent {
+            true => 0,
+            false => columns(separator),
+        };
+        self.limit
+            .is_none_or(|limit| self.column + between + width <= limit)
     }
 
     /// Goes on in a new line, at the indent.

@@ -78,6 +78,7 @@ const FIELDS: &[(&str, &str)] = &[
         "pages bytes runs longest_run_bytes changed cut_short present swapped guard poisoned uffd_wp migrating hwpoison \
          device untouched pfn_mapped outside unmapped",
     ),
+    ("frames-summary", "frames bytes cut_short memory_ends"),
     ("group", "by key pages bytes"),
     (
         "region",
@@ -99,7 +100,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("watch-start", "pages every blind"),
     ("watch-summary", "looks seconds events ended"),
-    ("value", "number kind value [also] symbol region"),
+    ("value", "number [name] kind value [also] symbol region"),
     (
         "symbol",
         "name mangled address size offset kind section module file_address",
@@ -221,10 +222,10 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
     ];
     assert_data_eq!(text(Some(120), &walk), str![[r#"
 start          end                size  state      kind           frame     count  region         flags
-0x7ffff7dc0000 0x7ffff7de8000  160 KiB  present    file           0x1a4eac     31  libc.so.6      referenced active upt…
+0x7ffff7dc0000 0x7ffff7de8000  160 KiB  present    file           0x1a4eac     31  libc.so.6      referenced active …
 0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
 0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
-0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400      1  (anonymous)    active thp owner_2 up…
+0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400      1  (anonymous)    active thp owner_2 …
 0x555555579000 0x555555679000    1 MiB  untouched  anonymous      -             -  [heap]         -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
 stopped early: the totals are of what was looked at

@@ -84,7 +84,7 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
         },
         Cell::of(role, name),
         match pages.flags {
-            Some(flags) => Cell::new(telling_flags(flags)),
+            Some(flags) => flags_cell(flags),
             None => absent(&pages.why, "flags", pages.state),
         },
     ]
@@ -104,20 +104,15 @@ fn frame_cells(frames: &Frames) -> Vec<Cell> {
             .map_or_else(unknown, |times| Cell::new(count(times))),
         frames.zone.as_ref().map_or_else(unknown, Cell::new),
         frames.node.map_or_else(unknown, Cell::new),
-        frames
-            .flags
-            .map_or_else(unknown, |flags| Cell::new(telling_flags(flags))),
+        frames.flags.map_or_else(unknown, flags_cell),
     ]
 }
 
 fn group_cells(group: &Group) -> Vec<Cell> {
-    let key = match group.by {
-        "region" => region_name(&Name::from(group.key.as_str())).1,
-        _ => group.key.clone(),
-    };
-    let role = match (group.by, State::from_word(&key)) {
-        ("state", Some(state)) => words::state_role(state),
-        _ => Role::Plain,
+    let (role, key) = match (group.by, State::from_word(&group.key)) {
+        ("region", _) if group.key.is_empty() => region_name(&Name::default()),
+        ("state", Some(state)) => (words::state_role(state), group.key.clone()),
+        _ => (Role::Plain, group.key.clone()),
     };
     vec![
         Cell::new(count(group.pages)),
@@ -195,11 +190,13 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_HEAD)
     .union(PageFlags::COMPOUND_TAIL);
 
-fn telling_flags(flags: PageFlags) -> String {
-    let mut names = flags.difference(EVERYDAY).names();
-    names.extend(flags.intersection(EVERYDAY).names());
-    match names.is_empty() {
-        true => "none set".into(),
-        false => names.join(" "),
+/// Flags by name. Where there is no room for all of them, `…` stands for the everyday ones.
+fn flags_cell(flags: PageFlags) -> Cell {
+    let telling = flags.difference(EVERYDAY).names();
+    let everyday = flags.intersection(EVERYDAY).names();
+    if flags.is_empty() {
+        return Cell::of(Role::Dim, "none set");
     }
+    let short = [telling.as_slice(), &["…".into()]].concat().join(" ");
+    Cell::new([telling, everyday].concat().join(" ")).or(short)
 }

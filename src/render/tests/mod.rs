@@ -287,6 +287,30 @@ fn the_caret_stands_under_its_place_whatever_comes_before() {
 }
 
 #[test]
+fn a_whole_line_is_shown_where_it_comes_from_a_file() {
+    let shown = |file: Option<&str>| {
+        let place = ErrorPlace {
+            file: file.map(Name::from),
+            line: Some(3),
+            column: None,
+            width: 0,
+            text: format!(" translate\t$sp {}", "x".repeat(200_000)),
+        };
+        let error = ErrorReport {
+            message: "no".into(),
+            place: Some(place),
+            ..ErrorReport::default()
+        };
+        text(Some(40), &[Record::Error(error)])
+    };
+    assert_eq!(
+        shown(Some("tour.pmdb")),
+        "tour.pmdb:3: error: no\n  translate $sp xxxxxxxxxxxxxxxxxxxxx…\n"
+    );
+    assert_eq!(shown(None), "error: no\n");
+}
+
+#[test]
 fn of_an_endless_line_the_surroundings_are_drawn() {
     let line = "(".repeat(200_000);
     for column in [1, 100, 100_000, 200_001] {

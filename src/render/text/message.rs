@@ -3,7 +3,7 @@
 use super::Look;
 use super::block;
 use crate::render::line::Line;
-use crate::render::printable::{columns, push_printable};
+use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
 use crate::report::{ErrorPlace, ErrorReport, Help, Note};
 use std::io::{self, Write};
@@ -174,15 +174,35 @@ fn position(place: &ErrorPlace) -> String {
     text
 }
 
+/// Columns for a line of input that is shown again.
+fn room(look: &Look) -> usize {
+    look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
+}
+
+fn whole_line(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    // Enough characters to fill the room, whatever their width.
+    let start: String = text.trim().chars().take(PROSE).collect();
+    let start = start.replace('\t', " ");
+    let shown = printable(&start);
+    look.line()
+        .plain("  ")
+        .plain(cut(&shown, room(look)))
+        .end(out)
+}
+
 /// The line, and a caret and waves under what is meant. Of a long line only the surroundings of the place are shown.
 fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
-    let Some(column) = place.column else {
-        return Ok(());
-    };
     if place.text.is_empty() {
         return Ok(());
     }
-    let room = look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4;
+    let Some(column) = place.column else {
+        // A line that was just typed needs no repeating.
+        return match place.file {
+            Some(_) => whole_line(look, &place.text, out),
+            None => Ok(()),
+        };
+    };
+    let room = room(look);
     let before = column.saturating_sub(1).min(place.text.chars().count());
     let skipped = before.saturating_sub(room / 2);
     let skipped = match place.text.chars().nth(skipped + room) {

@@ -126,12 +126,11 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
     for (name, bytes, whole) in parts {
         let mut line = field(look, name);
         match bytes {
-            Some(0) if name != "present" => continue,
             Some(bytes) => {
                 line.pad_to(REMARK - 10 - size(bytes).len().min(8))
                     .plain(size(bytes));
                 line.tab_to(REMARK).push(Role::Dim, part_words(name));
-                if let Some(share) = percent(bytes, whole) {
+                if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }
             }

@@ -59,3 +59,64 @@ impl DebugState {
         self.symbols = Symbols::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::{Integer, Scope, Value};
+    use crate::kernel::VirtualAddress;
+    use crate::target::fake::Fake;
+
+    fn state(fake: &Fake) -> DebugState {
+        let mut state = DebugState::new(fake.clone().target().machine);
+        state.attach(fake.clone().target());
+        state.last_address = Some(VirtualAddress::new(0x1000));
+        let kept = Value::Integer(Integer::from(5u64));
+        state.variables.insert("kept".into(), kept);
+        state
+    }
+
+    fn becomes(fake: &Fake, liveness: Liveness) {
+        *fake.watched.liveness.lock().unwrap() = Some(liveness);
+    }
+
+    #[test]
+    fn a_new_program_makes_its_addresses_void_and_is_told_once() {
+        let fake = Fake::new();
+        let mut state = state(&fake);
+        assert_eq!(state.notice().unwrap(), None);
+        assert!(state.last_address.is_some());
+        becomes(&fake, Liveness::Executed);
+        assert_eq!(state.notice().unwrap(), Some(Change::Executed));
+        assert_eq!(state.last_address, None);
+        assert!(state.target().is_some());
+        assert!(state.variables.contains_key("kept"));
+        assert_eq!(state.notice().unwrap(), None);
+    }
+
+    #[test]
+    fn an_exit_is_told_once_and_the_target_stays() {
+        let fake = Fake::new();
+        let mut state = state(&fake);
+        becomes(&fake, Liveness::Exited);
+        assert_eq!(state.notice().unwrap(), Some(Change::Exited));
+        assert_eq!(state.notice().unwrap(), None);
+        assert!(state.target().is_some());
+        // Another target's exit is another exit.
+        state.attach(fake.clone().target());
+        assert_eq!(state.notice().unwrap(), Some(Change::Exited));
+    }
+
+    #[test]
+    fn without_a_target_nothing_changes() {
+        let fake = Fake::new();
+        let mut state = state(&fake);
+        assert!(state.detach().is_some());
+        assert!(state.detach().is_none());
+        assert_eq!(state.last_address, None);
+        assert!(Scope::target(&state).is_none());
+        becomes(&fake, Liveness::Exited);
+        assert_eq!(state.notice().unwrap(), None);
+        assert_eq!(state.page_size().bytes(), 4096);
+    }
+}

@@ -6,6 +6,7 @@
 //! What this machine or this user cannot do is skipped by name and reason, and the last line counts the skips.
 #![allow(unsafe_code)]
 
+mod expressions;
 mod identity;
 mod machine;
 mod page_map;
@@ -29,6 +30,7 @@ type Test = (&'static str, fn());
 type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[
+    expressions::TESTS,
     identity::TESTS,
     machine::TESTS,
     page_map::TESTS,
@@ -40,6 +42,7 @@ const TESTS: &[&[Test]] = &[
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
+    expressions::SCENARIOS,
     identity::SCENARIOS,
     page_map::SCENARIOS,
     puppet::SCENARIOS,

@@ -179,7 +179,7 @@ mod tests {
     fn fields_keep_to_their_bits() {
         let all = PageMapEntry::new(u64::MAX);
         assert_eq!(all.frame(), Some(FrameNumber::new((1 << 55) - 1)));
-        let not_present = PageMapEntry::new(u64::MAX & !(1 << 63));
+        let not_present = PageMapEntry::new(!(1 << 63));
         let widest = SwapEntry {
             kind: 31,
             offset: (1 << 50) - 1,

@@ -5,6 +5,7 @@ use crate::kernel::{PageFlags, PageMapEntry};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
+use rustix::mm;
 use std::ffi::c_void;
 
 /// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
@@ -178,6 +179,35 @@ pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
         device: (answer.dev_major, answer.dev_minor),
         name: name.get(..length).ok_or(Errno::OVERFLOW)?.to_vec(),
     })
+}
+
+/// A page of a file, mapped with no access to it: whoever cuts the file short cannot hurt who never reads.
+pub(crate) struct ClosedPage {
+    start: *mut c_void,
+    length: usize,
+}
+
+impl ClosedPage {
+    /// Maps the first page of `file`, which may be shorter.
+    pub(crate) fn map(file: impl AsFd) -> Result<Self> {
+        let length = rustix::param::page_size();
+        let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, 0)? };
+        Ok(ClosedPage { start, length })
+    }
+
+    /// Where it is in the address space of this program.
+    pub(crate) fn address(&self) -> u64 {
+        self.start.addr() as u64
+    }
+}
+
+impl Drop for ClosedPage {
+    fn drop(&mut self) {
+        // SAFETY: just what `map` mapped; no reference into it was ever made.
+        _ = unsafe { mm::munmap(self.start, self.length) };
+    }
 }
 
 /// An ioctl `_IOWR('f', NUMBER, T)` that gives back its return value and the structure as the kernel left it.

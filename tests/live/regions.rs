@@ -32,15 +32,29 @@ pub const TESTS: &[Test] = &[
         "regions::no_device_and_no_nothing_is_opened",
         no_device_and_no_nothing_is_opened,
     ),
+    ("regions::smaps_of_every_region", smaps_of_every_region),
     ("regions::vsyscall_and_vvar", vsyscall_and_vvar),
     ("regions::the_vdso_is_an_elf_file", the_vdso_is_an_elf_file),
+    (
+        "regions::by_path_the_same_file_is_found",
+        by_path_the_same_file_is_found,
+    ),
+    (
+        "regions::overlays_have_numbers_of_their_own",
+        overlays_have_numbers_of_their_own,
+    ),
     (
         "regions::shared_memory_is_known_by_its_device",
         shared_memory_is_known_by_its_device,
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("files", files), ("shared", shared)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("files", files),
+    ("shared", shared),
+    ("overlay", overlay),
+    ("without_admin", without_admin),
+];
 
 /// Names as a hostile program would choose them, each a file of one page with its number in it.
 const NAMES: &[&[u8]] = &[
@@ -414,4 +428,173 @@ fn the_vdso_is_an_elf_file() {
     assert_eq!(&start, b"\x7fELF");
     assert_eq!(image.len(), vdso.range.len());
     assert_eq!(image.read_at(image.len(), &mut start).expect("the end"), 0);
+}
+
+fn smaps_of_every_region() {
+    let Files { target, .. } = &mapped_files();
+    target.stop();
+    let process = target.attach().process;
+    let regions = process.regions().expect("regions");
+    let smaps = process.smaps().expect("smaps");
+    assert_eq!(smaps.len(), regions.len());
+    let mut resident = 0;
+    for (region, smaps) in regions.iter().zip(&smaps) {
+        assert_eq!(smaps.range, region.range, "{}", region.name);
+        assert_eq!(
+            smaps.field("Size"),
+            Some(region.range.len()),
+            "{}",
+            region.name
+        );
+        let has = |code: &str| smaps.vm_flags.iter().any(|flag| flag == code);
+        assert_eq!(has("wr"), region.permissions.write, "{}", region.name);
+        assert_eq!(has("ex"), region.permissions.execute, "{}", region.name);
+        resident += smaps.field("Rss").expect("Rss");
+    }
+    let rollup =
+        std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sum");
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Rss:"))
+        .expect("Rss");
+    let kib: u64 = line
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number");
+    assert_eq!(resident, kib << 10);
+}
+
+/// Gives up the rights to `map_files`, then opens the file behind each of the regions that the arguments name, and announces its
+/// first byte, or why it cannot.
+fn without_admin(arguments: &[String]) {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let mut rights = capabilities(None).expect("its rights");
+    let kept = !(CapabilitySet::SYS_ADMIN | CapabilitySet::CHECKPOINT_RESTORE);
+    rights.permitted &= kept;
+    rights.effective &= kept;
+    set_capabilities(None, rights).expect("to give them up");
+    let [pid, addresses @ ..] = arguments else {
+        panic!("a number and addresses");
+    };
+    let target = pmdb::target::live::attach(pid.parse().expect("a number")).expect("to attach");
+    for address in addresses {
+        match target
+            .modules
+            .open(&region(&target, address.parse().expect("a number")))
+        {
+            Ok(file) => {
+                let mut byte = [0];
+                file.read_at(0, &mut byte).expect("a byte");
+                announce(byte[0]);
+            }
+            Err(Error::NotAvailable { .. }) => announce("not available"),
+            Err(error) => announce(format_args!("{error:?}")),
+        }
+    }
+    wait();
+}
+
+fn observe_without_admin(target: &Target, addresses: &[u64]) -> Vec<String> {
+    let mut arguments = vec![target.pid().to_string()];
+    arguments.extend(addresses.iter().map(u64::to_string));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut observer = Target::start("without_admin", &arguments);
+    addresses.iter().map(|_| observer.line()).collect()
+}
+
+fn by_path_the_same_file_is_found() {
+    let files = mapped_files();
+    std::fs::rename(files.path(b"plain"), files.path(b"moved")).expect("to move it");
+    std::fs::remove_file(files.path(NAMES[1])).expect("to delete it");
+    std::fs::write(files.path(NAMES[1]), [99; 64]).expect("another file in its place");
+    let said = observe_without_admin(&files.target, &files.starts);
+    // A file that was moved is known by its new name; a deleted one is nowhere.
+    let expected = (1..=NAMES.len()).map(|number| match number {
+        2 => "not available".to_owned(),
+        number => number.to_string(),
+    });
+    assert_eq!(said, expected.collect::<Vec<_>>());
+}
+
+/// Mounts an overlay in a mount namespace of its own and maps a file of it. Announces where, or `0` if it may not mount.
+///
+/// Its lower layer is of another filesystem than the upper one: `stat` then gives other device numbers than `maps`.
+fn overlay(arguments: &[String]) {
+    let part = |name: &str| {
+        let path = Path::new(&arguments[0]).join(name);
+        std::fs::create_dir(&path).expect("a directory");
+        path.into_os_string().into_string().expect("a plain path")
+    };
+    let (lower, upper, work, merged) = (part("lower"), part("upper"), part("work"), part("merged"));
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    // SAFETY: takes no memory; only this process sees the namespace.
+    let alone = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+    if !alone
+        || !mount("none", "/", "none", libc::MS_REC | libc::MS_PRIVATE, "")
+        || !mount("lower", &lower, "tmpfs", 0, "")
+    {
+        return announce(0);
+    }
+    let contents = vec![42; page_bytes() as usize];
+    std::fs::write(Path::new(&lower).join("file"), contents).expect("a file");
+    if !mount("overlay", &merged, "overlay", 0, &options) {
+        return announce(0);
+    }
+    let file = File::open(Path::new(&merged).join("file")).expect("a file");
+    // SAFETY: a fresh mapping of a file that nobody changes.
+    let start = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            page_bytes() as usize,
+            ProtFlags::READ,
+            MapFlags::PRIVATE,
+            &file,
+            0,
+        )
+    };
+    announce(format_args!("{:p}", start.expect("a mapping")));
+    wait();
+}
+
+fn mount(source: &str, point: &str, kind: &str, flags: libc::c_ulong, options: &str) -> bool {
+    let texts = [source, point, kind, options];
+    let [source, point, kind, options] =
+        texts.map(|text| std::ffi::CString::new(text).expect("no zero byte"));
+    // SAFETY: strings that outlive the call.
+    let result = unsafe {
+        libc::mount(
+            source.as_ptr(),
+            point.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            options.as_ptr().cast(),
+        )
+    };
+    result == 0
+}
+
+fn overlays_have_numbers_of_their_own() {
+    let name = "regions::overlays_have_numbers_of_their_own";
+    if !support::is_root() {
+        return skip(name, "only root may mount");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut target = Target::start(
+        "overlay",
+        &[directory.path().to_str().expect("a plain path")],
+    );
+    let start = target.numbers()[0];
+    if start == 0 {
+        return skip(name, "no overlay can be mounted here");
+    }
+    assert_eq!(observe_without_admin(&target, &[start]), ["42"]);
+    let attached = target.attach();
+    let file = attached
+        .modules
+        .open(&region(&attached, start))
+        .expect("through map_files");
+    let mut byte = [0];
+    file.read_at(0, &mut byte).expect("a byte");
+    assert_eq!(byte, [42]);
 }

@@ -7,6 +7,7 @@ mod handle;
 mod list;
 mod machine;
 mod memory;
+mod module_file;
 mod modules;
 mod own_page;
 mod populated;

@@ -1,14 +1,14 @@
 //! The files behind regions, by their identity.
 
 use super::attached::Attached;
+use super::memory::SETCAP;
+use super::module_file::{ModuleFile, Refusal};
 use super::rights::raised;
 use crate::kernel::{AddressRange, PageMapEntry, Region};
 use crate::target::{Error, Modules, ReadAt, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::{
-    FileType, Mode, OFlags, ResolveFlags, Stat, fstat, major, minor, openat, openat2,
-};
-use rustix::io::{Errno, pread, retry_on_intr};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl LiveModules {
     }
 
     /// By its path, under the target's own root: another file may be there by now.
-    fn by_path(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
+    fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
         let memory = self.attached.memory();
         let root = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = self.attached.directory().fd();
@@ -47,38 +47,43 @@ impl LiveModules {
         let name = region.name.as_bytes();
         // What looks like the kernel's mark may be the end of the name.
         let marked = [name, b" (deleted)"].concat();
-        let names = if region.deleted {
-            [&marked, name]
-        } else {
-            [name, &marked]
-        };
-        let mut failure = Errno::NOENT;
-        for name in names {
+        let mut refusal = Refusal::Failed(Errno::NOENT);
+        for name in [name, &marked] {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-            let file =
-                raised(|| openat2(&root, OsStr::from_bytes(name), flags, Mode::empty(), within));
-            match file.and_then(|file| Ok((is_file_of(region, &fstat(&file)?), file))) {
-                Ok((true, file)) => return Ok(file),
-                Ok((false, _)) => failure = Errno::STALE,
-                Err(error) if failure == Errno::NOENT => failure = error,
-                Err(_) => {}
+            let path = OsStr::from_bytes(name);
+            let found = raised(|| openat2(&root, path, flags, Mode::empty(), within));
+            match found
+                .map_err(Refusal::Failed)
+                .and_then(|found| ModuleFile::open(found, region))
+            {
+                Ok(file) => return Ok(file),
+                Err(Refusal::Failed(Errno::NOENT)) => {}
+                Err(why) => refusal = why,
             }
         }
-        Err(failure)
+        Err(refusal)
     }
 
-    fn refused(&self, region: &Region, error: Errno) -> Error {
+    fn refused(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
-        match error {
-            Errno::ACCESS | Errno::PERM => Error::NotPermitted {
+        match refusal {
+            Refusal::Special => Error::NotAvailable {
+                what: format!("{name} is not a regular file: pmdb does not open it"),
+            },
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::NotAvailable {
+                what: format!(
+                    "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
+                     CAP_CHECKPOINT_RESTORE still reaches it"
+                ),
+            },
+            Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
                 what: format!("may not open the file behind {name}"),
-                remedy: "run pmdb as a user who may read it, or with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE".into(),
+                remedy: format!(
+                    "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
+                ),
             },
-            Errno::NOENT | Errno::STALE => Error::NotAvailable {
-                what: format!("the file behind {name} is gone or was replaced; only CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE still reaches it"),
-            },
-            error => Error::io(format!("opening the file behind {name}"), error),
+            Refusal::Failed(error) => Error::io(format!("opening the file behind {name}"), error),
         }
     }
 }
@@ -90,19 +95,16 @@ impl Modules for LiveModules {
                 what: format!("there is no file behind {}", region.range),
             });
         }
-        let found = self.by_mapping(region).or_else(|_| self.by_path(region));
-        let found = found.map_err(|error| self.refused(region, error))?;
-        let stat = fstat(&found).map_err(|error| self.refused(region, error))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Error::NotAvailable {
-                what: format!(
-                    "{} is not a regular file: pmdb does not open it",
-                    region.name
-                ),
-            });
+        let mapped = self.by_mapping(region).map_err(Refusal::Failed);
+        let file = match mapped.and_then(|found| ModuleFile::open(found, region)) {
+            // Without the right to it, or as the region has changed meanwhile.
+            Err(Refusal::Failed(_) | Refusal::Replaced) => self.by_path(region),
+            decided => decided,
+        };
+        match file {
+            Ok(file) => Ok(Box::new(file)),
+            Err(refusal) => Err(self.refused(region, refusal)),
         }
-        let file = reopen(&found).map_err(|error| self.refused(region, error))?;
-        Ok(Box::new(ModuleFile { file, stat }))
     }
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
@@ -170,42 +172,6 @@ fn own_vdso(region: &Region, pointer_bytes: u8) -> Option<Vec<u8>> {
     let same = vdso.range.len() == region.range.len() && region.range.len() <= IMAGE_BYTES;
     let read = same.then(|| own.read_memory(vdso.range.start(), &mut bytes).ok())??;
     (read == bytes.len()).then_some(bytes)
-}
-
-/// Whether a file found by its path is the one that `maps` speaks of.
-fn is_file_of(region: &Region, stat: &Stat) -> bool {
-    let device = (major(stat.st_dev), minor(stat.st_dev));
-    stat.st_ino == region.inode && device == (region.device.major, region.device.minor)
-}
-
-/// Opens for reading what so far was only found. Opening a FIFO or a device could block or do something: a path handle cannot.
-fn reopen(found: &OwnedFd) -> rustix::io::Result<OwnedFd> {
-    use rustix::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    raised(|| openat(rustix::fs::CWD, path, flags, Mode::empty()))
-}
-
-struct ModuleFile {
-    file: OwnedFd,
-    stat: Stat,
-}
-
-impl ReadAt for ModuleFile {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        Ok(retry_on_intr(|| pread(&self.file, &mut *into, offset))?)
-    }
-    fn len(&self) -> u64 {
-        u64::try_from(self.stat.st_size).unwrap_or(0)
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        // Asked of the kernel each time: whoever keeps the handle wants to know whether the file has changed since.
-        let stat = fstat(&self.file).unwrap_or(self.stat);
-        let modified = (stat.st_mtime as u64)
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(stat.st_mtime_nsec as _);
-        [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
-    }
 }
 
 /// Bytes that only memory holds.

@@ -160,11 +160,12 @@ impl Process for LiveProcess {
     }
 
     fn smaps(&self) -> Result<Vec<Smaps>> {
-        let text = self.file("smaps")?;
-        match text.is_empty() {
-            // An address space that is gone has no regions; a living one always has.
-            true => Err(self.attached.lost(&self.attached.memory())),
-            false => Ok(smaps::parse(&text)?),
+        let memory = self.attached.memory();
+        let text = self.file("smaps");
+        // Opened by its path, it is of whatever program runs now: of the one that is known here, if that is alive afterwards still.
+        match memory.is_alive() {
+            true => Ok(smaps::parse(&text?)?),
+            false => Err(self.attached.lost(&memory)),
         }
     }
 

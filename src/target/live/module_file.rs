@@ -1,0 +1,93 @@
+//! A regular file that is surely the one behind a region.
+
+use super::directory::{Directory, read_all};
+use super::rights::raised;
+use crate::kernel::{Device, Region, VirtualAddress, maps};
+use crate::target::{ReadAt, sys};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat};
+use rustix::io::{Errno, Result, pread, retry_on_intr};
+
+/// Why a file that was found is not taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A device, a FIFO, a folder: opening it could block or do something.
+    Special,
+    /// Another file has taken the place of the one that is mapped.
+    Replaced,
+    /// A system call failed.
+    Failed(Errno),
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        Refusal::Failed(error)
+    }
+}
+
+/// The file, open for reading.
+pub(super) struct ModuleFile {
+    file: OwnedFd,
+    stat: Stat,
+}
+
+impl ModuleFile {
+    /// Opens what so far is only a path handle, which opens nothing, if it is a regular file and the one behind `region`.
+    pub(super) fn open(found: OwnedFd, region: &Region) -> std::result::Result<Self, Refusal> {
+        let stat = fstat(&found)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Refusal::Special);
+        }
+        let file = reopen(&found)?;
+        let mapped = (region.device, region.inode);
+        let by_stat = (
+            Device {
+                major: major(stat.st_dev),
+                minor: minor(stat.st_dev),
+            },
+            stat.st_ino,
+        );
+        // btrfs and overlayfs give `stat` other numbers than `maps`.
+        match by_stat == mapped || as_maps_says(&file)? == Some(mapped) {
+            true => Ok(ModuleFile { file, stat }),
+            false => Err(Refusal::Replaced),
+        }
+    }
+}
+
+fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    raised(|| openat(CWD, path, flags, Mode::empty()))
+}
+
+/// Device and inode of a file as `maps` calls them: those of a mapping of our own.
+fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
+    let page = sys::ClosedPage::map(file)?;
+    let own = Directory::open("/proc/self")?.file("maps")?;
+    if let Ok(mapping) = sys::query_mapping(&own, page.address()) {
+        let (major, minor) = mapping.device;
+        return Ok(Some((Device { major, minor }, mapping.inode)));
+    }
+    let address = VirtualAddress::new(page.address());
+    let regions = maps::parse(&read_all(own)?).unwrap_or_default();
+    let region = regions.iter().find(|region| region.range.contains(address));
+    Ok(region.map(|region| (region.device, region.inode)))
+}
+
+impl ReadAt for ModuleFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        Ok(retry_on_intr(|| pread(&self.file, &mut *into, offset))?)
+    }
+    fn len(&self) -> u64 {
+        u64::try_from(self.stat.st_size).unwrap_or(0)
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        // Asked of the kernel each time: whoever keeps the handle wants to know whether the file has changed since.
+        let stat = fstat(&self.file).unwrap_or(self.stat);
+        let modified = (stat.st_mtime as u64)
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(stat.st_mtime_nsec as _);
+        [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
+    }
+}

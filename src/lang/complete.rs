@@ -73,3 +73,117 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
         quote,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_end(line: &str) -> Expectation {
+        expectation(line, line.len())
+    }
+
+    fn kinds(line: &str) -> Vec<Expected> {
+        at_end(line).kinds
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_is_a_command() {
+        assert_eq!(
+            at_end(""),
+            Expectation {
+                start: 0,
+                kinds: vec![Expected::Command],
+                quote: None
+            }
+        );
+        assert_eq!(
+            at_end("  wa"),
+            Expectation {
+                start: 2,
+                kinds: vec![Expected::Command],
+                quote: None
+            }
+        );
+        assert_eq!(
+            kinds("info "),
+            [
+                Expected::Word("process"),
+                Expected::Word("symbol"),
+                Expected::Word("address")
+            ]
+        );
+        assert_eq!(kinds("pipe "), [Expected::Command]);
+    }
+
+    #[test]
+    fn arguments_are_what_the_parser_expects() {
+        assert_eq!(kinds("walk "), [Expected::Range, Expected::Expression]);
+        assert_eq!(at_end("walk heap wh").start, 10);
+        assert!(kinds("walk heap wh").contains(&Expected::Word("where")));
+        assert!(kinds("walk heap where pres").contains(&Expected::PageField));
+        assert!(!kinds("walk heap where pres").contains(&Expected::Expression));
+        assert!(kinds("regions where ").contains(&Expected::RegionField));
+        assert!(kinds("print 1 + ma").contains(&Expected::Expression));
+        assert_eq!(
+            kinds("walk heap by "),
+            ["state", "kind", "flags", "region", "run"].map(Expected::Word)
+        );
+        assert!(kinds("set ").contains(&Expected::Word("pagination")));
+        assert_eq!(
+            kinds("set scan o"),
+            [Expected::Word("on"), Expected::Word("off")]
+        );
+        assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);
+    }
+
+    #[test]
+    fn raw_text_and_files_begin_where_they_begin() {
+        assert_eq!(
+            at_end("source ~/a b"),
+            Expectation {
+                start: 7,
+                kinds: vec![Expected::File],
+                quote: None
+            }
+        );
+        assert_eq!(
+            at_end("source "),
+            Expectation {
+                start: 7,
+                kinds: vec![Expected::File],
+                quote: None
+            }
+        );
+        assert_eq!(
+            at_end("walk heap > /tm"),
+            Expectation {
+                start: 12,
+                kinds: vec![Expected::File],
+                quote: None
+            }
+        );
+        assert_eq!(
+            at_end("attach fire"),
+            Expectation {
+                start: 7,
+                kinds: vec![Expected::Process],
+                quote: None
+            }
+        );
+        assert_eq!(kinds("walk heap | gr"), [Expected::ShellCommand]);
+    }
+
+    #[test]
+    fn an_open_quote_or_bracket_is_what_is_typed() {
+        let open = at_end("translate 'ld-linux");
+        assert_eq!((open.start, open.quote), (10, Some('\'')));
+        assert!(open.kinds.contains(&Expected::Expression));
+        assert_eq!(at_end("translate [he").start, 10);
+    }
+
+    #[test]
+    fn nothing_is_expected_behind_an_error() {
+        assert_eq!(kinds("walk 1 2 "), []);
+        assert_eq!(kinds("nonsense "), []);
+    }
+}

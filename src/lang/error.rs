@@ -93,7 +93,7 @@ impl SyntaxError {
         typed: &str,
         words: impl IntoIterator<Item = &'a str>,
     ) -> Option<String> {
-        let farthest = typed.chars().count().div_ceil(3).min(3);
+        let farthest = ((typed.chars().count() + 1) / 3).min(3);
         let near = words
             .into_iter()
             .map(|word| (strsim::damerau_levenshtein(typed, word), word));

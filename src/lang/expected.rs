@@ -14,6 +14,8 @@ pub enum Expected {
     Mark(&'static str),
     /// One of the operators of expressions.
     Operator,
+    /// A comparison of a filter.
+    Comparison,
     /// An address, region, module or `A..B`: whatever a range is made of.
     Range,
     /// An address, a number or a name.
@@ -63,6 +65,7 @@ impl Expected {
             Expected::Command => "a command".into(),
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
             Expected::Operator => "an operator".into(),
+            Expected::Comparison => "a comparison (== != < <= > >=)".into(),
             Expected::Range => "a range".into(),
             Expected::Expression => "an address, a number or a name".into(),
             Expected::Symbol => "the name of a symbol".into(),
@@ -81,7 +84,7 @@ impl Expected {
             Expected::Regex => "a regular expression".into(),
             Expected::Text => "a text".into(),
             Expected::ShellCommand => "a shell command".into(),
-            Expected::Pipe => "`|` and a shell command".into(),
+            Expected::Pipe => "`| shell command`".into(),
             Expected::End => "the end of the line".into(),
         }
     }

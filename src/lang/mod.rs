@@ -9,6 +9,7 @@ mod expected;
 pub mod expression;
 pub mod field;
 pub mod filter;
+pub mod grammar;
 mod lexer;
 mod operators;
 mod parser;

@@ -1,7 +1,9 @@
 //! Where in the line something stands.
 
+use std::fmt::{self, Debug, Formatter};
+
 /// A half-open span of bytes of the line that was parsed: `start` is the first byte, `end` the one after the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Offset of the first byte.
     pub start: usize,
@@ -24,7 +26,7 @@ impl Place {
 /// A node of the tree and where it was written.
 ///
 /// Two nodes are equal when they *mean* the same, wherever they stand: equality looks at `node` alone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Spanned<T> {
     /// What was written.
     pub node: T,
@@ -51,3 +53,17 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 }
 
 impl<T: Eq> Eq for Spanned<T> {}
+
+/// `5..9`
+impl Debug for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+/// `Name("heap")@5..9`
+impl<T: Debug> Debug for Spanned<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}@{:?}", self.node, self.at)
+    }
+}

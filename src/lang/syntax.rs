@@ -15,6 +15,7 @@ pub use super::setting::{ColorChoice, Setting, SettingValue};
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
 pub enum Line {
     /// Nothing, or only blanks: at a prompt this repeats the last command.
     Empty,
@@ -241,6 +242,7 @@ pub enum Format {
 
 /// What `set` sets.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
 pub enum Assignment {
     /// `set $NAME = VALUE`
     Variable {

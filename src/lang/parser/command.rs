@@ -194,7 +194,7 @@ fn after<'a, T>(
     keyword: &'static str,
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
 ) -> impl Fn(Tokens<'a>) -> Parsed<'a, T> {
-    move |input| preceded(word(keyword), cut(|input| parser(input))).parse(input)
+    move |input| preceded(word(keyword), cut(&parser)).parse(input)
 }
 
 fn regions(mut input: Tokens<'_>) -> Parsed<'_, Command> {

@@ -3,6 +3,8 @@
 use super::stream::Notes;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
+use crate::lang::field::{PageField, RegionField};
+use crate::lang::filter::FilterField;
 use crate::lang::lexer::{NumberFault, Token, TokenKind};
 use crate::lang::place::{Place, Spanned};
 
@@ -37,45 +39,90 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
 
 /// What is wrong with this token here, and the way out.
 fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
+    let in_parentheses = || Some("as an operator it stands in parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
         (TokenKind::BadNumber(fault), word) => number(*fault, word),
         (TokenKind::LonePipe, _) => ("a shell command must follow `|`".into(), in_parentheses()),
-        (TokenKind::Pipe { .. }, _) => ("a command ends before `|`".into(), in_parentheses()),
-        (TokenKind::Redirect { .. }, _) => ("a command ends before `>`".into(), in_parentheses()),
+        (TokenKind::Pipe { .. } | TokenKind::Redirect { .. }, _) if expected == [Expected::End] => {
+            ("a command has one output only".into(), None)
+        }
+        (TokenKind::Pipe { .. }, _) => (
+            "the command is not complete before `|`".into(),
+            in_parentheses(),
+        ),
+        (TokenKind::Redirect { .. }, _) => {
+            let hint = "before a path or a quote it makes a file; as an operator it stands in parentheses: (a > 'b')";
+            (
+                "the command is not complete before `>`".into(),
+                Some(hint.into()),
+            )
+        }
         (TokenKind::Other, "'" | "\"") => ("this quote is not closed".into(), None),
         (_, "!") if expected.contains(&Expected::Command) => (
             "a shell command must follow `!`".into(),
             Some("!ls runs ls".into()),
         ),
-        (TokenKind::Name, word) => {
-            let words: Vec<&str> = expected.iter().flat_map(|one| one.words()).collect();
-            let unknown = match expected {
-                [Expected::Command] => format!("there is no command `{word}`"),
-                _ => format!("`{word}` cannot stand here"),
-            };
+        (TokenKind::Name, word) if expected == [Expected::Command] => {
+            let words = Expected::Command.words();
             (
-                unknown,
-                SyntaxError::did_you_mean(word, words).or_else(|| symbol_in_filter(word, expected)),
+                format!("there is no command `{word}`"),
+                SyntaxError::did_you_mean(word, words),
             )
         }
-        (_, text) => (format!("`{}` cannot stand here", short(text)), None),
+        (_, text) => (
+            format!("`{}` cannot stand here", short(text)),
+            way_out(token, expected),
+        ),
     }
 }
 
-fn in_parentheses() -> Option<String> {
-    Some("as an operator it stands in parentheses: (a | b)".into())
-}
-
-/// A bare name where a filter wants a field.
-fn symbol_in_filter(word: &str, expected: &[Expected]) -> Option<String> {
-    let filter = [
-        Expected::PageField,
-        Expected::RegionField,
-        Expected::PageQuantity,
-        Expected::RegionQuantity,
-    ];
-    let in_filter = expected.iter().any(|one| filter.contains(one));
-    in_filter.then(|| format!("bare words are fields in a filter; the symbol is &{word}"))
+/// The way out where something stands that cannot.
+fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
+    let wanted = |one| expected.contains(&one);
+    let in_filter = [
+        (Expected::PageField, Expected::PageQuantity, false),
+        (Expected::RegionField, Expected::RegionQuantity, true),
+    ]
+    .into_iter()
+    .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
+    match (&token.kind, token.text) {
+        (TokenKind::Name, word) => {
+            let words: Vec<&str> = expected.iter().flat_map(|one| one.words()).collect();
+            match in_filter {
+                Some((_, _, false)) if RegionField::from_name(word).is_some() => Some(format!(
+                    "`{word}` is a field of regions: regions where {word} …"
+                )),
+                Some((_, _, true)) if PageField::from_name(word).is_some() => Some(format!(
+                    "`{word}` is a field of pages: walk all where {word} …"
+                )),
+                Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
+                    Some(format!(
+                        "bare words are fields in a filter; the symbol is &{word}"
+                    ))
+                }),
+                None if wanted(Expected::QuotedText) => {
+                    Some(format!("texts are in quotes: \"{word}\""))
+                }
+                None => SyntaxError::did_you_mean(word, words),
+            }
+        }
+        (TokenKind::Number(_), number) if wanted(Expected::Command) => {
+            Some(format!("what is behind an address: translate {number}"))
+        }
+        (_, "|" | "&") if wanted(Expected::Word("or")) => {
+            Some("conditions are joined with `and`, `or`".into())
+        }
+        (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => Some(format!(
+            "in a filter {sign} stands in parentheses: (pfn {sign} 1) == 0"
+        )),
+        (_, "/") if wanted(Expected::Range) => {
+            Some("a format is glued to its command: print/x".into())
+        }
+        (_, "#") => {
+            Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into())
+        }
+        _ => None,
+    }
 }
 
 /// Long tokens, a pasted line for one, are told by their beginning.

@@ -105,7 +105,7 @@ fn test_or_quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
         return Ok((behind, first));
     };
     let (behind, left) = arithmetic(behind, first, |level| level >= Level::Shift)?;
-    let compared = behind.accept(Expected::Operator, |token| {
+    let compared = behind.accept(Expected::Comparison, |token| {
         COMPARISONS
             .iter()
             .find(|(text, _)| is_mark(token, text))

@@ -1,0 +1,233 @@
+//! What help and hints need of `grammar/language.ebnf`: how a command is used, taken from its rule.
+
+/// The language as written down.
+pub const LANGUAGE: &str = include_str!("../../grammar/language.ebnf");
+/// The table of operators.
+pub const OPERATORS: &str = include_str!("../../grammar/operators");
+
+/// How a command is used, as one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. None for a name that is none.
+pub fn usage(command: &str) -> Option<String> {
+    match command {
+        // These two take the rest of the line as it stands, which the grammar says in its tokens.
+        "shell" => return Some("shell COMMAND".into()),
+        "pipe" => return Some("pipe COMMAND | SHELL-COMMAND".into()),
+        _ => {}
+    }
+    let body = rule(&command.replace(' ', "_"))?;
+    let lexemes: Vec<&str> = lexemes(body).collect();
+    let mut words = Words {
+        line: String::new(),
+        glue: true,
+    };
+    words.add_all(&lexemes);
+    Some(words.line)
+}
+
+/// What stands between the `=` and the `;` of a rule.
+fn rule(name: &str) -> Option<&'static str> {
+    let mut rest = LANGUAGE;
+    loop {
+        let body = rest
+            .strip_prefix(name)
+            .and_then(|behind| behind.trim_start().strip_prefix("= "));
+        if let Some((body, _)) = body.and_then(|body| body.split_once(" ;")) {
+            return Some(body);
+        }
+        (_, rest) = rest.split_once('\n')?;
+    }
+}
+
+/// The words and marks of a rule's body; a quoted one with its quotes.
+fn lexemes(body: &'static str) -> impl Iterator<Item = &'static str> {
+    let mut rest = body;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        let first = rest.chars().next()?;
+        let length = match first {
+            '"' | '`' => rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| *c == first)
+                .map_or(rest.len(), |(end, _)| end + 1),
+            '[' | ']' | '(' | ')' | '{' | '}' | '|' | '&' | '~' => 1,
+            _ => rest.find(|c: char| c.is_whitespace()).unwrap_or(rest.len()),
+        };
+        let (lexeme, behind) = rest.split_at(length);
+        rest = behind;
+        Some(lexeme)
+    })
+}
+
+/// What stands between the bracket that `lexemes` begins with and the one that closes it.
+fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
+    let mut open = 0_usize;
+    for (position, lexeme) in lexemes.iter().enumerate() {
+        match *lexeme {
+            "(" | "[" | "{" => open += 1,
+            ")" | "]" | "}" => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open == 0 {
+            return lexemes.get(1..position).unwrap_or(&[]);
+        }
+    }
+    &[]
+}
+
+/// A usage line that grows.
+struct Words {
+    line: String,
+    /// Nothing stands between the last word and the next.
+    glue: bool,
+}
+
+impl Words {
+    fn add_all(&mut self, lexemes: &[&str]) {
+        let mut rest = lexemes;
+        while let Some((first, behind)) = rest.split_first() {
+            let inside = group(rest);
+            rest = behind;
+            match *first {
+                "(" => {
+                    // "In any order" is said by the brackets of the optional parts.
+                    let choice = inside.contains(&"|");
+                    if choice {
+                        self.push("(", true);
+                    }
+                    self.add_all(inside);
+                    if choice {
+                        self.close(")");
+                    }
+                    rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
+                }
+                "[" => {
+                    self.push("[", true);
+                    self.add_all(inside);
+                    self.close("]");
+                    rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
+                }
+                "{" => {
+                    self.push("[", true);
+                    self.push(
+                        &inside
+                            .first()
+                            .map_or_else(String::new, |first| shown(first)),
+                        false,
+                    );
+                    self.close(" …]");
+                    rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
+                }
+                "~" => {
+                    if self.line.ends_with(" [") {
+                        self.line.truncate(self.line.len() - 2);
+                        self.line.push('[');
+                    }
+                    self.glue = true;
+                }
+                "&" => {}
+                "|" => self.push("|", false),
+                word => self.push(&shown(word), false),
+            }
+        }
+    }
+
+    fn push(&mut self, word: &str, glue_behind: bool) {
+        if !self.glue {
+            self.line.push(' ');
+        }
+        self.line.push_str(word);
+        self.glue = glue_behind;
+    }
+
+    fn close(&mut self, mark: &str) {
+        self.line.push_str(mark);
+        self.glue = false;
+    }
+}
+
+/// A word of a rule as a person reads it: literals as they are, the names of rules in capitals.
+fn shown(word: &str) -> String {
+    if let Some(command) = word.strip_prefix('`') {
+        return command
+            .trim_end_matches('`')
+            .split('|')
+            .next()
+            .unwrap_or(command)
+            .to_owned();
+    }
+    if let Some(literal) = word.strip_prefix('"') {
+        return literal.trim_end_matches('"').to_owned();
+    }
+    match word {
+        "NUMBER" => "N".into(),
+        "VARIABLE" => "$NAME".into(),
+        _ => choice_of_literals(word).unwrap_or_else(|| {
+            let stem = word.split('<').next().unwrap_or(word);
+            stem.replace('_', "-").to_uppercase()
+        }),
+    }
+}
+
+/// `a|b|c` for a rule that is nothing but a choice of literals.
+fn choice_of_literals(name: &str) -> Option<String> {
+    let mut words = Vec::new();
+    for lexeme in lexemes(rule(name)?) {
+        match lexeme.strip_prefix('"') {
+            Some(literal) => words.push(literal.trim_end_matches('"')),
+            None if lexeme == "|" => words.push("|"),
+            None => return None,
+        }
+    }
+    // Two literals in a row are one choice of two words.
+    let joined = words.join(" ").replace(" | ", "|");
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::COMMANDS;
+
+    #[test]
+    fn every_command_has_a_usage_that_begins_with_its_name() {
+        for command in COMMANDS {
+            let usage =
+                usage(command.name).unwrap_or_else(|| panic!("{} has no rule", command.name));
+            assert!(usage.starts_with(command.name), "{usage}");
+        }
+    }
+
+    #[test]
+    fn usages_are_read_from_the_rules() {
+        let expected = [
+            (
+                "walk",
+                "walk RANGE [where FILTER] [by state|kind|flags|region|run] [limit N]",
+            ),
+            (
+                "regions",
+                "regions [where FILTER] [by size|rss|name] [full]",
+            ),
+            ("print", "print[/x|d|u|o|t|a|c|z] RANGE"),
+            ("info symbol", "info symbol ADDRESS"),
+            ("decode", "decode VALUE [as entry|flags]"),
+            ("attach", "attach TARGET"),
+            (
+                "watch",
+                "watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with flags|mapcount|soft_dirty [, …]]",
+            ),
+            (
+                "set",
+                "set ($NAME = RANGE | json|pagination|scan (on | off) | height|width|history size N | color auto|always|never)",
+            ),
+            (
+                "show",
+                "show [json|pagination|scan | height|width|history size | color | convenience]",
+            ),
+        ];
+        for (command, line) in expected {
+            assert_eq!(usage(command).as_deref(), Some(line));
+        }
+        assert_eq!(usage("nothing"), None);
+    }
+}

@@ -1,0 +1,359 @@
+//! Random sentences of the grammar, and random damage to them.
+
+use std::collections::HashMap;
+
+use crate::ebnf::{Grammar, Node, is_token};
+
+/// A small generator of random numbers (splitmix64): the same seed gives the same sentences everywhere.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+}
+
+/// What `any` is drawn from: what the language gives a meaning, and what it does not.
+const CHARACTERS: &str = "abcxz059_ .,:;!?'\"\\|<>()[]{}#$&%*+-/=~^@\té世";
+
+/// Derives sentences.
+pub struct Deriver<'a> {
+    grammar: &'a Grammar,
+    /// Nesting below each rule at which it can end at the earliest.
+    shortest: HashMap<String, usize>,
+    literals: Vec<String>,
+    /// Every word of the grammar: as names they must not steer the parser.
+    words: Vec<String>,
+}
+
+impl<'a> Deriver<'a> {
+    pub fn new(grammar: &'a Grammar) -> Deriver<'a> {
+        let literals = grammar.literals();
+        let words = literals
+            .iter()
+            .filter(|word| word.starts_with(char::is_alphabetic))
+            .cloned()
+            .collect();
+        let mut deriver = Deriver {
+            grammar,
+            shortest: HashMap::new(),
+            literals,
+            words,
+        };
+        deriver.find_shortest();
+        deriver
+    }
+
+    /// The tokens of a random sentence, and whether each is glued to the one before.
+    pub fn sentence(&self, random: &mut Random) -> Vec<(String, bool)> {
+        // Most of a random line would be comments and raw text: what has more structure is asked for more often.
+        const STARTS: &[&str] = &[
+            "line",
+            "statement",
+            "statement",
+            "walk",
+            "walk",
+            "walk",
+            "watch",
+            "regions",
+            "print",
+            "print",
+            "translate",
+        ];
+        let mut tokens = Vec::new();
+        let depth = 24 + random.below(24);
+        self.derive(
+            &Node::Rule((*random.pick(STARTS)).into()),
+            depth,
+            random,
+            &mut tokens,
+            &mut false,
+        );
+        tokens
+    }
+
+    /// A random literal of the syntax.
+    pub fn literal(&self, random: &mut Random) -> String {
+        random.pick(&self.literals).clone()
+    }
+
+    fn derive(
+        &self,
+        node: &Node,
+        depth: usize,
+        random: &mut Random,
+        tokens: &mut Vec<(String, bool)>,
+        glue: &mut bool,
+    ) {
+        let mut add = |text: String| {
+            tokens.push((text, *glue));
+            *glue = false;
+        };
+        match node {
+            Node::Literal(text) => add(text.clone()),
+            Node::Glue => *glue = true,
+            Node::Command(name, short) => {
+                let words: Vec<&str> = name.split(' ').collect();
+                if !short.is_empty() && random.chance(30) {
+                    return add(random.pick(short).clone());
+                }
+                for word in words {
+                    let length = if random.chance(80) {
+                        word.len()
+                    } else {
+                        1 + random.below(word.len())
+                    };
+                    add(word[..length].to_owned());
+                }
+            }
+            Node::Rule(name) if name == "ANY" => {
+                let literal = random.chance(50).then(|| random.pick(&self.words).clone());
+                add(literal.unwrap_or_else(|| self.token("NAME", random)));
+            }
+            Node::Rule(name) if is_token(name) => add(self.token(name, random)),
+            Node::Rule(name) => {
+                let node = self.grammar.rule(name);
+                self.derive(&node, depth.saturating_sub(1), random, tokens, glue);
+            }
+            Node::Sequence(nodes) => {
+                nodes
+                    .iter()
+                    .for_each(|node| self.derive(node, depth, random, tokens, glue));
+            }
+            Node::Choice(nodes) => {
+                let short: Vec<&Node> = nodes
+                    .iter()
+                    .filter(|node| self.length(node) <= depth)
+                    .collect();
+                let shortest = nodes
+                    .iter()
+                    .min_by_key(|node| self.length(node))
+                    .expect("a choice of something");
+                let chosen = if short.is_empty() {
+                    shortest
+                } else {
+                    *random.pick(&short)
+                };
+                self.derive(chosen, depth, random, tokens, glue);
+            }
+            Node::Optional(inner) => {
+                if self.length(inner) <= depth && random.chance(45) {
+                    self.derive(inner, depth, random, tokens, glue);
+                }
+            }
+            Node::Repeat(inner) => {
+                let mut percent = 18;
+                while self.length(inner) <= depth && random.chance(percent) {
+                    self.derive(inner, depth, random, tokens, glue);
+                    percent = 40;
+                }
+            }
+            Node::Interleave(parts) => {
+                let mut parts: Vec<&Node> = parts.iter().collect();
+                while !parts.is_empty() {
+                    let part = parts.remove(random.below(parts.len()));
+                    self.derive(part, depth, random, tokens, glue);
+                }
+            }
+            other => panic!("{other:?} in the syntax"),
+        }
+    }
+
+    /// A random token of a rule of level 1.
+    pub fn token(&self, rule: &str, random: &mut Random) -> String {
+        if rule == "NAME" && random.chance(35) {
+            return random.pick(&self.words).clone();
+        }
+        let mut text = String::new();
+        self.characters(&Node::Rule(rule.into()), 12, random, &mut text);
+        text
+    }
+
+    fn characters(&self, node: &Node, depth: usize, random: &mut Random, text: &mut String) {
+        match node {
+            Node::Literal(literal) => text.push_str(literal),
+            Node::Span(first, last) => {
+                let span: Vec<char> = (*first..=*last).collect();
+                text.push(*random.pick(&span));
+            }
+            Node::Any => {
+                let all: Vec<char> = CHARACTERS.chars().collect();
+                text.push(*random.pick(&all));
+            }
+            Node::Except(node, without) => {
+                let mut excluded = Vec::new();
+                without
+                    .iter()
+                    .for_each(|node| self.single_characters(node, &mut excluded));
+                let one = (0..200).find_map(|_| {
+                    let mut one = String::new();
+                    self.characters(node, depth, random, &mut one);
+                    (!excluded.contains(&one)).then_some(one)
+                });
+                text.push_str(&one.expect("something is left"));
+            }
+            Node::Sequence(nodes) => nodes
+                .iter()
+                .for_each(|node| self.characters(node, depth, random, text)),
+            Node::Choice(nodes) => {
+                let fitting: Vec<&Node> = nodes
+                    .iter()
+                    .filter(|node| self.length(node) <= depth)
+                    .collect();
+                if let Some(node) = fitting.get(random.below(fitting.len())) {
+                    self.characters(node, depth, random, text);
+                }
+            }
+            Node::Optional(inner) => {
+                if depth > 0 && random.chance(40) {
+                    self.characters(inner, depth, random, text);
+                }
+            }
+            Node::Repeat(inner) => {
+                while depth > 1 && self.length(inner) < depth && random.chance(55) {
+                    self.characters(inner, depth, random, text);
+                }
+            }
+            Node::Rule(name) => self.characters(
+                &self.grammar.rule(name),
+                depth.saturating_sub(1),
+                random,
+                text,
+            ),
+            Node::Condition(inner, _) => self.characters(inner, depth, random, text),
+            Node::Command(..) | Node::Glue | Node::Interleave(_) => panic!("{node:?} in a token"),
+        }
+    }
+
+    /// The literals that a node of level 1 can be.
+    fn single_characters(&self, node: &Node, found: &mut Vec<String>) {
+        match node {
+            Node::Literal(text) => found.push(text.clone()),
+            Node::Rule(name) => self.single_characters(&self.grammar.rule(name), found),
+            Node::Choice(nodes) => nodes
+                .iter()
+                .for_each(|node| self.single_characters(node, found)),
+            other => panic!("{other:?} is taken from a set of characters"),
+        }
+    }
+
+    fn length(&self, node: &Node) -> usize {
+        match node {
+            Node::Rule(name) if name == "ANY" => 0,
+            Node::Rule(name) => self
+                .shortest
+                .get(name)
+                .map_or(usize::MAX / 2, |length| length + 1),
+            Node::Sequence(nodes) => nodes
+                .iter()
+                .map(|node| self.length(node))
+                .max()
+                .unwrap_or(0),
+            Node::Choice(nodes) => nodes
+                .iter()
+                .map(|node| self.length(node))
+                .min()
+                .unwrap_or(0),
+            Node::Except(node, _) | Node::Condition(node, _) => self.length(node),
+            _ => 0,
+        }
+    }
+
+    /// Repeats until nothing gets shorter. Templates are there under each subject.
+    fn find_shortest(&mut self) {
+        let names: Vec<String> = self
+            .grammar
+            .names()
+            .flat_map(|name| {
+                ["page", "region"].map(|subject| name.replace("<S>", &format!("<{subject}>")))
+            })
+            .collect();
+        loop {
+            let mut changed = false;
+            for name in &names {
+                let length = self.length(&self.grammar.rule(name));
+                if length < usize::MAX / 2
+                    && self.shortest.get(name).is_none_or(|known| length < *known)
+                {
+                    self.shortest.insert(name.clone(), length);
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+}
+
+/// Tokens as a line: glued where they must be, elsewhere with a blank and now and then without.
+pub fn join(tokens: &[(String, bool)], random: &mut Random) -> String {
+    let mut line = String::new();
+    for (text, glued) in tokens {
+        if !line.is_empty() && !*glued && !random.chance(4) {
+            line.push_str(if random.chance(5) { " \t " } else { " " });
+        }
+        line.push_str(text);
+    }
+    line
+}
+
+/// The tokens with one thing wrong, or right in another way.
+pub fn mutate(
+    tokens: &[(String, bool)],
+    deriver: &Deriver<'_>,
+    random: &mut Random,
+) -> Vec<(String, bool)> {
+    let mut tokens = tokens.to_vec();
+    let place = random.below(tokens.len());
+    match random.below(8) {
+        0 if !tokens.is_empty() => {
+            tokens.remove(place);
+        }
+        1 if !tokens.is_empty() => {
+            let same = tokens[place].clone();
+            tokens.insert(place, same);
+        }
+        2 if !tokens.is_empty() => {
+            let other = random.below(tokens.len());
+            tokens.swap(place, other);
+        }
+        3 if !tokens.is_empty() => tokens[place].0 = deriver.literal(random),
+        4 => tokens.insert(place, (deriver.literal(random), random.chance(30))),
+        5 if !tokens.is_empty() => tokens.truncate(place),
+        6 if !tokens.is_empty() => tokens[place].1 = !tokens[place].1,
+        _ if !tokens.is_empty() => {
+            let mut characters: Vec<char> = tokens[place].0.chars().collect();
+            let at = random.below(characters.len());
+            let palette: Vec<char> = CHARACTERS.chars().collect();
+            if random.chance(50) && !characters.is_empty() {
+                characters.remove(at);
+            } else {
+                characters.insert(at, *random.pick(&palette));
+            }
+            tokens[place].0 = characters.into_iter().collect();
+        }
+        _ => {}
+    }
+    tokens
+}

@@ -1,0 +1,85 @@
+//! The tables of names in the code are those of the grammar, both ways.
+
+use std::collections::BTreeSet;
+
+use pmdb::lang::field::ValueType;
+use pmdb::lang::{COMMANDS, FilterField, PageField, RegionField, SETTINGS};
+
+use crate::grammar;
+
+fn set(words: impl IntoIterator<Item = impl Into<String>>) -> BTreeSet<String> {
+    words.into_iter().map(Into::into).collect()
+}
+
+#[test]
+fn command_names() {
+    // `!` is how SHELL begins, not a word.
+    let short = |forms: &[&str]| {
+        forms
+            .iter()
+            .filter(|form| **form != "!")
+            .map(|form| (*form).to_owned())
+            .collect()
+    };
+    let code: BTreeSet<(String, Vec<String>)> = COMMANDS
+        .iter()
+        .map(|command| (command.name.to_owned(), short(command.short)))
+        .collect();
+    let written: BTreeSet<(String, Vec<String>)> = grammar().commands().into_iter().collect();
+    assert_eq!(code, written);
+}
+
+#[test]
+fn every_command_rule_is_named_as_its_command() {
+    let grammar = grammar();
+    for (name, _) in grammar.commands() {
+        let rule = name.replace(' ', "_");
+        assert!(
+            grammar.names().any(|one| one == rule),
+            "{name} has no rule {rule}"
+        );
+    }
+}
+
+fn fields<F: FilterField>(wanted: impl Fn(ValueType<F>) -> bool) -> BTreeSet<String> {
+    set(F::ALL
+        .iter()
+        .filter(|field| wanted(field.value_type()))
+        .map(|field| field.name()))
+}
+
+#[test]
+fn fields_of_filters() {
+    let grammar = grammar();
+    let words = |rule: &str| set(grammar.words(rule));
+    assert_eq!(
+        fields::<PageField>(|kind| kind == ValueType::Boolean),
+        words("boolean<page>")
+    );
+    assert_eq!(
+        fields::<PageField>(|kind| kind == ValueType::Integer),
+        words("integer<page>")
+    );
+    assert_eq!(
+        fields::<RegionField>(|kind| kind == ValueType::Boolean),
+        words("boolean<region>")
+    );
+    assert_eq!(
+        fields::<RegionField>(|kind| kind == ValueType::Integer),
+        words("integer<region>")
+    );
+    for (field, rule) in [(PageField::State, "state"), (PageField::Kind, "kind")] {
+        let ValueType::Word(values) = field.value_type() else {
+            panic!("{rule} is compared with words")
+        };
+        assert_eq!(set(values.iter().map(|value| value.name())), words(rule));
+    }
+}
+
+#[test]
+fn settings() {
+    let written = grammar();
+    let mut words: BTreeSet<String> = set(written.words("switch"));
+    words.extend(["height", "width", "history size", "color"].map(str::to_owned));
+    assert_eq!(set(SETTINGS.iter().map(|row| row.name)), words);
+}

@@ -1,0 +1,268 @@
+//! Level 1 of the grammar, from the file alone: a line into tokens.
+
+use std::collections::HashMap;
+
+use crate::ebnf::{Grammar, Node};
+
+/// A token: its characters, the rule it is of (none for a mere literal), and whether nothing stands before it.
+#[derive(Clone, Debug)]
+pub struct Token {
+    pub text: String,
+    pub rule: Option<String>,
+    pub glued: bool,
+}
+
+/// The token rules, with every rule that they name.
+pub struct Scanner {
+    tokens: Vec<(String, Node)>,
+    rules: HashMap<String, Node>,
+    literals: Vec<Vec<char>>,
+}
+
+/// Where a match is tried.
+struct Attempt<'a> {
+    scanner: &'a Scanner,
+    text: &'a [char],
+    first: bool,
+    depth: usize,
+    known: HashMap<(*const Node, usize), Vec<usize>>,
+}
+
+impl Scanner {
+    pub fn new(grammar: &Grammar) -> Scanner {
+        let level_one = || grammar.names().take_while(|name| *name != "line");
+        Scanner {
+            tokens: grammar
+                .tokens()
+                .map(|name| (name.to_owned(), grammar.rule(name)))
+                .collect(),
+            rules: level_one()
+                .map(|name| (name.to_owned(), grammar.rule(name)))
+                .collect(),
+            literals: grammar
+                .literals()
+                .iter()
+                .map(|literal| literal.chars().collect())
+                .collect(),
+        }
+    }
+
+    /// The tokens of a line; every character is part of one or a blank, because OTHER takes what is left.
+    pub fn scan(&self, line: &str) -> Vec<Token> {
+        let text: Vec<char> = line.chars().collect();
+        let mut tokens: Vec<Token> = Vec::new();
+        let (mut position, mut depth, mut glued) = (0, 0_usize, false);
+        while position < text.len() {
+            if self.is_blank(text[position]) {
+                position += 1;
+                glued = false;
+                continue;
+            }
+            let first = tokens.is_empty();
+            let (length, rule) = self.longest(&text, position, first, depth);
+            let token: String = text[position..position + length].iter().collect();
+            match token.as_str() {
+                "(" => depth += 1,
+                ")" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            tokens.push(Token {
+                text: token,
+                rule,
+                glued,
+            });
+            glued = true;
+            position += length;
+        }
+        tokens
+    }
+
+    fn is_blank(&self, character: char) -> bool {
+        let text = [character];
+        let mut attempt = Attempt {
+            scanner: self,
+            text: &text,
+            first: false,
+            depth: 0,
+            known: HashMap::new(),
+        };
+        !attempt.ends(&self.rules["blank"], 0).is_empty()
+    }
+
+    fn longest(
+        &self,
+        text: &[char],
+        position: usize,
+        first: bool,
+        depth: usize,
+    ) -> (usize, Option<String>) {
+        let mut best = (0, None);
+        let mut attempt = Attempt {
+            scanner: self,
+            text,
+            first,
+            depth,
+            known: HashMap::new(),
+        };
+        for (name, rule) in &self.tokens {
+            let length = attempt
+                .ends(rule, position)
+                .last()
+                .map_or(0, |end| end - position);
+            if length > best.0 {
+                best = (length, Some(name.clone()));
+            }
+        }
+        for literal in &self.literals {
+            if literal.len() > best.0 && text[position..].starts_with(literal) {
+                // A word is a NAME or nothing: a literal is no beginning of a longer word.
+                best = (literal.len(), None);
+            }
+        }
+        best
+    }
+}
+
+impl Attempt<'_> {
+    /// All places where a match of `node` that begins at `start` can end, in order.
+    fn ends(&mut self, node: &Node, start: usize) -> Vec<usize> {
+        let ends = match node {
+            Node::Literal(literal) => {
+                let literal: Vec<char> = literal.chars().collect();
+                let found = self.text[start..].starts_with(&literal);
+                if found {
+                    vec![start + literal.len()]
+                } else {
+                    Vec::new()
+                }
+            }
+            Node::Span(from, to) => self.one(start, |c| (*from..=*to).contains(&c)),
+            Node::Any => self.one(start, |_| true),
+            Node::Except(node, without) => {
+                let excluded: Vec<usize> = without
+                    .iter()
+                    .flat_map(|node| self.ends(node, start))
+                    .collect();
+                let mut ends = self.ends(node, start);
+                ends.retain(|end| !excluded.contains(end));
+                ends
+            }
+            Node::Sequence(nodes) => {
+                let mut starts = vec![start];
+                for node in nodes {
+                    starts = self.each(node, &starts);
+                }
+                starts
+            }
+            Node::Choice(nodes) => {
+                let mut ends: Vec<usize> = nodes
+                    .iter()
+                    .flat_map(|node| self.ends(node, start))
+                    .collect();
+                ends.sort_unstable();
+                ends.dedup();
+                ends
+            }
+            Node::Optional(node) => {
+                let mut ends = self.ends(node, start);
+                ends.insert(0, start);
+                ends.dedup();
+                ends
+            }
+            Node::Repeat(node) => {
+                let (mut ends, mut frontier) = (vec![start], vec![start]);
+                while !frontier.is_empty() {
+                    frontier = self.each(node, &frontier);
+                    frontier.retain(|end| !ends.contains(end));
+                    ends.extend(&frontier);
+                }
+                ends.sort_unstable();
+                ends
+            }
+            Node::Rule(name) => {
+                let scanner = self.scanner;
+                let rule = scanner
+                    .rules
+                    .get(name)
+                    .unwrap_or_else(|| panic!("{name} is no rule of level 1"));
+                let key = (std::ptr::from_ref(rule), start);
+                if let Some(known) = self.known.get(&key) {
+                    return known.clone();
+                }
+                let ends = self.ends(rule, start);
+                self.known.insert(key, ends.clone());
+                ends
+            }
+            Node::Condition(node, words) => {
+                let mut ends = self.ends(node, start);
+                ends.retain(|end| self.holds(words, start, *end));
+                ends
+            }
+            Node::Command(..) | Node::Glue | Node::Interleave(_) => panic!("{node:?} in a token"),
+        };
+        ends
+    }
+
+    fn each(&mut self, node: &Node, starts: &[usize]) -> Vec<usize> {
+        let mut ends: Vec<usize> = starts
+            .iter()
+            .flat_map(|start| self.ends(node, *start))
+            .collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    fn one(&self, start: usize, wanted: impl Fn(char) -> bool) -> Vec<usize> {
+        if self.text.get(start).is_some_and(|c| wanted(*c)) {
+            vec![start + 1]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// The conditions that the grammar states in words.
+    fn holds(&self, words: &str, start: usize, end: usize) -> bool {
+        let text: String = self.text[start..end].iter().collect();
+        match words {
+            "first on the line" => self.first,
+            "at the end of the line" => end == self.text.len(),
+            "outside parentheses" => self.depth == 0,
+            "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
+            "at most 4096 characters" => end - start <= 4096,
+            "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),
+            "hexadecimal below 2^64" => {
+                u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64)
+            }
+            other => panic!("the grammar states a condition that this test does not know: {other}"),
+        }
+    }
+}
+
+/// The number in a token, whatever surrounds it: `$$5`, `name[5]`, `5K`, `5p`, `1.5s`. None if there is none.
+fn number(text: &str) -> Option<u128> {
+    let inner = text
+        .rsplit_once('[')
+        .map_or(text, |(_, index)| index.trim_end_matches(']'));
+    let inner = inner.trim_start_matches('$').replace('_', "");
+    let huge = |digits: &str, radix| Some(u128::from_str_radix(digits, radix).unwrap_or(u128::MAX));
+    let (digits, radix) = match inner.get(..2) {
+        Some("0x" | "0X") => (&inner[2..], 16),
+        Some("0b") => (&inner[2..], 2),
+        _ => (inner.as_str(), 10),
+    };
+    let end = digits
+        .find(|c: char| !c.is_digit(radix))
+        .unwrap_or(digits.len());
+    if end == 0 {
+        return None;
+    }
+    let factor = match &digits[end..] {
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        _ => 1,
+    };
+    huge(&digits[..end], radix).map(|value| value.saturating_mul(factor))
+}

@@ -116,7 +116,7 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
         let names = FLAGS.iter().map(|info| info.name.to_owned());
         match suggest::similar(&name.node, names) {
             near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
-            _ => error.hint("help flags lists them; any bit can be written as bitNN"),
+            _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
         }
     })
 }

@@ -105,10 +105,7 @@ impl Evaluator<'_> {
         let target = self.target(at, "finding the frame of an address")?;
         let Some(entry) = entry_at(target, address, at)?.filter(|entry| entry.is_present()) else {
             let state = self.state(target, address, at)?;
-            return Err(Error::new(
-                at,
-                format!("{address} has no page frame: the page is {}", state.word()),
-            ));
+            return Err(no_frame(address, state, at));
         };
         entry.frame().ok_or_else(|| {
             Error::target(
@@ -145,19 +142,43 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Place) -> Result<Optio
     Ok(entry.first().copied().filter(|_| read > 0))
 }
 
+/// Why memory at `address` was not read, from the state that its page was found in just now.
 fn not_resident(address: VirtualAddress, state: State, at: Place) -> Error {
+    let word = state.word();
     let error = Error::new(
         at,
-        format!(
-            "memory at {address} was not read: the page is {}",
-            state.word()
-        ),
+        format!("memory at {address} was not read: the page is {word}"),
     );
     match state {
         State::Unmapped => error.hint("regions lists what is mapped"),
-        State::Guard | State::Poisoned | State::Hwpoison => error,
-        _ => error.hint("reading it would fault it in and so change what is looked at"),
+        State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
+            error.hint("reading it would fault it in and so change what is looked at")
+        }
+        State::Present => came_meanwhile(address, at),
+        State::Guard | State::Poisoned | State::Hwpoison | State::PfnMapped | State::Outside => {
+            error
+        }
     }
+}
+
+/// Why there is no frame at `address`.
+fn no_frame(address: VirtualAddress, state: State, at: Place) -> Error {
+    match state {
+        State::Present => came_meanwhile(address, at),
+        _ => Error::new(
+            at,
+            format!("{address} has no page frame: the page is {}", state.word()),
+        ),
+    }
+}
+
+/// It was absent at first, and present when it was asked why.
+fn came_meanwhile(address: VirtualAddress, at: Place) -> Error {
+    Error::new(
+        at,
+        format!("the page of {address} came while it was being looked at"),
+    )
+    .hint("ask again")
 }
 
 fn number(bytes: &[u8], layout: Layout) -> u64 {

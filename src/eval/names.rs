@@ -70,10 +70,13 @@ impl Evaluator<'_> {
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
-        match near.is_empty() {
-            true => error.hint("regions lists what is mapped"),
-            false => error.hint(suggest::did_you_mean(near)),
-        }
+        let hint = match near.is_empty() {
+            false => suggest::did_you_mean(near),
+            true => self
+                .silent_modules()
+                .unwrap_or_else(|| "regions lists what is mapped".to_owned()),
+        };
+        error.hint(hint)
     }
 }
 

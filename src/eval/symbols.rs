@@ -6,7 +6,7 @@ use super::names::Named;
 use super::{Value, suggest};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Name, Place, Spanned, SymbolName};
-use crate::symbol::{self, SymbolAt};
+use crate::symbol::{self, NoSymbols, SymbolAt};
 use std::time::Duration;
 
 /// How long names like an unknown one are looked for.
@@ -128,6 +128,19 @@ impl Evaluator<'_> {
         }))
     }
 
+    /// Which programs and libraries could not be asked for a name, and why; nothing if all could.
+    pub(super) fn silent_modules(&self) -> Option<String> {
+        let names = self.names(Place::default(), "").ok()?;
+        let modules = names.modules().iter().filter(|one| one.is_executable());
+        let silent = modules.filter_map(|module| match names.reason(module)? {
+            // Code that was mapped from something else than a program never had names.
+            NoSymbols::NotElf | NoSymbols::NotLoaded => None,
+            reason => Some(format!("'{}': {reason}", module.file_name())),
+        });
+        let list = suggest::list(silent);
+        (!list.is_empty()).then(|| format!("some files gave no symbols: {list}"))
+    }
+
     fn unknown_symbol(&self, module: Option<&Spanned<Name>>, symbol: &Spanned<Name>) -> Error {
         let name = &symbol.node.0;
         let error = Error::new(
@@ -138,9 +151,13 @@ impl Evaluator<'_> {
             },
         );
         let near = self.similar_symbols(module.map(|module| module.node.0.as_str()), name);
-        match near.is_empty() {
-            true => error,
-            false => error.hint(suggest::did_you_mean(near)),
+        match (near.is_empty(), module) {
+            (false, _) => error.hint(suggest::did_you_mean(near)),
+            (true, None) => Error {
+                hint: self.silent_modules(),
+                ..error
+            },
+            (true, Some(_)) => error,
         }
     }
 
@@ -181,20 +198,30 @@ impl Evaluator<'_> {
 
 /// Several symbols, each with the spelling that means it alone, where there is one.
 fn several(name: &str, found: &[SymbolAt], at: Place) -> Error {
-    let modules = |symbol: &SymbolAt| {
-        found
-            .iter()
-            .filter(|other| other.module == symbol.module)
-            .count()
+    let has_rival = |symbol: &SymbolAt, test: fn(&SymbolAt, &SymbolAt) -> bool| {
+        let mut others = found.iter().filter(|other| other.start != symbol.start);
+        others.any(|other| test(symbol, other))
     };
     let list = suggest::list(found.iter().map(|symbol| {
-        let module = suggest::spelling(&symbol.module.file_name().to_string());
-        let name = suggest::spelling(name);
+        let module = match has_rival(symbol, is_of_a_namesake) {
+            true => symbol.module.to_string(),
+            false => symbol.module.file_name().to_string(),
+        };
+        let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
         format!("{module}!{name} at {}", symbol.start)
     }));
     let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
-    match found.iter().all(|symbol| modules(symbol) == 1) {
-        true => error.hint("name the module: MODULE!NAME"),
-        false => error.hint("write the address itself: the module does not part them"),
+    match found.iter().any(|symbol| has_rival(symbol, is_of_the_same)) {
+        false => error.hint("name the module: MODULE!NAME"),
+        true => error.hint("write the address itself: the module does not part them"),
     }
+}
+
+fn is_of_the_same(symbol: &SymbolAt, other: &SymbolAt) -> bool {
+    symbol.module == other.module
+}
+
+/// Of another module with the same file name: only the whole path tells them apart.
+fn is_of_a_namesake(symbol: &SymbolAt, other: &SymbolAt) -> bool {
+    symbol.module != other.module && symbol.module.file_name() == other.module.file_name()
 }

@@ -60,6 +60,31 @@ fn several_matches_are_listed() {
 }
 
 #[test]
+fn libraries_of_one_name_are_told_apart_by_their_paths() {
+    let mut fake = process();
+    let copy = fake.files.values().last().cloned().unwrap_or_default();
+    for (at, inode, name) in [
+        (0x7100_0000u64, 30, "/a/lib.so"),
+        (0x7200_0000, 31, "/b/lib.so"),
+    ] {
+        fake = fake
+            .region(at + 0x1000, at + 0x2000, "r-xp", inode, name)
+            .region(at + 0x2000, at + 0x3000, "rw-p", inode, name)
+            .file(name, copy.clone());
+    }
+    let world = World::of(fake);
+    let (_, error) = world.error("lib.so!malloc");
+    assert_eq!(
+        error.message,
+        "several symbols are called 'malloc': '/a/lib.so'!malloc at 0x71001000, '/b/lib.so'!malloc at 0x72001000"
+    );
+    assert_eq!(error.hint.as_deref(), Some("name the module: MODULE!NAME"));
+    assert_eq!(world.print("'/b/lib.so'!malloc"), "address 0x72001000");
+    let (_, error) = world.error("lib.so!0x1000");
+    assert!(error.message.contains("0x71001000, 0x72001000"), "{error}");
+}
+
+#[test]
 fn what_may_have_been_meant() {
     let world = World::of(process());
     for (text, part, hint) in [
@@ -110,6 +135,10 @@ fn a_module_without_symbols_says_why() {
     assert_eq!(part, "libc.so.6");
     assert!(error.message.contains("may not open"), "{error}");
     assert_eq!(error.status(), 4);
+    // A name that nobody could be asked for is not simply unknown.
+    let (_, error) = world.error("malloc");
+    let hint = error.hint.unwrap_or_default();
+    assert!(hint.contains("'libc.so.6': may not open"), "{hint}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub const TESTS: &[Test] = &[
         "symbols::however_a_program_is_linked",
         however_a_program_is_linked,
     ),
+    ("symbols::names_of_a_cpp_program", names_of_a_cpp_program),
     ("symbols::the_vdso_has_symbols", the_vdso_has_symbols),
     (
         "symbols::a_file_mapped_as_data_is_no_second_copy",
@@ -330,12 +331,35 @@ int main(void) {
 }
 "#;
 
-/// Compiles `source` with `flags`; `None` if that is not possible here.
+/// Whether a compiler is installed. If it is, it has to be able to compile the tests' programs.
+fn is_installed(compiler: &str) -> bool {
+    let version = Command::new(compiler)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    version.is_ok_and(|status| status.success())
+}
+
+/// Compiles C with `flags`; `None` if that is not possible here.
 fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let text = folder.join(format!("{name}.c"));
+    compile_with("gcc", folder, name, source, flags)
+}
+
+fn compile_with(
+    compiler: &str,
+    folder: &Path,
+    name: &str,
+    source: &str,
+    flags: &[&str],
+) -> Option<PathBuf> {
+    let text = folder.join(format!(
+        "{name}.{}",
+        if compiler == "g++" { "cc" } else { "c" }
+    ));
     std::fs::write(&text, source).expect("a source file");
     let program = folder.join(name);
-    let done = Command::new("gcc")
+    let done = Command::new(compiler)
         .arg("-o")
         .arg(&program)
         .arg(&text)
@@ -347,9 +371,14 @@ fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<Pa
 }
 
 fn however_a_program_is_linked() {
+    let test = "symbols::however_a_program_is_linked";
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
     let folder = tempfile::tempdir().expect("a folder");
     for (name, flags) in [
-        ("fixed", &["-no-pie"][..]),
+        ("plain", &[][..]),
+        ("fixed", &["-no-pie"]),
         ("pie", &["-pie", "-fPIE"]),
         ("static", &["-static", "-no-pie"]),
         ("static-pie", &["-static-pie", "-fPIE"]),
@@ -362,10 +391,8 @@ fn however_a_program_is_linked() {
         ("relocatable-read-only", &["-Wl,-z,relro,-z,now"]),
     ] {
         let Some(program) = compile(folder.path(), name, PROGRAM, flags) else {
-            skip(
-                "symbols::however_a_program_is_linked",
-                &format!("gcc {} does not work here", flags.join(" ")),
-            );
+            assert!(!flags.is_empty(), "the program does not compile");
+            skip(test, &format!("gcc {} does not work here", flags.join(" ")));
             continue;
         };
         let mut target = Target::spawn(&mut Command::new(&program));
@@ -411,6 +438,76 @@ fn however_a_program_is_linked() {
         });
         target.send("");
     }
+}
+
+const CPP_PROGRAM: &str = r#"
+#include <cstdio>
+#include <string>
+namespace shapes {
+    struct circle { virtual ~circle() {} __attribute__((noinline)) double area(int n) const { return n * r; } double r = 2; };
+    template <class T> __attribute__((noinline)) T twice(T x) { return x + x; }
+    static __attribute__((noinline)) int hidden(const std::string &s) { return s.size(); }
+    int table[100] = {1};
+}
+namespace { __attribute__((noinline)) int nameless(int x) { return x * shapes::table[x & 63]; } }
+int main() {
+    shapes::circle c;
+    double (shapes::circle::*area)(int) const = &shapes::circle::area;
+    int x = c.area(1) + shapes::twice(1) + shapes::twice(1.5) + shapes::hidden("x") + nameless(3);
+    std::printf("%p %p %p %p %p %p\n", reinterpret_cast<void *&>(area), (void *)shapes::twice<int>,
+        (void *)shapes::twice<double>, (void *)shapes::hidden, (void *)nameless, (void *)shapes::table);
+    std::fflush(stdout);
+    return std::getchar() == x;
+}
+"#;
+
+fn names_of_a_cpp_program() {
+    let test = "symbols::names_of_a_cpp_program";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !is_installed("g++") {
+        return skip(test, "there is no C++ compiler here");
+    }
+    let program = compile_with("g++", folder.path(), "cpp", CPP_PROGRAM, &["-O1"]);
+    let program = program.expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        for (typed, address) in [
+            ("shapes::circle::area", words[0]),
+            ("shapes::circle::area(int) const", words[0]),
+            ("shapes::circle::area(int)const", words[0]),
+            ("_ZNK6shapes6circle4areaEi", words[0]),
+            ("shapes::twice<int>", words[1]),
+            ("int shapes::twice<int>(int)", words[1]),
+            ("shapes::twice<double>", words[2]),
+            ("shapes::hidden", words[3]),
+            ("(anonymous namespace)::nameless", words[4]),
+            ("(anonymous namespace)::nameless(int)", words[4]),
+            ("shapes::table", words[5]),
+        ] {
+            let found = names.find(Some("cpp"), typed).expect("a search");
+            let starts: Vec<_> = found.iter().map(|one| one.start).collect();
+            assert_eq!(starts, [at(address)], "{typed}");
+            // What is shown can be typed.
+            let shown = found[0].name().to_string();
+            let again = names.find(Some("cpp"), &shown).expect("a search");
+            assert_eq!(again, found, "{shown}");
+        }
+        let completed = names.names(Some("cpp"), "shapes::", 100, Duration::from_secs(60));
+        for expected in [
+            "shapes::circle::area",
+            "shapes::hidden",
+            "shapes::table",
+            "shapes::twice<double>",
+        ] {
+            assert!(
+                completed.contains(&Name::from(expected)),
+                "{expected} is not among {completed:?}"
+            );
+        }
+    });
+    target.send("");
 }
 
 fn the_vdso_has_symbols() {
@@ -494,6 +591,9 @@ fn a_file_that_changes_is_read_again() {
     let test = "symbols::a_file_that_changes_is_read_again";
     let folder = tempfile::tempdir().expect("a folder");
     let flags = ["-shared", "-fPIC"];
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
     let first = compile(
         folder.path(),
         "first.so",
@@ -506,9 +606,7 @@ fn a_file_that_changes_is_read_again() {
         "int behind(int x) { return x * 5; } int more;",
         &flags,
     );
-    let (Some(first), Some(second)) = (first, second) else {
-        return skip(test, "there is no gcc here");
-    };
+    let (first, second) = (first.expect("to compile"), second.expect("to compile"));
     let path = first.to_str().expect("a plain path");
     let mut target = Target::start("library", &[path]);
     if target.line() != "loaded" {

@@ -1,3 +1,126 @@
-fn main() {
-    pmdb::demo::become_child_if_asked();
+//! The program: a command line becomes a session, the session an exit status.
+#![deny(unsafe_code)]
+
+mod args;
+
+use args::{Arguments, Step, Subject};
+use pmdb::demo::{self, Demonstration};
+use pmdb::lang::TargetName;
+use pmdb::report::ErrorReport;
+use pmdb::session::{self, Manner, Origin, Outcome, Session, Surroundings, Tally};
+use pmdb::state::DebugState;
+use pmdb::{repl, target};
+use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    demo::become_child_if_asked();
+    let arguments = match Arguments::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nobody may be reading; the status tells anyway.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match run(&arguments) {
+        Ok(status) => ExitCode::from(status),
+        Err(Ending::Interrupted) => {
+            // As a shell expects of a program that Ctrl-C has ended: a loop around it ends too.
+            let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGINT);
+            ExitCode::FAILURE
+        }
+        Err(Ending::Unstartable(error)) => {
+            eprintln!("pmdb: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How a run ends other than with a status.
+enum Ending {
+    Interrupted,
+    Unstartable(io::Error),
+}
+
+/// Runs everything that the command line asks for.
+fn run(arguments: &Arguments) -> Result<u8, Ending> {
+    let terminal = io::stdin().is_terminal();
+    // Where the output goes to another program and there is something to run, nobody expects a prompt after it.
+    let wanted = io::stdout().is_terminal() || arguments.steps().is_empty();
+    let prompt = terminal && wanted && !arguments.batch && !arguments.serve;
+    let manner = Manner {
+        interactive: prompt,
+        quiet: arguments.quiet || arguments.batch,
+        keep_going: arguments.keep_going,
+        shell: match (arguments.serve, terminal) {
+            (true, _) => Surroundings::Protocol,
+            (false, true) => Surroundings::Terminal,
+            (false, false) => Surroundings::Script,
+        },
+    };
+    let mut state = DebugState::new(target::live::machine());
+    state.settings.color = arguments.color();
+    state.settings.json = arguments.json || arguments.serve;
+    let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
+    // Held until the end: the demonstration process ends with it.
+    let mut demonstration = None;
+    let mut tally = Tally::new(arguments.keep_going);
+    let prepared = prepare(arguments, &mut session, &mut tally, &mut demonstration);
+    if arguments.serve {
+        if prepared.is_break() {
+            session.end_request(0, tally.outcome());
+        }
+        return status(session.serve());
+    }
+    let stays = match tally.outcome() {
+        Outcome::Done => true,
+        // What failed has been said; someone at a prompt can go on from there.
+        Outcome::Failed(_) => prompt || arguments.keep_going,
+        Outcome::Interrupted => prompt,
+        Outcome::Quit(_) | Outcome::Closed => false,
+    };
+    if stays && prompt {
+        return status(repl::run(&mut session));
+    }
+    if stays && !terminal && !arguments.batch {
+        let _ = tally.add(session.run_input());
+    }
+    status(tally.outcome())
+}
+
+fn status(outcome: Outcome) -> Result<u8, Ending> {
+    match outcome {
+        Outcome::Done | Outcome::Closed => Ok(0),
+        Outcome::Failed(status) | Outcome::Quit(status) => Ok(status),
+        Outcome::Interrupted => Err(Ending::Interrupted),
+    }
+}
+
+/// Does what comes before the prompt, in order: the init file, the target, `-x` and `-ex`.
+fn prepare(
+    arguments: &Arguments,
+    session: &mut Session,
+    tally: &mut Tally,
+    demonstration: &mut Option<Demonstration>,
+) -> ControlFlow<()> {
+    if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
+        tally.add(session.run_file(&init, None))?;
+    }
+    match arguments.subject() {
+        Subject::Nothing => {}
+        Subject::Process(name) => tally.add(session.attach(name))?,
+        Subject::Demonstration => tally.add(match demo::start() {
+            Ok(started) => session.attach(TargetName::Id(demonstration.insert(started).pid)),
+            Err(error) => session.fail(ErrorReport::of(error.to_string()), 1),
+        })?,
+    }
+    for step in arguments.steps() {
+        tally.add(match step {
+            Step::File(path) => session.run_file(path, None),
+            Step::Command(text) => session.run_line(text, &Origin::default()),
+        })?;
+    }
+    ControlFlow::Continue(())
 }

@@ -101,7 +101,7 @@ fn report(
 pub(super) fn meanings(flags: PageFlags, machine: &dyn Machine) -> Vec<FlagMeaning> {
     let context = FlagContext {
         kernel: machine.kernel().number,
-        false_flags: machine.false_flags(),
+        false_flags: None,
     };
     flags
         .each()

@@ -248,8 +248,7 @@ impl Rules for View<'_> {
     }
 
     fn ksm_in_use(&self) -> bool {
-        let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
-        let in_use = || !self.target.machine.false_flags().is_some_and(is_false);
+        let in_use = || self.target.machine.ksm_pages() != Some(0);
         *self.ksm_in_use.get_or_init(in_use)
     }
 }

@@ -1,1 +1,100 @@
-//!
+//! The prompt: the line editor with what helps while typing, and the history that lasts.
+
+mod assistant;
+mod completion;
+mod hint;
+mod history;
+
+use crate::report::ErrorReport;
+use crate::session::{Outcome, Session};
+use assistant::Assistant;
+use history::History;
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Behavior, CompletionType, Config, Editor};
+use std::cell::RefCell;
+use std::io::{self, IsTerminal};
+use std::rc::Rc;
+
+/// What the prompt shows.
+const PROMPT: &str = "(pmdb) ";
+
+/// The session, shared by the prompt, which runs lines, and its assistant, which looks while they are typed.
+type Shared<'a> = Rc<RefCell<&'a mut Session>>;
+
+/// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
+pub fn run(session: &mut Session) -> Outcome {
+    let shared = Rc::new(RefCell::new(session));
+    let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
+    outcome.unwrap_or_else(|error| {
+        let message = format!("the terminal cannot be read: {error}");
+        shared.borrow_mut().fail(ErrorReport::of(message), 1)
+    })
+}
+
+struct Prompt<'a> {
+    session: Shared<'a>,
+    editor: Editor<Assistant<'a>, FileHistory>,
+    history: History,
+}
+
+impl<'a> Prompt<'a> {
+    fn open(session: &Shared<'a>) -> Result<Self, ReadlineError> {
+        let config = Config::builder()
+            .completion_type(CompletionType::List)
+            // Where standard output goes to another program the prompt still belongs on the terminal.
+            .behavior(match io::stdout().is_terminal() {
+                true => Behavior::Stdio,
+                false => Behavior::PreferTerm,
+            })
+            .max_history_size(session.borrow().history_size())?
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Assistant::new(session)));
+        let history = History::load(&mut session.borrow_mut(), &mut editor);
+        Ok(Prompt {
+            session: Rc::clone(session),
+            editor,
+            history,
+        })
+    }
+
+    fn run(&mut self) -> Result<Outcome, ReadlineError> {
+        loop {
+            self.session.borrow_mut().notice_target();
+            match self.editor.readline(PROMPT) {
+                Ok(text) => {
+                    if let Some(ending) = self.run_lines(&text)? {
+                        return Ok(ending);
+                    }
+                }
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => return Ok(Outcome::Done),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Runs what was typed; what was pasted may be several lines. Something is returned when it is time to leave.
+    fn run_lines(&mut self, text: &str) -> Result<Option<Outcome>, ReadlineError> {
+        if text.trim().is_empty() {
+            return Ok(ending(self.session.borrow_mut().run_typed("")));
+        }
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.history
+                .add(&mut self.session.borrow_mut(), &mut self.editor, line)?;
+            let outcome = self.session.borrow_mut().run_typed(line);
+            if let Some(ending) = ending(outcome) {
+                return Ok(Some(ending));
+            }
+            let size = self.session.borrow().history_size();
+            self.editor.set_max_history_size(size)?;
+        }
+        Ok(None)
+    }
+}
+
+fn ending(outcome: Outcome) -> Option<Outcome> {
+    matches!(outcome, Outcome::Quit(_) | Outcome::Closed).then_some(outcome)
+}

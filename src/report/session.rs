@@ -233,6 +233,16 @@ pub struct ErrorReport {
     pub nearest: Vec<RegionBrief>,
 }
 
+impl ErrorReport {
+    /// A failure that one sentence says.
+    pub fn of(message: impl Into<String>) -> Self {
+        ErrorReport {
+            message: message.into(),
+            ..ErrorReport::default()
+        }
+    }
+}
+
 /// Where in the input an error lies.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ErrorPlace {

@@ -71,12 +71,7 @@ impl Machine for LiveMachine {
 
     fn false_flags(&self) -> Option<PageFlags> {
         let look = || own_page::flags(&self.flags).map(own_page::false_flags);
-        let found = *self.false_flags.get_or_init(look);
-        // Merging may begin at any time, what a kernel gets wrong stays wrong.
-        match setting("kernel/mm/ksm/pages_shared") {
-            Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
-            _ => found,
-        }
+        *self.false_flags.get_or_init(look)
     }
 
     fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
@@ -105,6 +100,10 @@ impl Machine for LiveMachine {
 
     fn kernel_option(&self, name: &str) -> Option<bool> {
         self.config().map(|config| config.is_set(name))
+    }
+
+    fn ksm_pages(&self) -> Option<u64> {
+        setting("kernel/mm/ksm/pages_shared")
     }
 
     fn huge_page_bytes(&self) -> Option<u64> {

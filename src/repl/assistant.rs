@@ -1,0 +1,79 @@
+//! What helps while typing: completion, hints, colours.
+
+use super::{Shared, completion, hint};
+use crate::render::{Role, Theme};
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::{Hint, Hinter};
+use rustyline::validate::Validator;
+use rustyline::{Context, Helper};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+/// Looks at the session while its user types.
+pub(super) struct Assistant<'a> {
+    session: Shared<'a>,
+    theme: Theme,
+}
+
+impl<'a> Assistant<'a> {
+    pub(super) fn new(session: &Shared<'a>) -> Self {
+        let theme = session.borrow().theme();
+        Assistant {
+            session: Rc::clone(session),
+            theme,
+        }
+    }
+}
+
+impl Helper for Assistant<'_> {}
+impl Validator for Assistant<'_> {}
+
+impl Completer for Assistant<'_> {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let session = self.session.borrow();
+        Ok(completion::complete(session.state(), line, pos))
+    }
+}
+
+impl Hinter for Assistant<'_> {
+    type Hint = Usage;
+
+    fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Usage> {
+        (pos == line.len()).then(|| hint::usage(line))?.map(Usage)
+    }
+}
+
+/// What may follow: to be read, not to be taken over into the line.
+pub(super) struct Usage(String);
+
+impl Hint for Usage {
+    fn display(&self) -> &str {
+        &self.0
+    }
+
+    fn completion(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Highlighter for Assistant<'_> {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
+        &'s self,
+        prompt: &'p str,
+        _default: bool,
+    ) -> Cow<'b, str> {
+        Cow::Owned(self.theme.paint(Role::Prompt, prompt))
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(self.theme.paint(Role::Dim, hint))
+    }
+}

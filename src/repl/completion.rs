@@ -1,0 +1,329 @@
+//! What could be typed next: the parser says which kinds, the target and the system say which names.
+
+use crate::command;
+use crate::kernel::page_flags::FLAGS;
+use crate::lang::complete::{Expectation, expectation};
+use crate::lang::{self, Expected};
+use crate::session::expand_home;
+use crate::state::DebugState;
+use rustyline::completion::Pair;
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+/// Names of one kind that are offered at most: more help nobody.
+const MOST: usize = 200;
+
+/// How long the symbols of a large target may be searched between two keys.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// Where the word at the cursor begins, and what it could become.
+pub(super) fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Pair>) {
+    let expected = expectation(line, cursor);
+    let typed = line.get(expected.start..cursor).unwrap_or_default();
+    let mut offers = Offers {
+        state,
+        before: line.get(..expected.start).unwrap_or_default(),
+        typed,
+        found: BTreeSet::new(),
+    };
+    for &kind in &expected.kinds {
+        offers.of(kind, &expected);
+    }
+    let found = offers.found.into_iter();
+    (
+        expected.start,
+        found
+            .map(|offer| Pair {
+                display: offer.shown,
+                replacement: offer.typed,
+            })
+            .collect(),
+    )
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Offer {
+    shown: String,
+    typed: String,
+}
+
+struct Offers<'a> {
+    state: &'a DebugState,
+    /// The line before the word.
+    before: &'a str,
+    /// The word as far as it is typed, its quote included.
+    typed: &'a str,
+    found: BTreeSet<Offer>,
+}
+
+impl Offers<'_> {
+    fn of(&mut self, kind: Expected, expected: &Expectation) {
+        if expected.quote.is_none() {
+            // Behind a word that can be nothing but whole comes a blank.
+            let blank = matches!(kind, Expected::Command | Expected::Word(_));
+            for word in kind.words() {
+                self.word(word, blank);
+            }
+        }
+        match kind {
+            Expected::Range => {
+                self.symbols();
+                self.regions();
+                self.variables();
+            }
+            Expected::Expression => {
+                self.symbols();
+                self.regions();
+                self.variables();
+            }
+            Expected::Symbol => self.symbols(),
+            Expected::Variable => self.variables(),
+            Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
+            Expected::Process => self.processes(),
+            Expected::File => self.files(),
+            Expected::Topic => self.topics(),
+            _ => {}
+        }
+    }
+
+    fn word(&mut self, word: &str, blank: bool) {
+        if word.starts_with(self.typed) {
+            let typed = if blank && word.ends_with(char::is_alphanumeric) {
+                format!("{word} ")
+            } else {
+                word.to_owned()
+            };
+            self.found.insert(Offer {
+                shown: word.to_owned(),
+                typed,
+            });
+        }
+    }
+
+    /// A name that may need quotes.
+    fn name(&mut self, name: &str) {
+        let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
+        if name.starts_with(begun) {
+            let typed = lang::Name(name.to_owned()).to_string();
+            self.found.insert(Offer {
+                shown: name.to_owned(),
+                typed,
+            });
+        }
+    }
+
+    fn symbols(&mut self) {
+        let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
+        let module = module_before(self.before);
+        if begun.is_empty() && module.is_none() {
+            return;
+        }
+        let Some(target) = self.state.target() else {
+            return;
+        };
+        let Ok(regions) = target.process.regions() else {
+            return;
+        };
+        let view = self.state.symbols.over(target, &regions);
+        for name in view.names(module.as_deref(), begun, MOST, PATIENCE) {
+            if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
+                self.name(name);
+            }
+        }
+    }
+
+    /// Regions in brackets, and the files behind regions by the names that people use.
+    fn regions(&mut self) {
+        if self.before.ends_with('!') {
+            return;
+        }
+        let regions = self
+            .state
+            .target()
+            .and_then(|target| target.process.regions().ok());
+        for region in regions.unwrap_or_default() {
+            let file_name = region.name.file_name();
+            let whole = std::str::from_utf8(region.name.as_bytes()).unwrap_or_default();
+            match std::str::from_utf8(file_name.as_bytes()) {
+                _ if whole.starts_with('[') => self.word(whole, false),
+                Ok(name) if !name.is_empty() => self.name(name),
+                _ => {}
+            }
+        }
+    }
+
+    fn variables(&mut self) {
+        for name in self.state.variables.keys() {
+            self.word(&format!("${name}"), false);
+        }
+        ["$_", "$pc", "$sp"].iter().for_each(|name| {
+            if self.typed.starts_with('$') {
+                self.word(name, false);
+            }
+        });
+    }
+
+    fn processes(&mut self) {
+        let processes = self.state.machine().processes().unwrap_or_default();
+        let number = self.typed.starts_with(|first: char| first.is_ascii_digit());
+        for process in processes {
+            if number {
+                self.word(&process.pid.to_string(), false);
+            } else if let Ok(name) = std::str::from_utf8(process.name.as_bytes()) {
+                self.word(name, false);
+            }
+        }
+        self.word("self", false);
+    }
+
+    fn topics(&mut self) {
+        for about in command::TABLE {
+            self.word(about.name, false);
+        }
+        for group in command::Group::ALL {
+            self.word(group.name(), false);
+        }
+    }
+
+    fn files(&mut self) {
+        let quote = self
+            .typed
+            .chars()
+            .next()
+            .filter(|first| matches!(first, '\'' | '"'));
+        let begun = quote.map_or(self.typed, |quote| self.typed.trim_start_matches(quote));
+        let (folder, start) = match begun.rfind('/') {
+            Some(slash) => begun.split_at(slash + 1),
+            None => ("", begun),
+        };
+        let looked_in = if folder.is_empty() {
+            "./".into()
+        } else {
+            expand_home(folder)
+        };
+        let Ok(entries) = fs::read_dir(looked_in) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            // Hidden files only when they are asked for, as in a shell.
+            let Some(name) = name.to_str().filter(|name| name.starts_with(start)) else {
+                continue;
+            };
+            if name.starts_with('.') && !start.starts_with('.') {
+                continue;
+            }
+            let is_folder = fs::metadata(entry.path()).is_ok_and(|file| file.is_dir());
+            let shown = format!("{name}{}", if is_folder { "/" } else { "" });
+            let path = format!("{folder}{shown}");
+            let typed = match quote {
+                None if path.chars().all(is_plain_in_path) => path,
+                // The quote stays open behind a folder: more is to come.
+                _ => {
+                    let quote = quote.unwrap_or('\'');
+                    let escaped: String = path
+                        .chars()
+                        .flat_map(|c| {
+                            (c == quote || c == '\\')
+                                .then_some('\\')
+                                .into_iter()
+                                .chain([c])
+                        })
+                        .collect();
+                    if is_folder {
+                        format!("{quote}{escaped}")
+                    } else {
+                        format!("{quote}{escaped}{quote}")
+                    }
+                }
+            };
+            self.found.insert(Offer { shown, typed });
+            if self.found.len() >= MOST {
+                return;
+            }
+        }
+    }
+}
+
+fn is_plain_in_path(c: char) -> bool {
+    c.is_alphanumeric() || "/._-+~,:=@%".contains(c)
+}
+
+/// The module of `module!` at the end of what stands before the word.
+fn module_before(before: &str) -> Option<String> {
+    let before = before.strip_suffix('!')?;
+    if let Some(quoted) = before.strip_suffix('\'') {
+        let start = quoted.rfind('\'')?;
+        return quoted.get(start + 1..).map(str::to_owned);
+    }
+    let start = before
+        .rfind(|c: char| !(c.is_alphanumeric() || "_.:".contains(c)))
+        .map_or(0, |at| at + 1);
+    before
+        .get(start..)
+        .filter(|module| !module.is_empty())
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::live;
+
+    fn replacements(line: &str) -> Vec<String> {
+        let state = DebugState::new(live::machine());
+        complete(&state, line, line.len())
+            .1
+            .into_iter()
+            .map(|pair| pair.replacement)
+            .collect()
+    }
+
+    #[test]
+    fn commands_are_completed_with_a_blank() {
+        assert_eq!(replacements("wal"), ["walk "]);
+        assert_eq!(replacements("info p"), ["process "]);
+        assert!(replacements("").contains(&"translate ".to_owned()));
+    }
+
+    #[test]
+    fn clause_words_and_fields_come_where_they_may_stand() {
+        assert_eq!(replacements("walk all wh"), ["where "]);
+        assert!(replacements("walk all where mapc").contains(&"mapcount".to_owned()));
+        assert!(replacements("walk all by sta").contains(&"state ".to_owned()));
+    }
+
+    #[test]
+    fn files_are_completed_below_folders_and_quoted_where_they_must_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().to_str().unwrap();
+        fs::create_dir(folder.path().join("sub folder")).unwrap();
+        fs::write(folder.path().join("script.pmdb"), "").unwrap();
+        fs::write(folder.path().join(".hidden"), "").unwrap();
+        assert_eq!(
+            replacements(&format!("source {base}/scr")),
+            [format!("{base}/script.pmdb")]
+        );
+        assert_eq!(
+            replacements(&format!("source {base}/su")),
+            [format!("'{base}/sub folder/")]
+        );
+        assert_eq!(replacements(&format!("source {base}/")).len(), 2);
+        assert_eq!(
+            replacements(&format!("show > {base}/scr")),
+            [format!("{base}/script.pmdb")]
+        );
+    }
+
+    #[test]
+    fn the_module_before_a_symbol_is_found() {
+        assert_eq!(module_before("t libc.so.6!").as_deref(), Some("libc.so.6"));
+        assert_eq!(
+            module_before("t 'ld-linux.so.2'!").as_deref(),
+            Some("ld-linux.so.2")
+        );
+        assert_eq!(module_before("t ").as_deref(), None);
+        assert_eq!(module_before("t !").as_deref(), None);
+    }
+}

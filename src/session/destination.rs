@@ -1,0 +1,146 @@
+//! Where the output of a command goes: the screen, a shell command, a file.
+
+use super::interrupt::Interrupts;
+use super::lines;
+use super::pager::Pager;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin};
+
+/// An open destination.
+#[derive(Debug)]
+pub enum Destination<'a> {
+    /// Standard output, a screen at a time if there is a pager.
+    Screen {
+        /// Standard output.
+        output: BufWriter<Stdout>,
+        /// Counts rows and asks.
+        pager: Option<Pager<'a>>,
+        /// Whether it is a terminal, which shows each record at once.
+        live: bool,
+    },
+    /// The standard input of a shell command.
+    Pipe {
+        /// The shell.
+        child: Child,
+        /// Its input.
+        input: Option<BufWriter<ChildStdin>>,
+    },
+    /// A file.
+    File(BufWriter<File>),
+}
+
+impl<'a> Destination<'a> {
+    /// Standard output.
+    pub fn screen(pager: Option<Pager<'a>>, live: bool) -> Self {
+        Destination::Screen {
+            output: BufWriter::new(io::stdout()),
+            pager,
+            live,
+        }
+    }
+
+    /// A shell command whose input was left open for us.
+    pub fn pipe(mut child: Child) -> Self {
+        let input = child.stdin.take().map(BufWriter::new);
+        Destination::Pipe { child, input }
+    }
+
+    /// A file, begun anew or added to.
+    ///
+    /// # Errors
+    /// Why it cannot be opened, in words.
+    pub fn file(path: &Path, append: bool) -> Result<Self, String> {
+        let how = if append {
+            OFlags::APPEND
+        } else {
+            OFlags::TRUNC
+        };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
+        let mode = Mode::from_raw_mode(0o666);
+        let file = rustix::fs::open(path, flags, mode).map_err(lines::words)?;
+        Ok(Destination::File(BufWriter::new(file.into())))
+    }
+
+    /// Writes text, page by page where there is a pager.
+    ///
+    /// # Errors
+    /// `BrokenPipe` also when the reader has left the pager.
+    pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Destination::Screen {
+                output,
+                pager: Some(pager),
+                ..
+            } => pager.write(text, output),
+            Destination::Screen { output, live, .. } => {
+                output.write_all(text)?;
+                if *live { output.flush() } else { Ok(()) }
+            }
+            Destination::Pipe {
+                input: Some(input), ..
+            } => input.write_all(text),
+            Destination::Pipe { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+            Destination::File(file) => file.write_all(text),
+        }
+    }
+
+    /// Hands on what is buffered.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Destination::Screen { output, .. } => output.flush(),
+            Destination::Pipe {
+                input: Some(input), ..
+            } => input.flush(),
+            Destination::Pipe { input: None, .. } => Ok(()),
+            Destination::File(file) => file.flush(),
+        }
+    }
+
+    /// Goes to the next row of a terminal, whatever stands in this one.
+    pub fn start_row(&mut self) {
+        if let Destination::Screen {
+            output, live: true, ..
+        } = self
+        {
+            // What cannot be written now cannot be written later either, and is said then.
+            let _ = output.write_all(b"\n").and_then(|()| output.flush());
+        }
+    }
+
+    /// Lets the rest run through.
+    pub fn stop_paging(&mut self) {
+        if let Destination::Screen { pager, .. } = self {
+            *pager = None;
+        }
+    }
+
+    /// What to watch to learn that nobody reads any more.
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
+            Destination::Pipe { input, .. } => input.as_ref().map(|input| input.get_ref().as_fd()),
+            Destination::File(_) => None,
+        }
+    }
+}
+
+/// The path that the user meant: a leading `~/` is the home folder.
+pub fn expand_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) if !home.as_os_str().is_empty() => Path::new(&home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// What a pager needs to know of the screen.
+pub fn pager<'a>(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Pager<'a>> {
+    // Two rows are the least on which a row can be read before the question.
+    (height >= 2).then(|| Pager::new(interrupts, height, width))
+}

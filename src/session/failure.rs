@@ -1,0 +1,88 @@
+//! Failures as records: what was tried, why it failed, where in the input, the way out.
+
+use crate::command;
+use crate::kernel::Name;
+use crate::lang::{Place, SyntaxError};
+use crate::report::{ErrorPlace, ErrorReport};
+
+/// Where a line comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Origin<'a> {
+    /// The command file; `None` at the prompt and for `-ex`.
+    pub file: Option<&'a Name>,
+    /// Its number in the file, from 1.
+    pub line: Option<usize>,
+}
+
+impl Origin<'_> {
+    /// The part `at` of the line `text`; the whole line if it is `None`.
+    pub fn place(&self, text: &str, at: Option<Place>) -> ErrorPlace {
+        let characters = |start: usize, end: usize| {
+            text.char_indices()
+                .filter(|(offset, _)| (start..end).contains(offset))
+                .count()
+        };
+        ErrorPlace {
+            file: self.file.cloned(),
+            line: self.line,
+            column: at.map(|at| characters(0, at.start) + 1),
+            width: at.map_or(0, |at| characters(at.start, at.end)),
+            text: text.to_owned(),
+        }
+    }
+
+    /// Something about the line as a whole.
+    pub fn about_line(&self, text: &str, message: impl Into<String>) -> ErrorReport {
+        ErrorReport {
+            // At the prompt the line stands just above.
+            place: self.file.map(|_| self.place(text, None)),
+            ..ErrorReport::of(message)
+        }
+    }
+
+    /// A line that is not in the language.
+    pub fn syntax(&self, text: &str, error: SyntaxError) -> ErrorReport {
+        ErrorReport {
+            message: error.message,
+            place: Some(self.place(text, Some(error.at))),
+            expected: error.expected,
+            hint: error.hint,
+            ..ErrorReport::default()
+        }
+    }
+
+    /// A command that failed; `None` if it only was told to stop.
+    pub fn command(&self, text: &str, error: command::Error) -> Option<ErrorReport> {
+        match error {
+            command::Error::Stopped(_) => None,
+            command::Error::Evaluation(error) => Some(ErrorReport {
+                message: error.message,
+                place: Some(self.place(text, Some(error.at))),
+                hint: error.hint,
+                ..ErrorReport::default()
+            }),
+            command::Error::Target(error) => Some(ErrorReport {
+                hint: error.remedy().map(str::to_owned),
+                ..self.about_line(text, error.to_string())
+            }),
+            command::Error::Refused { message, hint } => Some(ErrorReport {
+                hint,
+                ..self.about_line(text, message)
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let text = "echo \u{e4}\u{e4} x";
+        let place = Origin::default().place(text, Some(Place::new(10, 11)));
+        assert_eq!((place.column, place.width), (Some(9), 1));
+        let end = Origin::default().place(text, Some(Place::new(11, 11)));
+        assert_eq!((end.column, end.width), (Some(10), 0));
+    }
+}

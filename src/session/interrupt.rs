@@ -1,0 +1,123 @@
+//! Ctrl-C: it stops a command, never the program.
+
+use crate::report::Stopped;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whether SIGINT has come, to be asked at any time, and to wait for together with something else.
+///
+/// The flag answers without a system call; the pipe wakes a wait, so that a signal between a look at the flag and
+/// the wait is not lost.
+#[derive(Debug)]
+pub struct Interrupts {
+    came: Arc<AtomicBool>,
+    wake: File,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// What was waited for can be read, or has ended.
+    Ready,
+    /// The time is over.
+    TimedOut,
+}
+
+impl Interrupts {
+    /// Starts to listen. From now on SIGINT no longer ends the program.
+    ///
+    /// # Errors
+    /// No pipe or no signal handler could be had.
+    pub fn listen() -> io::Result<Self> {
+        let came = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&came))?;
+        let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
+        let (wake, notify) = rustix::pipe::pipe_with(flags)?;
+        signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, notify)?;
+        Ok(Interrupts {
+            came,
+            wake: File::from(wake),
+        })
+    }
+
+    /// Whether Ctrl-C was typed since the last [`Interrupts::forget`].
+    pub fn check(&self) -> Result<(), Stopped> {
+        match self.came.load(Ordering::Relaxed) {
+            true => Err(Stopped::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Forgets what was typed before: a new command starts.
+    pub fn forget(&self) {
+        self.came.store(false, Ordering::Relaxed);
+        let mut notes = [0; 64];
+        while matches!((&self.wake).read(&mut notes), Ok(count) if count > 0) {}
+    }
+
+    /// Waits until `source` can be read or has ended.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`] when Ctrl-C comes first.
+    pub fn wait_readable(&self, source: BorrowedFd<'_>) -> Result<(), Stopped> {
+        self.wait(Some((source, PollFlags::IN)), None).map(|_| ())
+    }
+
+    /// Waits for `duration`, or until nobody reads `output` any more.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`] when Ctrl-C comes first, [`Stopped::Closed`] when the other end of `output` is closed.
+    pub fn wait_for(
+        &self,
+        duration: Duration,
+        output: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Stopped> {
+        // Asked for no event, poll still tells of the error that a pipe without a reader is in.
+        match self.wait(
+            output.map(|output| (output, PollFlags::empty())),
+            Some(duration),
+        )? {
+            Woken::Ready => Err(Stopped::Closed),
+            Woken::TimedOut => Ok(()),
+        }
+    }
+
+    fn wait(
+        &self,
+        what: Option<(BorrowedFd<'_>, PollFlags)>,
+        limit: Option<Duration>,
+    ) -> Result<Woken, Stopped> {
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            self.check()?;
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            let wake = PollFd::new(&self.wake, PollFlags::IN);
+            let mut sources = match &what {
+                Some((source, events)) => vec![wake, PollFd::from_borrowed_fd(*source, *events)],
+                None => vec![wake],
+            };
+            match poll(&mut sources, timeout.as_ref()) {
+                Ok(0) => return Ok(Woken::TimedOut),
+                Ok(_)
+                    if sources
+                        .get(1)
+                        .is_some_and(|source| !source.revents().is_empty()) =>
+                {
+                    self.check()?;
+                    return Ok(Woken::Ready);
+                }
+                Ok(_) => return Err(Stopped::Interrupted),
+                Err(Errno::INTR) => {}
+                // A descriptor that cannot be waited for is read at once.
+                Err(_) => return Ok(Woken::Ready),
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The reader of command files: lines of bytes from anything that can be opened, however hostile or endless.
+
+use super::interrupt::Interrupts;
+use crate::report::Stopped;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// The longest line that is read, in bytes. Nobody types more; a file without line ends is no command file.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+const CHUNK: usize = 16 << 10;
+
+/// Lines from a file, a pipe or a terminal, read as they come.
+#[derive(Debug)]
+pub struct Lines {
+    source: OwnedFd,
+    buffer: Vec<u8>,
+    /// What of the buffer has been handed out.
+    used: usize,
+    /// What of the buffer is known to hold no line end.
+    searched: usize,
+    number: usize,
+    /// Whether the rest of a line that was too long is being passed over.
+    passing_over: bool,
+    ended: bool,
+}
+
+/// A line without its end, and its number from 1.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NumberedLine {
+    /// From 1.
+    pub number: usize,
+    /// The text, or why there is none.
+    pub text: Result<String, BadLine>,
+}
+
+/// A line that is no text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadLine {
+    /// What is wrong with it.
+    pub message: &'static str,
+    /// Its text as far as it can be shown: bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// Characters before the fault.
+    pub column: usize,
+}
+
+/// Why there is no next line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoLine {
+    /// Ctrl-C.
+    Stopped(Stopped),
+    /// It cannot be read.
+    Failed(Errno),
+}
+
+/// Opens a command file. The call never blocks, not even at a named pipe that nobody writes to yet.
+///
+/// # Errors
+/// In words, without the path: `No such file or directory`, `is a folder`.
+pub fn open(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(words)?;
+    let stat = rustix::fs::fstat(&file).map_err(words)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => Err("it is a folder".into()),
+        _ => Ok(file),
+    }
+}
+
+/// The kernel's answer without its number.
+pub fn words(error: Errno) -> String {
+    let text = std::io::Error::from(error).to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
+}
+
+impl Lines {
+    /// The lines of an open file.
+    pub fn new(source: OwnedFd) -> Self {
+        Lines {
+            source,
+            buffer: Vec::new(),
+            used: 0,
+            searched: 0,
+            number: 0,
+            passing_over: false,
+            ended: false,
+        }
+    }
+
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    /// Ctrl-C while waiting, or a failure to read.
+    pub fn next(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
+        interrupts.check().map_err(NoLine::Stopped)?;
+        loop {
+            let unseen = self.buffer.get(self.searched..).unwrap_or_default();
+            let end = unseen
+                .iter()
+                .position(|&byte| byte == b'\n')
+                .map(|at| self.searched + at);
+            match end {
+                Some(end) => {
+                    let line = self.take(end);
+                    self.pass(end + 1);
+                    match std::mem::take(&mut self.passing_over) {
+                        true => continue,
+                        false => return Ok(Some(self.numbered(line))),
+                    }
+                }
+                None if self.ended => {
+                    let line = self.take(self.buffer.len());
+                    self.pass(self.buffer.len());
+                    let over = line.is_empty() || std::mem::take(&mut self.passing_over);
+                    return Ok((!over).then(|| self.numbered(line)));
+                }
+                None => self.searched = self.buffer.len(),
+            }
+            if self.buffer.len() - self.used > LONGEST_LINE {
+                let line = self.take(self.buffer.len());
+                self.pass(self.buffer.len());
+                if !std::mem::replace(&mut self.passing_over, true) {
+                    return Ok(Some(self.numbered(line)));
+                }
+            }
+            self.fill(interrupts)?;
+        }
+    }
+
+    fn pass(&mut self, end: usize) {
+        self.used = end;
+        self.searched = end;
+    }
+
+    fn take(&self, end: usize) -> Vec<u8> {
+        self.buffer.get(self.used..end).unwrap_or_default().to_vec()
+    }
+
+    fn fill(&mut self, interrupts: &Interrupts) -> Result<(), NoLine> {
+        self.buffer.drain(..self.used);
+        self.searched -= self.used;
+        self.used = 0;
+        let old = self.buffer.len();
+        self.buffer.resize(old + CHUNK, 0);
+        let read = loop {
+            if let Err(stopped) = interrupts.wait_readable(self.source.as_fd()) {
+                self.buffer.truncate(old);
+                return Err(NoLine::Stopped(stopped));
+            }
+            match rustix::io::read(&self.source, self.buffer.get_mut(old..).unwrap_or_default()) {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                other => break other,
+            }
+        };
+        self.buffer.truncate(old + *read.as_ref().unwrap_or(&0));
+        self.ended = read.map_err(NoLine::Failed)? == 0;
+        Ok(())
+    }
+
+    fn numbered(&mut self, mut line: Vec<u8>) -> NumberedLine {
+        self.number += 1;
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        if self.number == 1 && line.starts_with(b"\xef\xbb\xbf") {
+            line.drain(..3);
+        }
+        NumberedLine {
+            number: self.number,
+            text: text_of(line),
+        }
+    }
+}
+
+fn text_of(line: Vec<u8>) -> Result<String, BadLine> {
+    let bad = |message, fault: usize| {
+        let before = line.get(..fault).unwrap_or_default();
+        BadLine {
+            message,
+            text: String::from_utf8_lossy(&line).into_owned(),
+            column: String::from_utf8_lossy(before).chars().count(),
+        }
+    };
+    if let Some(fault) = line.iter().position(|&byte| byte == 0) {
+        return Err(bad(
+            "a zero byte: this is a binary file, not a command file",
+            fault,
+        ));
+    }
+    if line.len() > LONGEST_LINE {
+        return Err(bad(
+            "the line is longer than a million bytes: this is no command file",
+            0,
+        ));
+    }
+    match std::str::from_utf8(&line) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(error) => Err(bad("bytes that are not UTF-8 text", error.valid_up_to())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+
+    fn lines(bytes: &[u8]) -> Vec<NumberedLine> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file.rewind().unwrap();
+        let interrupts = Interrupts::listen().unwrap();
+        let mut lines = Lines::new(file.into());
+        std::iter::from_fn(|| lines.next(&interrupts).unwrap()).collect()
+    }
+
+    fn texts(bytes: &[u8]) -> Vec<Result<String, (&'static str, usize)>> {
+        lines(bytes)
+            .into_iter()
+            .map(|line| line.text.map_err(|bad| (bad.message, bad.column)))
+            .collect()
+    }
+
+    #[test]
+    fn ends_of_lines_are_not_part_of_them() {
+        let expected = ["a", "", "b", "c"].map(|line| Ok(line.to_owned()));
+        assert_eq!(texts(b"a\n\nb\r\nc"), expected);
+        assert_eq!(texts(b"a\n\nb\r\nc\n"), expected);
+        assert_eq!(texts(b"\xef\xbb\xbfa"), [Ok("a".to_owned())]);
+        assert!(texts(b"").is_empty());
+    }
+
+    #[test]
+    fn bad_lines_say_where_and_the_next_is_read() {
+        let seen = texts(b"ok\n\xc3\xa4 \xff\nx\0y\nend");
+        assert_eq!(seen.len(), 4);
+        assert_eq!(seen[1], Err(("bytes that are not UTF-8 text", 2)));
+        assert!(matches!(seen[2], Err((message, 1)) if message.contains("binary")));
+        assert_eq!(seen[3], Ok("end".to_owned()));
+    }
+
+    #[test]
+    fn a_line_as_long_as_allowed_is_read_and_a_longer_one_is_passed_over() {
+        let mut file = vec![b'('; LONGEST_LINE];
+        assert_eq!(texts(&file)[0].as_ref().map(String::len), Ok(LONGEST_LINE));
+        file.extend(vec![b'('; 3 * LONGEST_LINE]);
+        file.extend(b"\nnext");
+        let seen = lines(&file);
+        assert_eq!(seen.len(), 2);
+        assert!(
+            seen[0]
+                .text
+                .as_ref()
+                .is_err_and(|bad| bad.message.contains("longer"))
+        );
+        assert_eq!((seen[1].number, &seen[1].text), (2, &Ok("next".to_owned())));
+    }
+}

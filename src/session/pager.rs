@@ -1,0 +1,153 @@
+//! The pager: as in gdb, long output stops at each screen and asks.
+
+use super::interrupt::Interrupts;
+use crate::report::Stopped;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use unicode_width::UnicodeWidthChar;
+
+const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
+
+/// Counts rows, and asks when the screen is full.
+#[derive(Debug)]
+pub struct Pager<'a> {
+    interrupts: &'a Interrupts,
+    height: usize,
+    width: usize,
+    rows: usize,
+    paging: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    More,
+    Rest,
+    Leave,
+}
+
+impl<'a> Pager<'a> {
+    /// A pager for a screen of so many rows and columns.
+    pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Self {
+        Pager {
+            interrupts,
+            height,
+            width: width.max(1),
+            rows: 0,
+            paging: true,
+        }
+    }
+
+    /// Writes text, asking at each full screen.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the reader leaves, `Interrupted` at Ctrl-C, and those of `output`.
+    pub fn write(&mut self, text: &[u8], output: &mut dyn Write) -> io::Result<()> {
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            if self.paging {
+                let rows = rows(line, self.width);
+                if self.rows > 0 && self.rows + rows >= self.height {
+                    self.ask(output)?;
+                }
+                self.rows += rows;
+            }
+            output.write_all(line)?;
+        }
+        output.flush()
+    }
+
+    fn ask(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        write!(output, "{QUESTION}")?;
+        output.flush()?;
+        match read_answer(io::stdin().as_fd(), self.interrupts)? {
+            Answer::More => self.rows = 0,
+            Answer::Rest => self.paging = false,
+            Answer::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a line, as gdb does, byte by byte: nothing may be taken that the prompt is to read.
+fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Answer> {
+    let mut first = None;
+    loop {
+        if let Err(Stopped::Interrupted | Stopped::Closed) = interrupts.wait_readable(input) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let mut byte = [0];
+        match rustix::io::read(input, &mut byte) {
+            Ok(0) => return Ok(Answer::Leave),
+            Ok(_) if byte == *b"\n" => break,
+            Ok(_) => _ = first.get_or_insert(byte),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(match first {
+        Some([b'q' | b'Q']) => Answer::Leave,
+        Some([b'c' | b'C']) => Answer::Rest,
+        _ => Answer::More,
+    })
+}
+
+/// How many rows of the screen a line takes.
+fn rows(line: &[u8], width: usize) -> usize {
+    columns(&String::from_utf8_lossy(line))
+        .div_ceil(width)
+        .max(1)
+}
+
+/// How many columns text takes, colours not counted.
+fn columns(text: &str) -> usize {
+    let mut columns = 0;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // A colour: ESC [ digits and semicolons m
+            '\x1b' => _ = chars.by_ref().find(|c| c.is_ascii_alphabetic()),
+            // To the next eighth column, as terminals do.
+            '\t' => columns += 8 - columns % 8,
+            c => columns += c.width().unwrap_or(0),
+        }
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_follow_the_width_of_what_is_shown() {
+        assert_eq!(rows(b"\n", 10), 1);
+        assert_eq!(rows(b"0123456789\n", 10), 1);
+        assert_eq!(rows(b"0123456789a\n", 10), 2);
+        assert_eq!(rows(b"\x1b[1;31m0123456789\x1b[0m\n", 10), 1);
+        assert_eq!(rows("\u{4e2d}".repeat(6).as_bytes(), 10), 2);
+        assert_eq!(rows(b"\ta\tbc\n", 17), 2);
+    }
+
+    #[test]
+    fn what_fits_the_screen_is_not_asked_about() {
+        let interrupts = Interrupts::listen().unwrap();
+        let mut pager = Pager::new(&interrupts, 4, 80);
+        let mut screen = Vec::new();
+        pager.write(b"one\ntwo\nthree\n", &mut screen).unwrap();
+        assert_eq!(screen, b"one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn answers_are_lines() {
+        let interrupts = Interrupts::listen().unwrap();
+        let answer = |typed: &str| {
+            let (input, mut keys) = io::pipe().unwrap();
+            keys.write_all(typed.as_bytes()).unwrap();
+            drop(keys);
+            read_answer(input.as_fd(), &interrupts).unwrap()
+        };
+        assert_eq!(answer("\n"), Answer::More);
+        assert_eq!(answer("q\n"), Answer::Leave);
+        assert_eq!(answer("c\nmore"), Answer::Rest);
+        assert_eq!(answer(""), Answer::Leave);
+    }
+}

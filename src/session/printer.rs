@@ -1,0 +1,145 @@
+//! Records on their way out: rendered, written, and the command told when to stop.
+
+use super::destination::Destination;
+use super::interrupt::Interrupts;
+use crate::render::Renderer;
+use crate::report::{Record, Sink, Stopped};
+use std::io;
+use std::time::Duration;
+
+/// Takes the records of one command.
+pub struct Printer<'a> {
+    renderer: Box<dyn Renderer>,
+    destination: Destination<'a>,
+    interrupts: &'a Interrupts,
+    text: Vec<u8>,
+    failure: Option<io::Error>,
+    interrupted: bool,
+    /// Whether records that only greet are left out.
+    quiet: bool,
+}
+
+/// How the output of a command ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// All of it is out.
+    Whole,
+    /// Nobody wanted the rest.
+    Closed,
+    /// It could not be written.
+    Failed(io::Error),
+}
+
+impl<'a> Printer<'a> {
+    /// Prints through `renderer` to `destination`.
+    pub fn new(
+        renderer: Box<dyn Renderer>,
+        destination: Destination<'a>,
+        interrupts: &'a Interrupts,
+    ) -> Self {
+        Printer {
+            renderer,
+            destination,
+            interrupts,
+            text: Vec::new(),
+            failure: None,
+            interrupted: false,
+            quiet: false,
+        }
+    }
+
+    /// Leaves out records that only greet.
+    pub fn quietly(self, quiet: bool) -> Self {
+        Printer { quiet, ..self }
+    }
+
+    /// Whether Ctrl-C has stopped the command.
+    pub fn was_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Writes what is left, and gives the destination back to be closed.
+    pub fn finish(mut self) -> (Destination<'a>, Ended) {
+        if self.failure.is_none() {
+            let finished = self.renderer.finish(&mut self.text);
+            let written = finished
+                .and_then(|()| self.destination.write(&self.text))
+                .and_then(|()| self.destination.flush());
+            self.failure = written.err();
+        }
+        let ended = match self.failure {
+            None => Ended::Whole,
+            Some(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Ended::Closed
+            }
+            Some(error) => Ended::Failed(error),
+        };
+        (self.destination, ended)
+    }
+
+    fn after<T>(&mut self, result: io::Result<T>) -> Result<T, Stopped> {
+        result.map_err(|error| {
+            let asked_to_stop = error.kind() == io::ErrorKind::Interrupted;
+            self.failure.get_or_insert(error);
+            match asked_to_stop {
+                true => self.interrupt(),
+                false => Stopped::Closed,
+            }
+        })
+    }
+
+    /// Tells the command to stop, once for each Ctrl-C: after that it may still print its totals.
+    fn interrupt(&mut self) -> Stopped {
+        self.interrupted = true;
+        self.interrupts.forget();
+        // The terminal has just shown ^C where the cursor stood.
+        self.destination.start_row();
+        Stopped::Interrupted
+    }
+}
+
+impl Sink for Printer<'_> {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.check()?;
+        match &record {
+            Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
+            // Looking goes on while nobody turns pages.
+            Record::WatchStart(_) => self.destination.stop_paging(),
+            _ => {}
+        }
+        self.text.clear();
+        let rendered = self.renderer.record(&record, &mut self.text);
+        let written = rendered.and_then(|()| self.destination.write(&self.text));
+        self.text.clear();
+        self.after(written)
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        if self.failure.is_some() {
+            return Err(Stopped::Closed);
+        }
+        match self.interrupts.check() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.interrupt()),
+        }
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
+        self.check()?;
+        let flushed = self.destination.flush();
+        self.after(flushed)?;
+        match self.interrupts.wait_for(duration, self.destination.as_fd()) {
+            Ok(()) => Ok(()),
+            Err(Stopped::Interrupted) => Err(self.interrupt()),
+            Err(Stopped::Closed) => {
+                self.failure.get_or_insert(io::ErrorKind::BrokenPipe.into());
+                Err(Stopped::Closed)
+            }
+        }
+    }
+}

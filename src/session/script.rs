@@ -1,0 +1,135 @@
+//! Command files: run line by line, as they are read.
+
+use super::failure::Origin;
+use super::lines::{self, Lines, NoLine};
+use super::{Outcome, Session, Tally};
+use crate::kernel::Name;
+use crate::report::ErrorReport;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// How deep files may source one another. Nobody nests so deep; a chain of generated files could.
+const DEEPEST: usize = 100;
+
+/// A command file that is being run.
+#[derive(Debug)]
+pub(super) struct Running {
+    name: Name,
+    /// Device and inode: the same file under another name is the same file.
+    identity: Option<(u64, u64)>,
+}
+
+impl Session {
+    /// Runs a command file. `asked` is the line that asks for it, if one does.
+    pub fn run_file(&mut self, path: &Path, asked: Option<(&str, &Origin)>) -> Outcome {
+        let name = Name::new(path.as_os_str().as_bytes());
+        let opened = lines::open(path)
+            .map_err(|why| format!("{name} cannot be read: {why}"))
+            .and_then(|file| {
+                self.not_running(&name, &file)
+                    .map(|identity| (file, identity))
+            });
+        match opened {
+            Ok((file, identity)) => self.run_lines(file, Running { name, identity }),
+            Err(message) => {
+                let report = match asked {
+                    Some((text, origin)) => origin.about_line(text, message),
+                    None => ErrorReport::of(message),
+                };
+                self.fail(report, 1)
+            }
+        }
+    }
+
+    /// Runs standard input as a command file.
+    pub fn run_input(&mut self) -> Outcome {
+        match std::io::stdin().as_fd().try_clone_to_owned() {
+            Ok(input) => self.run_lines(
+                input,
+                Running {
+                    name: "<stdin>".into(),
+                    identity: None,
+                },
+            ),
+            Err(error) => {
+                let message = format!("standard input cannot be read: {error}");
+                self.fail(ErrorReport::of(message), 1)
+            }
+        }
+    }
+
+    fn not_running(&self, name: &Name, file: &OwnedFd) -> Result<Option<(u64, u64)>, String> {
+        let stat = rustix::fs::fstat(file).map_err(lines::words)?;
+        let identity = Some((stat.st_dev, stat.st_ino));
+        if let Some(first) = self
+            .files
+            .iter()
+            .position(|running| running.identity == identity)
+        {
+            let chain: Vec<String> = self
+                .files
+                .iter()
+                .skip(first)
+                .map(|running| running.name.to_string())
+                .collect();
+            return Err(format!(
+                "{name} would run itself without end: {} \u{2192} {name}",
+                chain.join(" \u{2192} ")
+            ));
+        }
+        if self.files.len() >= DEEPEST {
+            return Err(format!(
+                "{name} is not run: {DEEPEST} command files run one another already"
+            ));
+        }
+        Ok(identity)
+    }
+
+    fn run_lines(&mut self, file: OwnedFd, running: Running) -> Outcome {
+        let name = running.name.clone();
+        self.files.push(running);
+        let outcome = self.run_each_line(Lines::new(file), &name);
+        self.files.pop();
+        outcome
+    }
+
+    fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> Outcome {
+        let mut tally = Tally::new(self.manner.keep_going);
+        loop {
+            let line = match lines.next(&self.interrupts) {
+                Ok(Some(line)) => line,
+                Ok(None) => return tally.outcome(),
+                Err(NoLine::Stopped(_)) => return Outcome::Interrupted,
+                Err(NoLine::Failed(error)) => {
+                    let message = format!("{name} cannot be read: {}", lines::words(error));
+                    return self.fail(ErrorReport::of(message), 1);
+                }
+            };
+            let origin = Origin {
+                file: Some(name),
+                line: Some(line.number),
+            };
+            let outcome = match line.text {
+                Ok(text) => self.run_line(&text, &origin),
+                Err(bad) => self.fail(bad.report(&origin), 1),
+            };
+            if tally.add(outcome).is_break() {
+                return tally.outcome();
+            }
+        }
+    }
+}
+
+impl lines::BadLine {
+    /// What is reported of it.
+    pub(super) fn report(self, origin: &Origin) -> ErrorReport {
+        let mut place = origin.place(&self.text, None);
+        place.column = Some(self.column + 1);
+        place.width = 1;
+        ErrorReport {
+            place: Some(place),
+            ..ErrorReport::of(self.message)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a run of several lines comes to, and whether the next one is still wanted.
+
+use super::Outcome;
+use std::ops::ControlFlow;
+
+/// The outcome so far of lines that belong together: those of a file, or those of the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tally {
+    keep_going: bool,
+    outcome: Outcome,
+}
+
+impl Tally {
+    /// Of no line yet. A failure ends the run unless it is to `keep_going`.
+    pub fn new(keep_going: bool) -> Self {
+        Tally {
+            keep_going,
+            outcome: Outcome::Done,
+        }
+    }
+
+    /// Adds how a line went; `Break` if the next one is not wanted.
+    pub fn add(&mut self, outcome: Outcome) -> ControlFlow<()> {
+        self.outcome = match (self.outcome, outcome) {
+            (earlier, Outcome::Done) => earlier,
+            // The first failure gives the status, and leaving in good order does not hide it.
+            (Outcome::Failed(status), Outcome::Failed(_)) => Outcome::Failed(status),
+            (Outcome::Failed(status), Outcome::Quit(0)) => Outcome::Quit(status),
+            (_, later) => later,
+        };
+        match outcome {
+            Outcome::Done => ControlFlow::Continue(()),
+            Outcome::Failed(_) if self.keep_going => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
+
+    /// What it has come to.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_the_run() {
+        let mut tally = Tally::new(false);
+        assert!(tally.add(Outcome::Done).is_continue());
+        assert!(tally.add(Outcome::Failed(3)).is_break());
+        assert_eq!(tally.outcome(), Outcome::Failed(3));
+    }
+
+    #[test]
+    fn kept_going_the_first_failure_gives_the_status() {
+        let mut tally = Tally::new(true);
+        for outcome in [Outcome::Failed(4), Outcome::Done, Outcome::Failed(1)] {
+            assert!(tally.add(outcome).is_continue());
+        }
+        assert_eq!(tally.outcome(), Outcome::Failed(4));
+        assert!(tally.add(Outcome::Quit(0)).is_break());
+        assert_eq!(tally.outcome(), Outcome::Quit(4));
+    }
+
+    #[test]
+    fn who_asks_for_a_status_gets_it() {
+        let mut tally = Tally::new(true);
+        assert!(tally.add(Outcome::Failed(4)).is_continue());
+        assert!(tally.add(Outcome::Quit(7)).is_break());
+        assert_eq!(tally.outcome(), Outcome::Quit(7));
+    }
+}

@@ -6,7 +6,7 @@ use crate::inspect::{View, frame_detail};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{FlagMeaning, FlagsReport, Record, Why};
+use crate::report::{Fact, FlagMeaning, FlagsReport, Reason, Record, Why};
 use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
@@ -36,38 +36,43 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
     let machine = context.state.machine().clone();
     let (frame, address) = match eval::location(place, context.state)? {
-        Location::Frame(frame) => (frame, None),
-        Location::Physical(physical) => (physical.frame(machine.page()), None),
+        Location::Frame(frame) => (Ok(frame), None),
+        Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
         Location::Address(address) => {
             context.state.last_address = Some(address);
             (frame_at(context, place, address)?, Some(address))
         }
     };
-    context
-        .sink
-        .emit(Record::PageFlags(report(&*machine, frame, address)))?;
+    let report = match frame {
+        Ok(frame) => report(&*machine, frame, address),
+        Err(reason) => without_frame(&reason, address),
+    };
+    context.sink.emit(Record::PageFlags(report))?;
     Ok(Flow::Done)
 }
 
-/// The frame behind an address, or why there is none to speak of.
+/// The frame behind an address, or that its number is hidden. That there is none to speak of is an error.
 fn frame_at(
     context: &mut Context,
     place: &Spanned<Expression>,
     address: VirtualAddress,
-) -> Result<FrameNumber, Error> {
+) -> Result<Fact<FrameNumber>, Error> {
     let target = context
         .state
         .target()
         .cloned()
         .ok_or_else(Error::no_target)?;
     let detail = View::at(&target, address)?.detail(address)?;
-    detail.frame.map_err(|reason| {
-        let message = format!(
-            "no flags for {address}: its page is {}: {reason}",
-            detail.page.state.word()
-        );
-        eval::Error::new(place.at, message).into()
-    })
+    match detail.frame {
+        Err(reason) if reason != Reason::FrameHidden => {
+            let message = format!(
+                "no flags for {address}: its page is {}: {reason}",
+                detail.page.state.word()
+            );
+            Err(eval::Error::new(place.at, message).into())
+        }
+        frame => Ok(frame),
+    }
 }
 
 fn report(
@@ -84,7 +89,7 @@ fn report(
     }
     FlagsReport {
         address,
-        pfn: frame,
+        pfn: Some(frame),
         physical: frame.physical(machine.page()),
         flags,
         flags_raw: flags,
@@ -93,6 +98,35 @@ fn report(
         node: zone.as_ref().map(|zone| zone.node),
         zone: zone.map(|zone| zone.name),
         meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
+        why,
+    }
+}
+
+/// What can be said of a frame whose number is not known: why nothing else is.
+fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsReport {
+    let mut why = Why::default();
+    for field in [
+        "pfn",
+        "physical",
+        "flags",
+        "map_count",
+        "cgroup",
+        "zone",
+        "node",
+    ] {
+        why.note(field, reason);
+    }
+    FlagsReport {
+        address,
+        pfn: None,
+        physical: None,
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        cgroup: None,
+        zone: None,
+        node: None,
+        meanings: Vec::new(),
         why,
     }
 }

@@ -148,10 +148,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     set_up_huge(&mut areas, page)?;
     set_up_guard(&mut areas, page)?;
 
-    let busy = Busy {
-        pages: demo_busy.pages(page).slice(0..8),
-        step: 0,
-    };
+    let busy = Busy::new(demo_busy.pages(page).slice(0..8));
     areas.add(
         "busy",
         busy.pages,
@@ -246,28 +243,32 @@ impl Announced {
 /// The pages that change while one looks.
 pub(super) struct Busy {
     pages: Pages,
-    step: usize,
+    at: usize,
+    goes: bool,
 }
 
 impl Busy {
-    /// One change: the pages come one after another, then move to other frames, then go, and all over again.
-    pub(super) fn change(&mut self) -> io::Result<()> {
-        let count = self.pages.count().max(1);
-        let at = self.step % count;
-        let this = self.pages.slice(at..at + 1);
-        match self.step / count {
-            0 => this.write(),
-            1 => {
-                // The frame given back is the first to be given out again, so another page takes it.
-                let other = self.pages.slice((at + 1) % count..(at + 1) % count + 1);
-                this.give_back()?;
-                other.give_back()?;
-                this.write();
-                other.write();
-            }
-            _ => this.give_back()?,
+    fn new(pages: Pages) -> Self {
+        Busy {
+            pages,
+            at: 0,
+            goes: false,
         }
-        self.step = (self.step + 1) % (3 * count);
+    }
+
+    /// One change: a page moves to another frame while the next one comes, and then it goes; so it is the next one's turn.
+    pub(super) fn change(&mut self) -> io::Result<()> {
+        let next = (self.at + 1) % self.pages.count().max(1);
+        let this = self.pages.slice(self.at..self.at + 1);
+        this.give_back()?;
+        if self.goes {
+            self.at = next;
+        } else {
+            // The frame given back is the first to be given out again: the next page takes it.
+            self.pages.slice(next..next + 1).write();
+            this.write();
+        }
+        self.goes = !self.goes;
         demo_counter.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

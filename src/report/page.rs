@@ -134,8 +134,8 @@ pub struct Nearest {
 pub struct FlagsReport {
     /// The virtual address it was reached by, if any.
     pub address: Option<VirtualAddress>,
-    /// The frame.
-    pub pfn: FrameNumber,
+    /// The frame; `None` when there is one behind the address but its number is hidden.
+    pub pfn: Option<FrameNumber>,
     /// Its physical address.
     pub physical: Option<PhysicalAddress>,
     /// By name.

@@ -330,7 +330,7 @@ pub fn flags() -> FlagsReport {
     };
     FlagsReport {
         address: Some(va(0x555555558010)),
-        pfn: pfn(0x1a4eac),
+        pfn: Some(pfn(0x1a4eac)),
         physical: Some(pa(0x1a4eac000)),
         flags,
         flags_raw: flags,

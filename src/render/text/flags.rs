@@ -18,7 +18,10 @@ const MEANING: usize = NAME + 16;
 /// Writes what is known of a frame.
 pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "frame");
-    line.push(Role::Frame, report.pfn);
+    match report.pfn {
+        Some(frame) => line.push(Role::Frame, frame),
+        None => line.push(Role::Warn, "hidden"),
+    };
     line.tab_to(REMARK).indent_here();
     if let Some(physical) = report.physical {
         line.plain("physical ").push(Role::Physical, physical);
@@ -35,6 +38,13 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
     if let Some(times) = report.map_count {
         let mut line = field(look, "mapped");
         line.plain(match times {
+            // The kernel keeps no count for it, however many page tables hold it.
+            0 if report
+                .flags
+                .is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) =>
+            {
+                "not counted, as always for the page of zeros".to_owned()
+            }
             0 => "by no page table".to_owned(),
             1 => "once".to_owned(),
             times => format!("{times} times"),

@@ -84,7 +84,7 @@ fn command_help(about: &'static About) -> Help {
     Help::Command {
         name: about.name,
         short: short_forms(about),
-        usage: Vec::new(),
+        usage: lang::grammar::usage(about.name).into_iter().collect(),
         summary: about.summary,
         text: about.text,
         examples: about

@@ -117,7 +117,7 @@ fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> 
     if detail.page.kind.is_none() && detail.region.is_some() {
         why.note(
             "kind",
-            &Reason::NotApplicable("what was read does not tell"),
+            &Reason::NotOnThisKernel("what was read does not tell".into()),
         );
     }
     let flags = why.take("flags", detail.flags);

@@ -10,6 +10,7 @@ pub mod expression;
 pub mod field;
 pub mod filter;
 pub mod grammar;
+pub mod highlight;
 mod lexer;
 mod operators;
 mod parser;

@@ -67,75 +67,54 @@ pub struct SettingInfo {
 
 /// Every setting, in the order that `show` lists them.
 pub static SETTINGS: &[SettingInfo] = &[
-    row(
-        Setting::Color,
-        "color",
-        SettingType::Color,
-        "when output is coloured",
-    ),
-    row(
-        Setting::Height,
-        "height",
-        SettingType::Number,
-        "rows of a screen for the pager; 0: as the terminal says",
-    ),
-    row(
-        Setting::HistorySize,
-        "history size",
-        SettingType::Number,
-        "lines of input that are kept",
-    ),
-    row(
-        Setting::Json,
-        "json",
-        SettingType::Switch,
-        "whether output is one JSON object a line",
-    ),
-    row(
-        Setting::Pagination,
-        "pagination",
-        SettingType::Switch,
-        "whether long output goes through a pager",
-    ),
-    row(
-        Setting::Scan,
-        "scan",
-        SettingType::Switch,
-        "whether PAGEMAP_SCAN is used where the kernel has it",
-    ),
-    row(
-        Setting::Width,
-        "width",
-        SettingType::Number,
-        "columns of a screen; 0: as the terminal says",
-    ),
+    Setting::Color.info(),
+    Setting::Height.info(),
+    Setting::HistorySize.info(),
+    Setting::Json.info(),
+    Setting::Pagination.info(),
+    Setting::Scan.info(),
+    Setting::Width.info(),
 ];
 
-const fn row(
-    setting: Setting,
-    name: &'static str,
-    takes: SettingType,
-    doc: &'static str,
-) -> SettingInfo {
-    SettingInfo {
-        setting,
-        name,
-        takes,
-        doc,
-    }
-}
-
 impl Setting {
-    /// Its row of [`SETTINGS`]; the rows are tested to be complete.
-    pub fn info(self) -> &'static SettingInfo {
-        SETTINGS
-            .iter()
-            .find(|row| row.setting == self)
-            .unwrap_or(&SETTINGS[0])
+    /// Its row of [`SETTINGS`].
+    pub const fn info(self) -> SettingInfo {
+        use SettingType::{Color, Number, Switch};
+        let (name, takes, doc) = match self {
+            Setting::Color => ("color", Color, "when output is coloured"),
+            Setting::Height => (
+                "height",
+                Number,
+                "rows of a screen for the pager; 0: as the terminal says",
+            ),
+            Setting::HistorySize => ("history size", Number, "lines of input that are kept"),
+            Setting::Json => ("json", Switch, "whether output is one JSON object a line"),
+            Setting::Pagination => (
+                "pagination",
+                Switch,
+                "whether long output goes through a pager",
+            ),
+            Setting::Scan => (
+                "scan",
+                Switch,
+                "whether PAGEMAP_SCAN is used where the kernel has it",
+            ),
+            Setting::Width => (
+                "width",
+                Number,
+                "columns of a screen; 0: as the terminal says",
+            ),
+        };
+        SettingInfo {
+            setting: self,
+            name,
+            takes,
+            doc,
+        }
     }
 
     /// As it is written.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         self.info().name
     }
 }

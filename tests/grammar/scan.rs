@@ -230,6 +230,7 @@ impl Attempt<'_> {
             "outside parentheses" => self.depth == 0,
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
             "at most 4096 characters" => end - start <= 4096,
+            "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),
             "hexadecimal below 2^64" => {
                 u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64)

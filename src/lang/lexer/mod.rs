@@ -142,6 +142,7 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         pasted::frame,
         pasted::maps_line,
         pasted::pmap_line,
+        pasted::mapping_line,
         mark,
         other,
     ];

@@ -87,6 +87,14 @@ pub(super) fn pmap_line(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
+/// `0x555555554000 0x555555555000 0x1000 0x0 r--p …`: gdb's `info proc mappings`.
+pub(super) fn mapping_line(text: &str) -> Lexed<'_, TokenKind> {
+    let size_and_offset = (blanks1, hexadecimal, blanks1, hexadecimal);
+    let (remaining, (start, _, end, _)) =
+        (hexadecimal, blanks1, hexadecimal, size_and_offset).parse(text)?;
+    Ok((remaining, TokenKind::MapsLine { start, end }))
+}
+
 fn digits1(text: &str) -> Lexed<'_, &str> {
     take_while1(|c: char| c.is_ascii_digit())(text)
 }

@@ -4,6 +4,9 @@ use nom::Parser;
 
 use super::{Lexed, TokenKind, no_match};
 
+/// The most characters between quotes: with no limit, a line of opening quotes would be read to its end for each.
+const LONGEST: usize = 4096;
+
 pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
     name_content.map(TokenKind::Quoted).parse(text)
 }
@@ -34,7 +37,7 @@ fn between(quote: char, text: &str) -> Lexed<'_, &str> {
         return no_match(text);
     };
     let mut escaped = false;
-    for (offset, character) in inside.char_indices() {
+    for (offset, character) in inside.char_indices().take(LONGEST) {
         if escaped {
             escaped = false;
         } else if character == quote {

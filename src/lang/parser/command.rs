@@ -14,6 +14,7 @@ use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
 use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
+use crate::lang::highlight::Class;
 use crate::lang::lexer::{TokenKind, unescape};
 use crate::lang::place::{Place, Spanned};
 use crate::lang::syntax::{
@@ -88,9 +89,11 @@ pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
 }
 
 fn typed_word<'a>(input: Tokens<'a>, expected: Expected) -> Parsed<'a, Spanned<&'a str>> {
-    input.accept(expected, |token| {
+    let (behind, found) = input.accept(expected, |token| {
         (token.kind == TokenKind::Name).then_some(token.text)
-    })
+    })?;
+    input.notes.note_class(Class::Command, found.at);
+    Ok((behind, found))
 }
 
 fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
@@ -336,6 +339,7 @@ fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
             input.notes.note_raw_text(what, first.at.start);
         }
         let at = first.at.to(last.at);
+        input.notes.note_class(Class::Text, at);
         let raw = match &first.kind {
             TokenKind::Quoted(text) | TokenKind::Text(text) if length == 1 => Raw {
                 text: text.clone(),

@@ -11,6 +11,7 @@ use crate::lang::expected::Expected;
 use crate::lang::expression::{
     Expression, Function, IntegerType, Name, Register, SymbolName, UnaryOperator,
 };
+use crate::lang::highlight::Class;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::{BINARY, Level, UNARY};
 use crate::lang::place::{Place, Spanned};
@@ -386,6 +387,7 @@ fn before_parenthesis<'a, T: Copy>(
     match found {
         Some((name, meaning)) => {
             let (behind, (at, _)) = (silent_word(name), silent_mark("(")).parse(input)?;
+            input.notes.note_class(Class::Function, at);
             Ok((behind, Spanned::new(*meaning, at)))
         }
         None => Err(nom::Err::Error(Failed)),

@@ -13,6 +13,7 @@ use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::field::ValueType;
 use crate::lang::filter::{Filter, FilterField, Quantity};
+use crate::lang::highlight::Class;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::{COMPARISONS, Level};
 use crate::lang::place::{Place, Spanned};
@@ -146,14 +147,16 @@ fn field<'a, F: FilterField>(
     expected: Expected,
     wanted: impl Fn(ValueType<F>) -> bool,
 ) -> Parsed<'a, Spanned<F>> {
-    input.accept(expected, |token| {
+    let (behind, field) = input.accept(expected, |token| {
         let field = if token.kind == TokenKind::Name {
             F::from_name(token.text)
         } else {
             None
         };
         field.filter(|field| wanted(field.value_type()))
-    })
+    })?;
+    input.notes.note_class(Class::Field, field.at);
+    Ok((behind, field))
 }
 
 /// `condition<S>` and `boolean<S>`

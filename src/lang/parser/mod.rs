@@ -13,6 +13,7 @@ use nom::combinator::cut;
 
 use super::error::SyntaxError;
 use super::expected::Expected;
+use super::highlight::Class;
 use super::lexer::{self, Token, TokenKind};
 use super::place::{Place, Spanned};
 use super::syntax::{Line, Output};
@@ -53,6 +54,19 @@ pub(super) fn expected_at_end(
         }
         _ => (Vec::new(), raw),
     }
+}
+
+/// What the words of a line were taken for, and the first token that cannot stand where it does.
+pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Place>) {
+    let notes = Notes::new(line, tokens.len());
+    let wrong = match whole_line(Tokens {
+        rest: tokens,
+        notes: &notes,
+    }) {
+        Ok(_) => None,
+        Err(_) => Some(fault::error(line, tokens, &notes).at),
+    };
+    (notes.classes(), wrong)
 }
 
 /// `line`

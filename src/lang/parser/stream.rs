@@ -7,6 +7,7 @@ use nom::{IResult, Input, Needed};
 
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
+use crate::lang::highlight::Class;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::place::{Place, Spanned};
 
@@ -28,6 +29,7 @@ pub(super) struct Notes<'a> {
     depth: Cell<usize>,
     operators: Cell<usize>,
     raw_text: Cell<Option<(Expected, usize)>>,
+    classes: RefCell<Vec<Spanned<Class>>>,
 }
 
 impl<'a> Notes<'a> {
@@ -40,6 +42,7 @@ impl<'a> Notes<'a> {
             depth: Cell::default(),
             operators: Cell::default(),
             raw_text: Cell::default(),
+            classes: RefCell::default(),
         }
     }
 
@@ -63,6 +66,15 @@ impl<'a> Notes<'a> {
     /// The raw text that goes up to the end of the line: what it is, and where it starts.
     pub(super) fn raw_text(&self) -> Option<(Expected, usize)> {
         self.raw_text.get()
+    }
+
+    /// What words were taken for, in the order in which they were.
+    pub(super) fn classes(&self) -> Vec<Spanned<Class>> {
+        self.classes.borrow().clone()
+    }
+
+    pub(super) fn note_class(&self, class: Class, at: Place) {
+        self.classes.borrow_mut().push(Spanned::new(class, at));
     }
 
     pub(super) fn note_raw_text(&self, what: Expected, start: usize) {
@@ -182,6 +194,7 @@ pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
         let wanted =
             |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
         let (rest, found) = input.accept(Expected::Word(word), wanted)?;
+        input.notes.note_class(Class::Keyword, found.at);
         Ok((rest, found.at))
     }
 }

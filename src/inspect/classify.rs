@@ -201,3 +201,247 @@ fn absent_kind(state: State, entry: PageMapEntry, place: Option<Place>) -> Optio
         _ => own,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::swaps::{SwapLayout, SwapOptions};
+    use Backing::{Anonymous, File, Hugetlb, Kernel, Shmem};
+    use State::*;
+
+    /// Linux 6.18 with every option, some swap and some merging.
+    #[derive(Clone, Copy)]
+    struct Known {
+        swap: bool,
+        ksm: bool,
+        options: bool,
+    }
+    const ALL: Known = Known {
+        swap: true,
+        ksm: true,
+        options: true,
+    };
+
+    impl Rules for Known {
+        fn swap_meaning(&self, kind: u8) -> SwapMeaning {
+            let options = SwapOptions {
+                memory_failure: true,
+                migration: true,
+                device_private: true,
+                pte_marker: true,
+            };
+            let layout = SwapLayout {
+                options: self.options.then_some(options),
+                kernel: (6, 12),
+            };
+            layout.meaning(kind)
+        }
+        fn swap_in_use(&self) -> bool {
+            self.swap
+        }
+        fn ksm_in_use(&self) -> bool {
+            self.ksm
+        }
+    }
+
+    const fn place(backing: Backing, shared: bool) -> Option<Place> {
+        Some(Place {
+            backing,
+            shared,
+            pfn_mapped: false,
+        })
+    }
+    const HEAP: Option<Place> = place(Anonymous, false);
+    const LIBRARY: Option<Place> = place(File, false);
+
+    fn evidence(raw: u64) -> Evidence {
+        Evidence {
+            entry: Some(PageMapEntry::new(raw)),
+            flags: None,
+            categories: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_present() {
+        // Raw entries as Linux 6.18 gave them, where not marked otherwise.
+        let table: &[(u64, Option<Place>, State, Option<Kind>)] = &[
+            (0, None, Unmapped, None),
+            (0, HEAP, Untouched, Some(Kind::Anonymous)),
+            (0, LIBRARY, Untouched, Some(Kind::File)),
+            (0, place(Shmem, true), Untouched, Some(Kind::Shmem)),
+            (0, place(Hugetlb, true), Untouched, Some(Kind::Hugetlb)),
+            // Soft-dirty, on kernels that track it, is set where nothing is.
+            (
+                0x0080_0000_0000_0000,
+                HEAP,
+                Untouched,
+                Some(Kind::Anonymous),
+            ),
+            (0x4000_0000_0000_0020, HEAP, Swapped, Some(Kind::Anonymous)),
+            (
+                0x4000_0000_0000_0020,
+                LIBRARY,
+                Swapped,
+                Some(Kind::PrivateCopy),
+            ),
+            (0x4400_0000_0000_009f, HEAP, Guard, Some(Kind::Anonymous)),
+            (0x4400_0000_0000_009f, LIBRARY, Guard, Some(Kind::File)),
+            // 6.13 and 6.14 have guard pages, but not yet bit 58.
+            (0x4000_0000_0000_009f, HEAP, Guard, Some(Kind::Anonymous)),
+            // The same to one who may not see it: only bit 58 is left.
+            (0x4400_0000_0000_0000, HEAP, Guard, Some(Kind::Anonymous)),
+            (0x4200_0000_0000_003f, HEAP, UffdWp, Some(Kind::Anonymous)),
+            (0x4000_0000_0000_005f, HEAP, Poisoned, Some(Kind::Anonymous)),
+            // Types 23 to 30 of a kernel with all options (6.12): hwpoison, migration, device.
+            (0x4000_0000_0000_0037, HEAP, Hwpoison, Some(Kind::Anonymous)),
+            (
+                0x4000_0000_0000_0038,
+                HEAP,
+                Migrating,
+                Some(Kind::Anonymous),
+            ),
+            (0x6000_0000_0000_003a, LIBRARY, Migrating, Some(Kind::File)),
+            (0x4000_0000_0000_003b, HEAP, Device, Some(Kind::Anonymous)),
+            // Hidden type and slot: with swap in use, most likely swap.
+            (0x4000_0000_0000_0000, HEAP, Swapped, Some(Kind::Anonymous)),
+        ];
+        for &(raw, place, state, kind) in table {
+            assert_eq!(
+                classify(evidence(raw), place, &ALL),
+                (state, kind),
+                "{raw:#x} {place:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn hidden_entries_without_swap_are_not_swapped() {
+        let none = Known { swap: false, ..ALL };
+        let state = |raw| classify(evidence(raw), HEAP, &none).0;
+        assert_eq!(state(0x4200_0000_0000_0000), UffdWp);
+        assert_eq!(state(0x4000_0000_0000_0000), Poisoned);
+    }
+
+    #[test]
+    fn without_the_configuration_a_pseudo_type_is_no_swap() {
+        let unknown = Known {
+            options: false,
+            ..ALL
+        };
+        for kind in 0x17..0x1f {
+            let (state, _) = classify(evidence(0x4000_0000_0000_0020 | kind), HEAP, &unknown);
+            assert_ne!(state, Swapped, "type {kind}");
+        }
+    }
+
+    #[test]
+    fn outside_and_pfn_mapped() {
+        let none = Evidence {
+            entry: None,
+            ..evidence(0)
+        };
+        assert_eq!(
+            classify(none, place(Kernel, false), &ALL),
+            (Outside, Some(Kind::Vdso))
+        );
+        assert_eq!(classify(none, None, &ALL), (Outside, None));
+        let hidden = |backing| {
+            Some(Place {
+                backing,
+                shared: true,
+                pfn_mapped: true,
+            })
+        };
+        let is = |backing| classify(evidence(0), hidden(backing), &ALL);
+        assert_eq!(is(Kernel), (PfnMapped, Some(Kind::Vdso)));
+        assert_eq!(is(File), (PfnMapped, Some(Kind::DeviceMemory)));
+    }
+
+    const PLAIN: u64 = 0x8000_0000_0012_3456;
+    const EXCLUSIVE: u64 = PLAIN | 1 << 56;
+    const FILE_BIT: u64 = PLAIN | 1 << 61;
+
+    fn kind(evidence: Evidence, place: Option<Place>, rules: Known) -> Option<Kind> {
+        let (state, kind) = classify(evidence, place, &rules);
+        assert_eq!(state, Present);
+        kind
+    }
+
+    #[test]
+    fn what_is_present() {
+        let table: &[(u64, Option<Place>, Option<Kind>)] = &[
+            (EXCLUSIVE, HEAP, Some(Kind::Anonymous)),
+            // The zero page, or shared by fork: the entry alone does not say.
+            (PLAIN, HEAP, None),
+            (FILE_BIT, HEAP, Some(Kind::HugeZero)),
+            (FILE_BIT, LIBRARY, Some(Kind::File)),
+            (PLAIN, LIBRARY, Some(Kind::PrivateCopy)),
+            (EXCLUSIVE, place(Shmem, false), Some(Kind::PrivateCopy)),
+            (FILE_BIT, place(Shmem, true), Some(Kind::Shmem)),
+            (FILE_BIT, place(Hugetlb, true), Some(Kind::Hugetlb)),
+            (EXCLUSIVE, place(Hugetlb, false), Some(Kind::Hugetlb)),
+            (FILE_BIT, place(Kernel, false), Some(Kind::Vdso)),
+            (PLAIN, place(File, true), Some(Kind::DeviceMemory)),
+            (PLAIN, None, None),
+            // Hidden frames change nothing.
+            (0x8100_0000_0000_0000, HEAP, Some(Kind::Anonymous)),
+            (0xa000_0000_0000_0000, LIBRARY, Some(Kind::File)),
+        ];
+        for &(raw, place, expected) in table {
+            assert_eq!(
+                kind(evidence(raw), place, ALL),
+                expected,
+                "{raw:#x} {place:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_flags_and_categories_add() {
+        let with_flags = |raw, flags| Evidence {
+            flags: Some(flags),
+            ..evidence(raw)
+        };
+        let with_categories = |raw, categories| Evidence {
+            categories: Some(categories),
+            ..evidence(raw)
+        };
+        let zero = PageFlags::ZERO_PAGE | PageFlags::RESERVED;
+        let huge_zero = PageFlags::ZERO_PAGE | PageFlags::THP | PageFlags::COMPOUND_TAIL;
+        let merged = PageFlags::ANON | PageFlags::KSM;
+        let own = merged | PageFlags::OWNER_2;
+        let slab = PageFlags::SLAB | PageFlags::ANON | PageFlags::KSM;
+        let anonymous = Some(Kind::Anonymous);
+        let no_ksm = Known { ksm: false, ..ALL };
+        let table = [
+            (with_flags(PLAIN, zero), ALL, Some(Kind::Zero)),
+            (with_flags(FILE_BIT, huge_zero), ALL, Some(Kind::HugeZero)),
+            (with_flags(PLAIN, PageFlags::ANON), ALL, anonymous),
+            (with_flags(PLAIN, merged), ALL, Some(Kind::Ksm)),
+            // Set on every anonymous page by some kernels.
+            (with_flags(EXCLUSIVE, own), ALL, anonymous),
+            (with_flags(PLAIN, merged), no_ksm, anonymous),
+            (with_flags(EXCLUSIVE, slab), ALL, anonymous),
+            (
+                with_flags(EXCLUSIVE, PageFlags::HUGE),
+                ALL,
+                Some(Kind::Hugetlb),
+            ),
+            (
+                with_categories(PLAIN, Categories::ZERO),
+                ALL,
+                Some(Kind::Zero),
+            ),
+            (
+                with_categories(FILE_BIT, Categories::ZERO | Categories::HUGE),
+                ALL,
+                Some(Kind::HugeZero),
+            ),
+            (with_categories(PLAIN, Categories::empty()), ALL, anonymous),
+        ];
+        for (evidence, rules, expected) in table {
+            assert_eq!(kind(evidence, HEAP, rules), expected, "{evidence:?}");
+        }
+    }
+}

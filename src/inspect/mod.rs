@@ -6,6 +6,8 @@
 
 pub mod classify;
 mod detail;
+#[cfg(test)]
+mod fake;
 pub mod field;
 mod filter;
 mod frames;

@@ -31,6 +31,10 @@ pub const TESTS: &[Test] = &[
         "walk::frames_are_joined_to_their_pages",
         frames_are_joined_to_their_pages,
     ),
+    (
+        "walk::long_sweeps_are_complete_and_in_order",
+        long_sweeps_are_complete_and_in_order,
+    ),
     ("walk::reservations_cost_nothing", reservations_cost_nothing),
     ("walk::regions_add_up_to_smaps", regions_add_up_to_smaps),
     (
@@ -131,6 +135,36 @@ fn every_entry_is_what_pread_says() {
         .expect("a sweep");
         assert_eq!(expected.next(), None, "no page is left out");
     }
+}
+
+/// So long that several cores read; mostly zero pages, which cost the machine nothing.
+fn long_sweeps_are_complete_and_in_order() {
+    let mut puppet = Puppet::start();
+    let pages_in = 400_000;
+    let memory = puppet.maps("anonymous", pages_in);
+    puppet.reads(memory, pages_in - 70);
+    for part in 0..40 {
+        puppet.writes(memory + part * 9_999 * page_bytes(), 2);
+    }
+    puppet.0.stop();
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    let span = support::range(memory, pages_in * page_bytes());
+    let plain = plain_entries(puppet.0.pid());
+    let first = memory / page_bytes();
+    let mut expected = plain
+        .iter()
+        .filter(|(index, _)| (first..first + pages_in).contains(index));
+    sweep(&view, &[span], Need::KINDS, &mut || Ok(()), &mut |chunk| {
+        for page in chunk.pages().flat_map(|page| page.each(view.page())) {
+            let &(index, word) = expected.next().expect("no page twice");
+            assert_eq!(page.address.get() / page_bytes(), index);
+            assert_eq!(page.entry.raw() & !(1 << 55), word & !(1 << 55));
+        }
+        Ok(())
+    })
+    .expect("a sweep");
+    assert_eq!(expected.next(), None);
 }
 
 fn totals_are_what_pread_says() {

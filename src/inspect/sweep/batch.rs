@@ -2,10 +2,11 @@
 
 use super::super::page::Need;
 use super::super::view::View;
-use super::chunk::{Chunk, Content, Entries, Mark, UNREAD};
+use super::chunk::{Chunk, Content, Entries, Mark};
 use super::frames;
 use super::plan::{Action, READ_PAGES, Step};
-use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry};
+use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize};
+use crate::report::Stopped;
 use crate::target::{self, Categories, Populated};
 use std::ops::{ControlFlow, Range};
 
@@ -18,24 +19,24 @@ pub(super) struct Batch {
     steps: Vec<Step>,
     /// Pages to be read, for the measure.
     pages: u64,
-    pieces: Vec<Piece>,
-    entries: Vec<PageMapEntry>,
-    flags: Vec<u64>,
+    pub pieces: Vec<Piece>,
+    pub entries: Vec<PageMapEntry>,
+    pub flags: Vec<u64>,
     /// The flags of first tails, for huge mappings; no longer than the last of these.
-    tail_flags: Vec<u64>,
-    counts: Vec<u64>,
-    marks: Vec<Mark>,
+    pub tail_flags: Vec<u64>,
+    pub counts: Vec<u64>,
+    pub marks: Vec<Mark>,
     frames: frames::Gather,
 }
 
 /// A stretch of one region and where its words are.
-struct Piece {
-    region: Option<usize>,
-    range: AddressRange,
-    words: Words,
+pub(super) struct Piece {
+    pub region: Option<usize>,
+    pub range: AddressRange,
+    pub words: Words,
 }
 
-enum Words {
+pub(super) enum Words {
     Nothing,
     Outside,
     Read {
@@ -60,16 +61,23 @@ impl Batch {
         self.marks.clear();
     }
 
-    /// Adds a step to be read by [`Batch::fill`]; says whether there is room for more.
-    pub fn add(&mut self, step: Step, view: &View<'_>) -> bool {
-        self.pages += match step.action {
-            Action::Skip => 0,
-            Action::Read => step.range.pages(view.page()),
+    /// Whether it has enough to do.
+    pub fn is_full(&self) -> bool {
+        self.steps.len() >= STEPS || self.pages >= READ_PAGES
+    }
+
+    /// Adds a step, to be read by [`Batch::fill`].
+    pub fn add(&mut self, step: Step, page: PageSize, need: Need) {
+        let pages = step.range.pages(page);
+        self.pages = self.pages.saturating_add(match step.action {
+            Action::Read => pages,
             // Few words, unless their map counts differ.
-            Action::ReadHuge => step.range.pages(view.page()) / 4,
-        };
+            Action::ReadHuge => pages / 4,
+            // Nothing to read; but the visitor has each to look at.
+            Action::Skip if need.contains(Need::EACH) => pages / 64,
+            Action::Skip => 0,
+        });
         self.steps.push(step);
-        self.steps.len() < STEPS && self.pages < READ_PAGES
     }
 
     /// Reads what the steps ask for.
@@ -84,9 +92,14 @@ impl Batch {
         self.join(view, need)
     }
 
-    /// Its chunks in address order.
-    pub fn chunks<'a>(&'a self, view: &'a View<'_>, need: Need) -> impl Iterator<Item = Chunk<'a>> {
-        self.pieces.iter().map(move |piece| {
+    /// Has the visitor see what was read, in address order.
+    pub fn deliver(
+        &self,
+        view: &View<'_>,
+        need: Need,
+        visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        self.pieces.iter().try_for_each(|piece| {
             let region = piece.region.and_then(|index| view.regions().get(index));
             let content = match &piece.words {
                 Words::Nothing => Content::Nothing,
@@ -105,7 +118,7 @@ impl Batch {
                     stride: *stride,
                 }),
             };
-            Chunk {
+            visit(&Chunk {
                 region,
                 region_index: piece.region,
                 start: piece.range.start(),
@@ -115,7 +128,7 @@ impl Batch {
                 rules: view,
                 size: view.page(),
                 need,
-            }
+            })
         })
     }
 
@@ -288,151 +301,8 @@ impl Batch {
                 |count| count,
             )?;
         }
-        self.join_huge(view, need)
+        self.join_huge(machine, need)
     }
-
-    /// The frames of huge mappings: the flags of the head and of one tail stand for all, and a map count only where it is
-    /// proved to.
-    fn join_huge(&mut self, view: &View<'_>, need: Need) -> target::Result<()> {
-        let machine = &*view.target().machine;
-        let mut mixed: Vec<(usize, usize)> = Vec::new();
-        for (index, piece) in self.pieces.iter().enumerate() {
-            let Words::Read { at, stride, .. } = &piece.words else {
-                continue;
-            };
-            if *stride == 1 {
-                continue;
-            }
-            for slot in at.clone() {
-                let Some(head) = self.entries.get(slot).and_then(|entry| entry.frame()) else {
-                    continue;
-                };
-                let mut two = [PageFlags::empty(); 2];
-                let flags_read = machine.frame_flags(head, &mut two);
-                if need.contains(Need::FLAGS) && flags_read? == two.len() {
-                    self.tail_flags.resize(self.entries.len(), UNREAD);
-                    let words = [&mut self.flags, &mut self.tail_flags];
-                    for (words, flags) in words.into_iter().zip(two) {
-                        if let Some(word) = words.get_mut(slot) {
-                            *word = flags.bits();
-                        }
-                    }
-                }
-                if need.contains(Need::COUNTS) {
-                    // Anon-exclusive: the whole folio has this one mapping. Otherwise each page may have its own count, as
-                    // after a forked child has copied one of them.
-                    let alone = PageFlags::ANON | PageFlags::OWNER_2;
-                    let pages = if two[0].contains(alone) { 1 } else { *stride };
-                    match uniform_count(machine, head, pages)? {
-                        Some(count) => {
-                            if let Some(word) = self.counts.get_mut(slot) {
-                                *word = count;
-                            }
-                        }
-                        None => mixed.push((index, slot)),
-                    }
-                }
-            }
-        }
-        self.expand(view, need, &mixed)
-    }
-
-    /// Makes entries of each page out of the huge mappings whose pages differ.
-    fn expand(
-        &mut self,
-        view: &View<'_>,
-        need: Need,
-        mixed: &[(usize, usize)],
-    ) -> target::Result<()> {
-        let page = view.page();
-        let machine = &*view.target().machine;
-        // From the back, so that what is still to come keeps its place.
-        for &(index, slot) in mixed.iter().rev() {
-            let Some(piece) = self.pieces.get(index) else {
-                continue;
-            };
-            let Words::Read { at, stride, .. } = &piece.words else {
-                continue;
-            };
-            let (at, stride, region, range) = (at.clone(), *stride, piece.region, piece.range);
-            let Some(&head) = self.entries.get(slot) else {
-                continue;
-            };
-            let Some(frame) = head.frame() else { continue };
-            let first = self.entries.len();
-            let each = (0..stride).map(|into| PageMapEntry::new(head.raw() + into));
-            self.entries.extend(each);
-            if need.contains(Need::FLAGS) {
-                let head_flags = self.flags.get(slot).copied().unwrap_or(UNREAD);
-                let tail_flags = self.tail_flags.get(slot).copied().unwrap_or(UNREAD);
-                self.flags.push(head_flags);
-                self.flags.resize(first + stride as usize, tail_flags);
-            }
-            self.counts.resize(first + stride as usize, UNREAD);
-            let counts = self.counts.get_mut(first..).unwrap_or_default();
-            machine.frame_counts(frame, counts)?;
-            let mark = self.marks.len();
-            self.marks.push(Mark {
-                first: 0,
-                end: stride as usize,
-                categories: Categories::HUGE,
-            });
-            let all_huge = |at: Range<usize>| {
-                let one = Mark {
-                    first: 0,
-                    end: at.len(),
-                    categories: Categories::HUGE,
-                };
-                (at, one)
-            };
-            let start_of = |slot: usize| {
-                let into = ((slot - at.start) as u64 * stride) << page.shift();
-                range.start().checked_add(into).unwrap_or(range.end())
-            };
-            let mut parts = Vec::new();
-            if let Some(before) = AddressRange::new(range.start(), start_of(slot)) {
-                parts.push((before, all_huge(at.start..slot), stride));
-            }
-            if let Some(here) = AddressRange::new(start_of(slot), start_of(slot + 1)) {
-                let here_at = first..first + stride as usize;
-                parts.push((here, all_huge(here_at), 1));
-            }
-            if let Some(after) = AddressRange::new(start_of(slot + 1), range.end()) {
-                parts.push((after, all_huge(slot + 1..at.end), stride));
-            }
-            self.marks.truncate(mark);
-            let pieces = parts.into_iter().map(|(range, (at, mark), stride)| {
-                self.marks.push(mark);
-                let last = self.marks.len();
-                Piece {
-                    region,
-                    range,
-                    words: Words::Read {
-                        at,
-                        marks: Some(last - 1..last),
-                        stride,
-                    },
-                }
-            });
-            let pieces: Vec<Piece> = pieces.collect();
-            self.pieces.splice(index..=index, pieces);
-        }
-        Ok(())
-    }
-}
-
-/// The map count that all `pages` frames from `head` on have; `None` when they differ.
-fn uniform_count(
-    machine: &dyn target::Machine,
-    head: FrameNumber,
-    pages: u64,
-) -> target::Result<Option<u64>> {
-    let mut counts = vec![0; pages as usize];
-    let read = machine.frame_counts(head, &mut counts)?;
-    let Some((&first, rest)) = counts.split_first().filter(|_| read > 0) else {
-        return Ok(Some(UNREAD));
-    };
-    Ok(rest.iter().all(|&count| count == first).then_some(first))
 }
 
 /// Whether `entries` hold what may be a huge mapping: present at both ends of an aligned stretch of `pages`, and with

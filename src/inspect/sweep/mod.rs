@@ -1,13 +1,18 @@
 //! The engine: every command that looks at pages has them delivered by [`sweep`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how, a [`batch`](batch::Batch) reads some of them and joins what is asked about
-//! their frames, a [`Chunk`] gives the visitor the raw words of one stretch and makes pages of them on the fly. At no time are more
-//! than a few batches in memory.
+//! their frames, a [`Chunk`] gives the visitor the raw words of one stretch and makes pages of them on the fly. Long sweeps have
+//! batches read on all [`cores`]; the visitor stays on the caller's thread and sees them in order. At no time are more than a few
+//! batches in memory.
 
 mod batch;
 mod chunk;
+mod cores;
 mod frames;
+mod huge;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub use chunk::{Chunk, Pages};
 
@@ -21,7 +26,7 @@ use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{AddressRange, Region};
 use crate::report::Stopped;
-use crate::target::Liveness;
+use crate::target::{self, Liveness};
 use batch::Batch;
 use plan::Plan;
 
@@ -44,54 +49,90 @@ pub fn sweep(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
+    /// Full batches that are read before other cores are called to help: some 10 ms of work.
+    const ALONE: u32 = 32;
     let mut plan = Plan::new(view, spans, need);
     let mut batch = Batch::default();
-    loop {
-        batch.clear();
-        let mut steps = 0;
-        while let Some(step) = plan.next()? {
-            steps += 1;
-            if !batch.add(step, view) {
-                break;
-            }
-        }
-        if steps == 0 {
-            break;
-        }
+    let mut full = 0;
+    while next_batch(&mut plan, &mut batch, view, need)? {
         check()?;
         batch.fill(view, need)?;
-        for chunk in batch.chunks(view, need) {
-            visit(&chunk)?;
+        batch.deliver(view, need, visit)?;
+        full += u32::from(batch.is_full());
+        if full == ALONE && cores::available() > 1 {
+            cores::sweep(&mut plan, view, need, check, visit)?;
+            break;
         }
     }
     finish(view, spans)
 }
 
+/// Puts the next steps of the plan into `batch`. False when there are none.
+fn next_batch(
+    plan: &mut Plan<'_>,
+    batch: &mut Batch,
+    view: &View<'_>,
+    need: Need,
+) -> target::Result<bool> {
+    batch.clear();
+    let mut any = false;
+    while !batch.is_full()
+        && let Some(step) = plan.next()?
+    {
+        any = true;
+        batch.add(step, view.page(), need);
+    }
+    Ok(any)
+}
+
 /// Compares the regions with what they were at the start.
 fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
+    /// Regions that are sooner asked about one by one than found in the list of all.
+    const FEW: usize = 8;
     let process = &view.target().process;
     match process.liveness()? {
         Liveness::Alive => {}
         Liveness::Executed => return Err(Error::Executed),
         Liveness::Exited => return Err(Error::Exited),
     }
-    let now = process.regions()?;
-    let changed = view
-        .regions()
-        .iter()
-        .map(|viewed| &viewed.region)
-        .filter(|before| {
-            spans
-                .iter()
-                .any(|span| span.intersection(before.range).is_some())
-        })
-        .filter(|before| !is_still_there(before, &now))
-        .map(|before| before.range)
-        .collect();
+    let mut touched: Vec<&Region> = Vec::new();
+    for span in spans {
+        let regions = view.regions();
+        let first = regions.partition_point(|viewed| viewed.range().end() <= span.start());
+        let inside = regions
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|viewed| viewed.range().start() < span.end())
+            .map(|viewed| &viewed.region);
+        touched.extend(inside);
+    }
+    touched.dedup_by_key(|region| region.range);
+    let mut changed = Vec::new();
+    if touched.len() <= FEW {
+        for before in touched {
+            let now = process.region_at(before.range.start())?;
+            if now.is_none_or(|now| !is_same(before, &now)) {
+                changed.push(before.range);
+            }
+        }
+    } else {
+        let now = process.regions()?;
+        let is_there = |before: &Region| {
+            let index = now.partition_point(|region| region.range.start() < before.range.start());
+            now.get(index).is_some_and(|now| is_same(before, now))
+        };
+        let gone = touched.into_iter().filter(|before| !is_there(before));
+        changed.extend(gone.map(|before| before.range));
+    }
     Ok(Sweep { changed })
 }
 
-fn is_still_there(before: &Region, now: &[Region]) -> bool {
-    let index = now.partition_point(|region| region.range.start() < before.range.start());
-    now.get(index) == Some(before)
+/// Whether it is the same region still. The name may change (`prctl` gives names) without a page being touched.
+fn is_same(before: &Region, now: &Region) -> bool {
+    before.range == now.range
+        && before.permissions == now.permissions
+        && before.offset == now.offset
+        && before.device == now.device
+        && before.inode == now.inode
 }

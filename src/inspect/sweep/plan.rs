@@ -22,6 +22,8 @@ const PROBE_PAGES: u64 = 4096;
 const STRAIGHT_PAGES: u64 = 1 << 18;
 /// Empty entries between two populated stretches that are cheaper to read than a second system call.
 const GAP_PAGES: u64 = 64;
+/// Pages of an empty stretch that are delivered together when each is looked at.
+const SKIP_PAGES: u64 = 1 << 19;
 /// Stretches of one scan that are remembered before they are read.
 const STRETCHES: usize = 4096;
 
@@ -97,7 +99,7 @@ impl<'a> Plan<'a> {
     pub fn next(&mut self) -> target::Result<Option<Step>> {
         loop {
             if let Some(step) = self.steps.pop_front() {
-                return Ok(Some(step));
+                return Ok(Some(self.cut(step)));
             }
             if self.current.is_some() {
                 self.plan_region()?;
@@ -105,6 +107,18 @@ impl<'a> Plan<'a> {
                 return Ok(None);
             }
         }
+    }
+
+    /// An empty stretch whose pages are looked at one by one comes in pieces, between which the sweep can be stopped.
+    fn cut(&mut self, step: Step) -> Step {
+        if step.action != Action::Skip || !self.need.contains(Need::EACH) {
+            return step;
+        }
+        let (range, rest) = split(step.range, self.aligned(step.range, SKIP_PAGES));
+        let rest = rest.map(|range| Step { range, ..step });
+        rest.into_iter()
+            .for_each(|rest| self.steps.push_front(rest));
+        Step { range, ..step }
     }
 
     /// Goes on to the next region that a span touches. False at the end.

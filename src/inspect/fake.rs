@@ -1,0 +1,296 @@
+//! A process and a machine made of tables, which count what is read of them.
+
+use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapOptions};
+use crate::kernel::zones::Zones;
+use crate::kernel::{
+    AddressRange, Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Permissions,
+    Region, VirtualAddress,
+};
+use crate::target::{
+    Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine, Modules, Populated,
+    Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+pub const PAGE: u64 = 4096;
+/// Pages that a huge mapping has.
+pub const HUGE: u64 = 512;
+pub const PRESENT: u64 = 1 << 63;
+pub const FILE: u64 = 1 << 61;
+pub const EXCLUSIVE: u64 = 1 << 56;
+
+/// What there is, and how much of it was read.
+#[derive(Default)]
+pub struct World {
+    pub regions: Mutex<Vec<Region>>,
+    /// Page-map entries by page index.
+    pub entries: BTreeMap<u64, u64>,
+    /// First pages of huge mappings.
+    pub huge: Vec<u64>,
+    pub flags: HashMap<u64, u64>,
+    pub counts: HashMap<u64, u64>,
+    pub scans: bool,
+    pub liveness: Mutex<Option<Liveness>>,
+    pub entries_read: AtomicU64,
+    pub scanned: AtomicU64,
+    pub flags_read: AtomicU64,
+    pub counts_read: AtomicU64,
+}
+
+/// Above this the page map has nothing: the kernel half.
+const END: u64 = 1 << 47;
+
+pub fn region(start_page: u64, pages: u64) -> Region {
+    let start = VirtualAddress::new(start_page * PAGE);
+    let end = VirtualAddress::new((start_page + pages) * PAGE);
+    Region {
+        range: AddressRange::new(start, end).expect("pages"),
+        permissions: Permissions {
+            read: true,
+            write: true,
+            ..Permissions::default()
+        },
+        offset: 0,
+        device: Device::default(),
+        inode: 0,
+        name: Name::default(),
+        deleted: false,
+    }
+}
+
+impl World {
+    pub fn new(regions: impl IntoIterator<Item = Region>) -> World {
+        World {
+            regions: Mutex::new(regions.into_iter().collect()),
+            scans: true,
+            ..World::default()
+        }
+    }
+
+    /// Maps frames from `frame` on, one mapping each.
+    pub fn maps(&mut self, page: u64, pages: u64, frame: u64) {
+        for index in 0..pages {
+            let entry = PRESENT | EXCLUSIVE | (frame + index);
+            self.entries.insert(page + index, entry);
+            self.flags.insert(frame + index, PageFlags::ANON.bits());
+            self.counts.insert(frame + index, 1);
+        }
+    }
+
+    /// Maps a huge page of its own.
+    pub fn maps_huge(&mut self, page: u64, frame: u64) {
+        self.maps(page, HUGE, frame);
+        self.huge.push(page);
+        for index in 0..HUGE {
+            let mut flags = PageFlags::ANON | PageFlags::OWNER_2 | PageFlags::THP;
+            flags |= match index {
+                0 => PageFlags::COMPOUND_HEAD,
+                _ => PageFlags::COMPOUND_TAIL,
+            };
+            self.flags.insert(frame + index, flags.bits());
+        }
+    }
+
+    pub fn target(self) -> (Arc<World>, Target) {
+        let world = Arc::new(self);
+        let target = Target {
+            process: Box::new(Fake(world.clone())),
+            machine: Arc::new(Fake(world.clone())),
+            modules: Box::new(Fake(world.clone())),
+        };
+        (world, target)
+    }
+}
+
+#[derive(Clone)]
+struct Fake(Arc<World>);
+
+fn none<T>() -> Result<T> {
+    Err(Error::NotAvailable {
+        what: "not in this world".into(),
+    })
+}
+
+impl Process for Fake {
+    fn identity(&self) -> Identity {
+        Identity {
+            pid: 1,
+            start_time: 0,
+            name: Name::from("fake"),
+        }
+    }
+    fn layout(&self) -> Layout {
+        Layout {
+            page: PageSize::FOUR_KIB,
+            pointer_bytes: 8,
+            little_endian: true,
+        }
+    }
+    fn liveness(&self) -> Result<Liveness> {
+        Ok(self
+            .0
+            .liveness
+            .lock()
+            .expect("a lock")
+            .unwrap_or(Liveness::Alive))
+    }
+    fn regions(&self) -> Result<Vec<Region>> {
+        Ok(self.0.regions.lock().expect("a lock").clone())
+    }
+    fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
+        let regions = self.regions()?;
+        Ok(regions.into_iter().find(|one| one.range.contains(address)))
+    }
+    fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
+        let count = (END / PAGE).saturating_sub(first).min(into.len() as u64);
+        let into = into.get_mut(..count as usize).unwrap_or_default();
+        into.fill(PageMapEntry::default());
+        for (page, raw) in self.0.entries.range(first..first + count) {
+            into[(page - first) as usize] = PageMapEntry::new(*raw);
+        }
+        self.0.entries_read.fetch_add(count, Ordering::Relaxed);
+        Ok(count as usize)
+    }
+    fn categories(&self) -> Categories {
+        match self.0.scans {
+            true => Categories::all(),
+            false => Categories::PRESENT | Categories::SWAPPED,
+        }
+    }
+    fn populated(
+        &self,
+        range: AddressRange,
+        wanted: Categories,
+        visit: &mut dyn FnMut(Populated) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (first, end) = (range.start().get() / PAGE, range.end().get().div_ceil(PAGE));
+        let mut pending: Option<Populated> = None;
+        for (&page, &raw) in self.0.entries.range(first..end) {
+            if raw >> 62 == 0 {
+                continue;
+            }
+            self.0.scanned.fetch_add(1, Ordering::Relaxed);
+            let is_huge = |start: &u64| (*start..start + HUGE).contains(&page);
+            let mut categories = Categories::empty();
+            categories.set(Categories::HUGE, self.0.huge.iter().any(is_huge));
+            categories.set(Categories::ZERO, raw & PRESENT != 0 && raw << 9 >> 9 == 1);
+            categories &= wanted;
+            let next = Populated {
+                range: region(page, 1).range,
+                categories,
+            };
+            match &mut pending {
+                Some(last)
+                    if last.range.end() == next.range.start() && last.categories == categories =>
+                {
+                    last.range =
+                        AddressRange::new(last.range.start(), next.range.end()).expect("pages");
+                }
+                pending => {
+                    if pending
+                        .replace(next)
+                        .is_some_and(|last| visit(last).is_break())
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        pending.map(visit);
+        Ok(())
+    }
+    fn is_pfn_mapped(&self, _: &Region) -> Result<Option<bool>> {
+        Ok(None)
+    }
+    fn memory(&self, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
+        none()
+    }
+    fn frames_hidden(&self) -> bool {
+        false
+    }
+    fn status(&self) -> Result<ProcessStatus> {
+        none()
+    }
+}
+
+impl Fake {
+    fn words<T>(
+        &self,
+        table: &HashMap<u64, u64>,
+        first: FrameNumber,
+        into: &mut [T],
+        word: impl Fn(u64) -> T,
+    ) -> usize {
+        for (index, place) in into.iter_mut().enumerate() {
+            let frame = first.get() + index as u64;
+            *place = word(table.get(&frame).copied().unwrap_or_default());
+        }
+        into.len()
+    }
+}
+
+impl Machine for Fake {
+    fn kernel(&self) -> KernelVersion {
+        KernelVersion {
+            release: "6.18.0".into(),
+            number: (6, 18),
+        }
+    }
+    fn page(&self) -> PageSize {
+        PageSize::FOUR_KIB
+    }
+    fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
+        let read = into.len() as u64;
+        self.0.flags_read.fetch_add(read, Ordering::Relaxed);
+        Ok(self.words(&self.0.flags, first, into, PageFlags::from_bits_retain))
+    }
+    fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
+        let read = into.len() as u64;
+        self.0.counts_read.fetch_add(read, Ordering::Relaxed);
+        Ok(self.words(&self.0.counts, first, into, |count| count))
+    }
+    fn frame_cgroups(&self, _: FrameNumber, _: &mut [u64]) -> Result<usize> {
+        none()
+    }
+    fn zones(&self) -> Result<Arc<Zones>> {
+        none()
+    }
+    fn swaps(&self) -> Result<SwapAreas> {
+        Ok(SwapAreas::default())
+    }
+    fn swap_layout(&self) -> SwapLayout {
+        SwapLayout {
+            options: Some(SwapOptions {
+                memory_failure: true,
+                migration: true,
+                device_private: true,
+                pte_marker: true,
+            }),
+            kernel: (6, 18),
+        }
+    }
+    fn kernel_option(&self, _: &str) -> Option<bool> {
+        None
+    }
+    fn huge_page_bytes(&self) -> Option<u64> {
+        Some(HUGE * PAGE)
+    }
+    fn is_shared_memory(&self, _: Device) -> bool {
+        false
+    }
+    fn processes(&self) -> Result<Vec<ProcessEntry>> {
+        none()
+    }
+}
+
+impl Modules for Fake {
+    fn open(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
+        none()
+    }
+    fn image(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
+        none()
+    }
+}

@@ -1,0 +1,354 @@
+//! Sweeps of made-up processes: what is delivered, and what it costs.
+
+use super::{Sweep, sweep};
+use crate::inspect::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
+use crate::inspect::{Error, Need, Page, View};
+use crate::kernel::{Kind, PageFlags, State};
+use crate::target::{Liveness, Target};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn swept(target: &Target, need: Need) -> (Vec<Page>, Sweep) {
+    let view = View::of(target).expect("a view");
+    let mut pages = Vec::new();
+    let sweep = sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+        pages.extend(chunk.pages());
+        Ok(())
+    });
+    (pages, sweep.expect("a sweep"))
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+/// Everything that was mapped comes, in order, once, with its entry; the rest of the regions is untouched.
+fn assert_complete(world: &World, pages: &[Page]) {
+    let regions = world.regions.lock().expect("a lock");
+    let all: u64 = regions.iter().map(|region| region.range.len() / PAGE).sum();
+    assert_eq!(pages.iter().map(|page| page.pages).sum::<u64>(), all);
+    let mut expected = world.entries.iter();
+    let mut end = 0;
+    for page in pages {
+        let first = page.address.get() / PAGE;
+        assert!(first >= end, "in order");
+        end = first + page.pages;
+        if page.entry.raw() == 0 {
+            assert_eq!(page.state, State::Untouched);
+            continue;
+        }
+        for one in page.each(crate::kernel::PageSize::FOUR_KIB) {
+            let (&index, &raw) = expected.next().expect("no page twice");
+            assert_eq!((one.address.get() / PAGE, one.entry.raw()), (index, raw));
+        }
+    }
+    assert_eq!(expected.next(), None, "none left out");
+}
+
+#[test]
+fn a_small_region_is_read_straight() {
+    let mut world = World::new([region(0x100, 64)]);
+    world.maps(0x110, 8, 5000);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert_eq!(
+        pages.len(),
+        3,
+        "neighbours that are the same come together: {pages:?}"
+    );
+    assert_eq!((read(&world.entries_read), read(&world.scanned)), (64, 0));
+}
+
+#[test]
+fn what_is_empty_is_not_read() {
+    let mut world = World::new([region(0x1000, 1 << 32)]);
+    for part in 0..1000 {
+        world.maps(0x1000 + part * 4_000_000, 1, 10_000 + 7 * part);
+    }
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert!(
+        read(&world.entries_read) <= 2 * 1000,
+        "{}",
+        read(&world.entries_read)
+    );
+    assert!(pages.len() < 2100, "{}", pages.len());
+}
+
+#[test]
+fn what_is_dense_is_hardly_scanned() {
+    let pages_in = 300_000;
+    let mut world = World::new([region(0x1000, pages_in)]);
+    world.maps(0x1000, pages_in, 1 << 20);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert_eq!(read(&world.entries_read), pages_in);
+    let scanned = read(&world.scanned);
+    assert!(scanned < pages_in / 8, "{scanned}");
+}
+
+#[test]
+fn dense_then_empty_then_dense() {
+    let mut world = World::new([region(0x1000, 1 << 30)]);
+    world.maps(0x1000, 10_000, 1 << 20);
+    world.maps(0x1000 + (1 << 29), 10_000, 1 << 21);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert!(
+        read(&world.entries_read) < 400_000,
+        "{}",
+        read(&world.entries_read)
+    );
+}
+
+#[test]
+fn without_a_scan_the_same_comes() {
+    let mut world = World::new([region(0x1000, 50_000), region(0x20000, 10)]);
+    world.maps(0x1100, 300, 1 << 20);
+    world.maps(0x9000, 5000, 1 << 21);
+    world.maps(0x20000, 1, 77);
+    world.scans = false;
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::HUGE | Need::KINDS);
+    assert_complete(&world, &pages);
+    assert!(pages.iter().all(|page| page.huge.is_none()), "not told");
+}
+
+#[test]
+fn huge_mappings_cost_one_entry_and_two_flag_words() {
+    let mut world = World::new([region(0, 64 * HUGE)]);
+    for part in 0..16 {
+        world.maps_huge(4 * part * HUGE, (100 + 3 * part) * HUGE);
+    }
+    let (world, target) = world.target();
+    let need = Need::HUGE | Need::FLAGS | Need::COUNTS;
+    let (pages, _) = swept(&target, need);
+    assert_complete(&world, &pages);
+    let probe = read(&world.entries_read);
+    assert!(probe <= 16, "{probe} entries");
+    // One word of each file finds out whether it can be read.
+    assert!(
+        read(&world.flags_read) <= 2 * 16 + 1,
+        "{}",
+        read(&world.flags_read)
+    );
+    assert!(
+        read(&world.counts_read) <= 16 + 1,
+        "{}",
+        read(&world.counts_read)
+    );
+    let heads = pages.iter().filter(|page| {
+        page.flags
+            .is_some_and(|flags| flags.contains(PageFlags::COMPOUND_HEAD))
+    });
+    let heads: Vec<u64> = heads.map(|page| page.pages).collect();
+    assert_eq!(heads, [1; 16]);
+    let present = pages.iter().filter(|page| page.state == State::Present);
+    for page in present {
+        assert_eq!((page.huge, page.map_count), (Some(true), Some(1)));
+    }
+}
+
+#[test]
+fn map_counts_that_differ_inside_a_huge_mapping() {
+    let mut world = World::new([region(0, 8 * HUGE)]);
+    for part in 0..8 {
+        world.maps_huge(part * HUGE, (100 + part) * HUGE);
+    }
+    // A child has all of the third, but for a page that it copied.
+    for page in 0..HUGE {
+        let frame = 102 * HUGE + page;
+        world.counts.insert(frame, if page == 7 { 1 } else { 2 });
+        let flags = world.flags.get_mut(&frame).expect("flags");
+        *flags &= !PageFlags::OWNER_2.bits();
+    }
+    let (world, target) = world.target();
+    for need in [
+        Need::HUGE | Need::COUNTS,
+        Need::HUGE | Need::COUNTS | Need::FLAGS,
+    ] {
+        let (pages, _) = swept(&target, need);
+        assert_complete(&world, &pages);
+        for page in &pages {
+            for one in page.each(crate::kernel::PageSize::FOUR_KIB) {
+                let frame = one.frame().expect("a frame").get();
+                assert_eq!(one.map_count, world.counts.get(&frame).copied(), "{one:?}");
+                assert_eq!(one.huge, Some(true));
+                if need.contains(Need::FLAGS) {
+                    assert_eq!(
+                        one.flags.map(|flags| flags.bits()),
+                        world.flags.get(&frame).copied()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_are_joined_however_they_lie() {
+    let mut world = World::new([region(0x1000, 4000)]);
+    // Scattered, backwards, some twice.
+    for page in 0..2000u64 {
+        let frame = 50_000 + (page * 7919) % 1500;
+        world.entries.insert(0x1000 + page, PRESENT | frame);
+        world.flags.insert(frame, frame << 8);
+        world.counts.insert(frame, frame % 5);
+    }
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::FLAGS | Need::COUNTS);
+    assert_complete(&world, &pages);
+    for page in pages.iter().filter(|page| page.state == State::Present) {
+        let frame = page.frame().expect("a frame").get();
+        assert_eq!(page.flags.map(|flags| flags.bits()), Some(frame << 8));
+        assert_eq!(page.map_count, Some(frame % 5));
+    }
+    // Frames that are near each other are read together, each about once.
+    assert!(
+        read(&world.flags_read) < 1600,
+        "{}",
+        read(&world.flags_read)
+    );
+}
+
+#[test]
+fn only_what_may_be_the_zero_page_is_asked_about() {
+    let mut world = World::new([region(0x1000, 200), region(0x5000, 200)]);
+    world.maps(0x1000, 100, 7000);
+    world.entries.insert(0x5000, PRESENT | 1);
+    world.entries.insert(0x5001, PRESENT | 9000);
+    world.entries.insert(0x5002, PRESENT | FILE | 9001);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::KINDS);
+    assert!(read(&world.scanned) <= 3, "{}", read(&world.scanned));
+    let kinds: Vec<_> = pages
+        .iter()
+        .filter(|page| page.state == State::Present)
+        .map(|page| page.kind)
+        .collect();
+    let anonymous = Some(Kind::Anonymous);
+    assert_eq!(
+        kinds,
+        [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]
+    );
+    let (pages, _) = swept(&target, Need::empty());
+    let second = pages
+        .iter()
+        .find(|page| page.address.get() == 0x5000 * PAGE);
+    assert_eq!(
+        second.and_then(|page| page.kind),
+        None,
+        "not looked at: not told"
+    );
+}
+
+#[test]
+fn one_by_one_when_each_matters() {
+    let mut world = World::new([region(0x1000, 30)]);
+    world.maps(0x1005, 10, 4000);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::EACH | Need::FRAMES);
+    assert_eq!(pages.len(), 30);
+    assert_complete(&world, &pages);
+}
+
+#[test]
+fn holes_come_when_asked_for() {
+    let (_, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
+    let view = View::of(&target).expect("a view");
+    let span = region(0x800, 0x3000).range;
+    let mut states = Vec::new();
+    let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
+        states.extend(chunk.pages().map(|page| (page.state, page.pages)));
+        Ok(())
+    });
+    all.expect("a sweep");
+    use State::{Unmapped, Untouched};
+    assert_eq!(
+        states,
+        [
+            (Unmapped, 0x800),
+            (Untouched, 10),
+            (Unmapped, 0xff6),
+            (Untouched, 10),
+            (Unmapped, 0x17f6)
+        ]
+    );
+}
+
+#[test]
+fn beyond_the_page_map() {
+    let kernel_half = (1 << 52) - 0xa00;
+    let (_, target) = World::new([region(kernel_half, 1), region(kernel_half + 16, 1000)]).target();
+    let (pages, _) = swept(&target, Need::KINDS | Need::FLAGS);
+    assert!(pages.iter().all(|page| page.state == State::Outside));
+    assert_eq!(pages.iter().map(|page| page.pages).sum::<u64>(), 1001);
+}
+
+#[test]
+fn many_cores_keep_the_order() {
+    let pages_in = 600_000;
+    let mut world = World::new([region(0x1000, pages_in), region(0x1_000_000, 100)]);
+    for page in 0..pages_in {
+        // Frames backwards, so that no two pages are the same run.
+        let frame = 5_000_000 - 2 * page;
+        world
+            .entries
+            .insert(0x1000 + page, PRESENT | EXCLUSIVE | frame);
+    }
+    world.maps(0x1_000_000, 50, 33);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert_eq!(read(&world.entries_read), pages_in + 100);
+    // And it can be stopped there too.
+    let view = View::of(&target).expect("a view");
+    let mut chunks = 0;
+    let stopped = sweep(
+        &view,
+        &view.spans(),
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |_| {
+            chunks += 1;
+            match chunks {
+                60 => Err(crate::report::Stopped::Interrupted),
+                _ => Ok(()),
+            }
+        },
+    );
+    assert!(matches!(stopped, Err(Error::Stopped(_))), "{stopped:?}");
+    assert_eq!(chunks, 60);
+}
+
+#[test]
+fn changes_are_said() {
+    let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
+    let view = View::of(&target).expect("a view");
+    world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
+    let again = sweep(
+        &view,
+        &view.spans(),
+        Need::empty(),
+        &mut || Ok(()),
+        &mut |_| Ok(()),
+    );
+    assert_eq!(again.expect("a sweep").changed, [region(0x2000, 10).range]);
+    for (now, error) in [
+        (Liveness::Exited, "exited"),
+        (Liveness::Executed, "executed"),
+    ] {
+        *world.liveness.lock().expect("a lock") = Some(now);
+        let gone = sweep(
+            &view,
+            &view.spans(),
+            Need::empty(),
+            &mut || Ok(()),
+            &mut |_| Ok(()),
+        );
+        assert!(gone.expect_err("gone").to_string().contains(error));
+    }
+}

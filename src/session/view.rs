@@ -66,7 +66,8 @@ impl Session {
             0 => screen_size()?.0,
             height => height,
         };
-        Some((rows, self.width()?))
+        // A terminal that does not tell its width is taken not to wrap.
+        Some((rows, self.width().unwrap_or(usize::MAX)))
     }
 
     /// The columns to write in, if the user or the terminal says.

@@ -1,0 +1,111 @@
+//! Input of every bad kind: each gets a clear error, and nothing hangs or panics.
+
+use crate::run::{Home, PMDB, feed_without_end, read_some};
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+#[test]
+fn command_files_that_are_none() {
+    let home = Home::new();
+    home.run(&["-batch", "-x", "missing"])
+        .failed(1, "missing cannot be read: no such file");
+    home.run(&["-batch", "-x", "/"])
+        .failed(1, "/ cannot be read: it is a folder");
+    home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
+    home.run(&["-batch", "-x", "/dev/zero"])
+        .failed(1, "binary file");
+    home.file("latin1", b"echo caf\xe9\n");
+    home.run(&["-batch", "-x", "latin1"])
+        .failed(1, "latin1:1:9: error: ")
+        .failed(1, "UTF-8");
+}
+
+#[test]
+fn a_command_file_that_may_not_be_read() {
+    let home = Home::new();
+    let secret = home.file("secret", "echo never\n");
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0)).unwrap();
+    if std::fs::File::open(&secret).is_ok() {
+        println!("skipped: this user may read every file");
+        return;
+    }
+    home.run(&["-batch", "-x", "secret"])
+        .failed(1, "secret cannot be read: permission denied");
+}
+
+#[test]
+fn a_line_without_end_and_what_follows_it() {
+    let home = Home::new();
+    let mut long = vec![b'('; 3 << 20];
+    long.extend(b"\necho on\n");
+    home.file("long", long);
+    let run = home.run(&["-batch", "--keep-going", "-x", "long"]);
+    assert_eq!(
+        run.failed(1, "long:1:1: error: ")
+            .failed(1, "longer than")
+            .out,
+        "on\n"
+    );
+}
+
+#[test]
+fn two_hundred_thousand_parentheses() {
+    let home = Home::new();
+    home.file("deep", format!("print {}\n", "(".repeat(200_000)));
+    let run = home.run(&["-batch", "-x", "deep"]);
+    run.failed(1, "deep:1:");
+    assert!(
+        run.err.len() < 2000,
+        "an error is for reading: {} bytes",
+        run.err.len()
+    );
+}
+
+#[test]
+fn an_endless_file_ends_at_ctrl_c() {
+    let home = Home::new();
+    let mut child = home.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    let feeding = feed_without_end(&mut child, b"echo line\n");
+    let mut out = child.stdout.take().unwrap();
+    assert_eq!(read_some(&mut out, 5), b"line\n");
+    let reading = std::thread::spawn(move || std::io::copy(&mut out, &mut std::io::sink()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    feeding.join().unwrap();
+    reading.join().unwrap().unwrap();
+    assert_eq!(
+        status.signal(),
+        Some(Signal::INT.as_raw()),
+        "as a shell expects of it"
+    );
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_ends_at_ctrl_c() {
+    let home = Home::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(home.path("pipe"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let mut child = home
+        .command(&["-batch", "-ex", "echo ready", "-x", "pipe"])
+        .spawn()
+        .unwrap();
+    assert_eq!(read_some(child.stdout.as_mut().unwrap(), 6), b"ready\n");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+}
+
+#[test]
+fn nothing_raw_comes_back() {
+    let run = Home::new().run_with(&[], "frobnicate \x1b[31m\u{202e}\u{7}\n");
+    assert!(
+        !run.failed(1, "frobnicate")
+            .err
+            .contains(['\x1b', '\u{202e}', '\u{7}']),
+        "{run:?}"
+    );
+}

@@ -1,0 +1,8 @@
+//! The whole program: exit statuses, command files, output, JSON, and input of every bad kind.
+
+mod hostile;
+mod output;
+mod programs;
+mod run;
+mod scripts;
+mod status;

@@ -1,0 +1,128 @@
+//! Where output goes: pipes, files, and readers that leave.
+
+use crate::run::{Home, feed_without_end, read_some};
+use std::fs::File;
+use std::process::Stdio;
+
+#[test]
+fn a_command_can_be_piped_through_the_shell() {
+    let home = Home::new();
+    let run = home.run(&[
+        "-batch",
+        "-ex",
+        "echo abc",
+        "-ex",
+        "show pagination | tr a-z A-Z",
+    ]);
+    assert!(
+        run.is_fine().out.starts_with("abc\n") && run.out.contains("PAGINATION"),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn how_the_shell_command_ended_is_said_if_it_did_not_end_well() {
+    let home = Home::new();
+    let run = home.run(&[
+        "-batch",
+        "-ex",
+        "show | sh -c 'cat >/dev/null; exit 3'",
+        "-ex",
+        "echo on",
+    ]);
+    assert!(
+        run.is_fine().out.contains("status 3") && run.out.ends_with("on\n"),
+        "{run:?}"
+    );
+    let run = home.run(&["-batch", "-ex", "!kill -9 $$"]);
+    assert!(run.is_fine().out.contains("SIGKILL"), "{run:?}");
+}
+
+#[test]
+fn a_pipe_whose_reader_leaves_is_no_failure() {
+    let home = Home::new();
+    let run = home.run(&["-batch", "-ex", "help | true", "-ex", "echo on"]);
+    assert_eq!(run.is_fine().out, "on\n");
+}
+
+#[test]
+fn output_can_go_to_a_file_and_be_added_to_one() {
+    let home = Home::new();
+    let file = home.file("out", "old");
+    home.run(&["-batch", "-ex", "show width > ./out"]).is_fine();
+    let once = home.read("out");
+    assert!(once.contains("width") && !once.contains("old"), "{once}");
+    home.run(&["-batch", "-ex", "show width >> ~/out"])
+        .is_fine();
+    assert_eq!(home.read("out"), once.repeat(2));
+    drop(file);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_at_its_place() {
+    let home = Home::new();
+    let run = home.run(&["-batch", "-ex", "show width > /nowhere/out"]);
+    run.failed(
+        1,
+        "/nowhere/out cannot be written: no such file or directory",
+    )
+    .failed(1, "^");
+    home.run(&["-batch", "-ex", "show width > /dev/full"])
+        .failed(1, "No space left");
+}
+
+#[test]
+fn standard_output_that_is_full_is_a_failure() {
+    let home = Home::new();
+    let mut command = home.command(&["-batch", "-ex", "show"]);
+    command.stdout(File::options().write(true).open("/dev/full").unwrap());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.contains("No space left"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let home = Home::new();
+    let mut child = home.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    let feeding = feed_without_end(&mut child, b"echo line\n");
+    let mut out = child.stdout.take().unwrap();
+    assert_eq!(read_some(&mut out, 10), b"line\nline\n");
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    feeding.join().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn shell_lines_run_and_do_not_eat_the_script() {
+    let run = Home::new().run_with(&[], "!echo one\nshell cat\necho two\n");
+    assert_eq!(run.is_fine().out, "one\ntwo\n");
+}
+
+#[test]
+fn no_colours_unless_asked_for() {
+    let home = Home::new();
+    assert!(
+        !home
+            .run(&["-batch", "-ex", "help"])
+            .is_fine()
+            .out
+            .contains('\x1b')
+    );
+    assert!(
+        home.run(&["-batch", "-color=always", "-ex", "help"])
+            .is_fine()
+            .out
+            .contains('\x1b')
+    );
+    let run = home.run(&["-batch", "--color", "always", "-ex", "help | cat"]);
+    assert!(
+        !run.is_fine().out.contains('\x1b'),
+        "a shell command reads plain text"
+    );
+}

@@ -1,0 +1,133 @@
+//! Exit statuses, and what stops a run.
+
+use crate::run::{Home, NOBODY, PMDB};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+#[test]
+fn success_is_0() {
+    let run = Home::new().run(&["-batch", "-ex", "echo one", "-ex", "echo two"]);
+    assert_eq!(run.is_fine().out, "one\ntwo\n");
+}
+
+#[test]
+fn an_error_is_1_and_ends_the_run() {
+    let run = Home::new().run(&[
+        "-batch",
+        "-ex",
+        "echo one",
+        "-ex",
+        "frobnicate",
+        "-ex",
+        "echo two",
+    ]);
+    assert_eq!(run.failed(1, "error: ").out, "one\n");
+    assert!(
+        run.err.contains("frobnicate\n") && run.err.contains('^'),
+        "{run:?}"
+    );
+}
+
+#[test]
+fn a_wrong_command_line_is_2() {
+    let home = Home::new();
+    home.run(&["--frobnicate"]).failed(2, "--frobnicate");
+    home.run(&["1", "2"]).failed(2, "2");
+    home.run(&["-ex"]).failed(2, "--ex");
+}
+
+#[test]
+fn no_such_target_is_3() {
+    let home = Home::new();
+    home.run(&["-p", NOBODY, "-batch"]).failed(3, NOBODY);
+    home.run(&["no-such-process", "-batch"])
+        .failed(3, "no-such-process");
+    home.run(&["-batch", "-ex", "attach 2147483647"])
+        .failed(3, NOBODY);
+}
+
+#[test]
+fn a_target_that_may_not_be_looked_at_is_4() {
+    let home = Home::new();
+    let pid = std::process::id().to_string();
+    let mut command = if rustix::process::geteuid().is_root() {
+        // As somebody who may neither read this test's memory nor, perhaps, the folder that it was built in.
+        let program = home.path("pmdb");
+        std::fs::copy(PMDB, &program).unwrap();
+        std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+        let mut command = Command::new(program);
+        command.uid(65534).gid(65534).args(["-p", &pid, "-batch"]);
+        command
+    } else if std::fs::metadata("/proc/1").is_ok_and(|init| {
+        std::os::unix::fs::MetadataExt::uid(&init) != rustix::process::geteuid().as_raw()
+    }) {
+        home.command(&["-p", "1", "-batch"])
+    } else {
+        println!("skipped: process 1 is ours, so it may be looked at");
+        return;
+    };
+    let output = command
+        .env("HOME", home.path(""))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("sudo"), "the way out is said: {said}");
+}
+
+#[test]
+fn kept_going_the_first_failure_gives_the_status() {
+    let home = Home::new();
+    let lines = [
+        "-ex",
+        "attach 2147483647",
+        "-ex",
+        "frobnicate",
+        "-ex",
+        "echo end",
+    ];
+    let run = home.run(&[&["-batch", "--keep-going"][..], &lines].concat());
+    assert_eq!(run.failed(3, "frobnicate").out, "end\n");
+    let file = home.file("f", "frobnicate\necho on\n");
+    let run = home.run(&[
+        "-batch",
+        "--keep-going",
+        "-x",
+        file.to_str().unwrap(),
+        "-ex",
+        "echo end",
+    ]);
+    assert_eq!(run.failed(1, "f:1:1: error: ").out, "on\nend\n");
+}
+
+#[test]
+fn quit_ends_with_the_status_it_is_given() {
+    let home = Home::new();
+    let run = home.run(&["-batch", "-ex", "quit 7", "-ex", "echo no"]);
+    assert_eq!((run.status, run.out.as_str()), (Some(7), ""));
+    home.run_with(&[], "quit\nfrobnicate\n").is_fine();
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    let home = Home::new();
+    for option in ["--help", "-help", "-h"] {
+        let run = home.run(&[option]);
+        for word in [
+            "-ex",
+            "--batch",
+            "--keep-going",
+            "--serve",
+            "--json",
+            "Exit status",
+        ] {
+            assert!(run.is_fine().out.contains(word), "{word} in {option}");
+        }
+    }
+    assert_eq!(
+        home.run(&["--version"]).is_fine().out,
+        concat!("pmdb ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}

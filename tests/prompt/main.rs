@@ -1,0 +1,291 @@
+//! The prompt, at a real terminal.
+
+use rexpect::session::PtySession;
+use rustix::fs::Mode;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Reached only when what is expected does not come.
+const PATIENCE: Option<u64> = Some(20_000);
+
+const PROMPT: &str = "(pmdb) ";
+
+/// What the editor sends when a line is entered: no more bracketed paste, next row. Before, it may redraw the line at any key.
+const TAKEN: &str = "\u{1b}[?2004l\r\n";
+
+struct Terminal {
+    session: PtySession,
+    home: TempDir,
+}
+
+impl Terminal {
+    /// The program at a terminal of its own, in an empty home, at the first prompt.
+    fn new(arguments: &[&str]) -> Self {
+        Terminal::at_home(tempfile::tempdir().expect("a folder"), arguments)
+    }
+
+    fn at_home(home: TempDir, arguments: &[&str]) -> Self {
+        let mut terminal = Terminal {
+            session: start(home.path(), arguments),
+            home,
+        };
+        terminal.sees(PROMPT);
+        terminal
+    }
+
+    /// What stands before `text`, which must come.
+    fn sees(&mut self, text: &str) -> String {
+        self.session
+            .exp_string(text)
+            .unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.session.send(keys).expect("it reads");
+        self.session.flush().expect("it reads");
+    }
+
+    /// Types a line and its end, and waits until the editor has taken it.
+    fn enters(&mut self, line: &str) {
+        self.types(line);
+        self.types("\r");
+        self.sees(TAKEN);
+    }
+
+    /// What a line prints.
+    fn answer(&mut self, line: &str) -> String {
+        self.enters(line);
+        self.sees(PROMPT)
+    }
+
+    fn ends_with(&mut self, status: i32) {
+        self.session.exp_eof().expect("it ends");
+        let ended = self.session.process().wait().expect("it ends");
+        assert!(
+            format!("{ended:?}").contains(&format!(", {status})")),
+            "{ended:?}"
+        );
+    }
+
+    fn history(&self) -> String {
+        fs::read_to_string(self.home.path().join(".local/state/pmdb/history")).expect("a history")
+    }
+}
+
+fn start(home: &Path, arguments: &[&str]) -> PtySession {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    command
+        .args(arguments)
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin")
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1");
+    rexpect::session::spawn_command(command, PATIENCE).expect("it starts")
+}
+
+#[test]
+fn ctrl_d_leaves() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.types("\u{4}");
+    terminal.ends_with(0);
+}
+
+#[test]
+fn an_error_does_not_end_the_prompt_and_quit_does() {
+    let mut terminal = Terminal::new(&[]);
+    let said = terminal.answer("frobnicate");
+    assert!(said.contains("error: "), "{said}");
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+    terminal.enters("quit 5");
+    terminal.ends_with(5);
+}
+
+#[test]
+fn after_ex_a_terminal_gets_the_prompt_even_if_it_failed() {
+    let mut terminal = Terminal::new(&["-ex", "frobnicate", "-ex", "echo never"]);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn an_empty_line_repeats_the_last_command() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.answer("echo again");
+    terminal.enters("");
+    assert!(terminal.sees(PROMPT).contains("again"));
+}
+
+#[test]
+fn shell_lines_and_redirections_are_not_repeated() {
+    let mut terminal = Terminal::new(&[]);
+    for line in [
+        "!echo o'n'ce",
+        "show width | sed s/^/o'n'ce/",
+        "show width > ./once",
+    ] {
+        terminal.answer("echo before");
+        terminal.answer(line);
+        terminal.enters("");
+        let said = terminal.sees(PROMPT);
+        assert!(
+            !said.contains("once") && !said.contains("before"),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
+fn tab_lists_what_could_follow() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.types("regi\t\t");
+    terminal.sees("region");
+    terminal.sees("regions");
+    // One that is whole gets its blank.
+    terminal.types("\u{15}transl\t");
+    terminal.sees("translate ");
+    terminal.enters("\u{15}show pagi\t");
+    terminal.sees("pagination");
+    terminal.sees(PROMPT);
+}
+
+#[test]
+fn tab_completes_files() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join("commands.pmdb"), "echo sourced\n").expect("a file");
+    let mut terminal = Terminal::at_home(home, &[]);
+    terminal.enters("source comm\t");
+    terminal.sees("sourced");
+}
+
+#[test]
+fn the_usage_shows_while_typing() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.types("walk ");
+    terminal.sees("limit");
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_clears_the_line() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.types("echo never\u{3}");
+    terminal.sees(TAKEN);
+    terminal.sees(PROMPT);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn ctrl_c_stops_a_watch_and_keeps_the_prompt() {
+    let mut terminal = Terminal::new(&["self"]);
+    terminal.enters("watch [stack]");
+    // It says how often it looks once it has started.
+    terminal.sees("every");
+    terminal.types("\u{3}");
+    terminal.sees(PROMPT);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn ctrl_c_ends_a_shell_command_and_keeps_the_prompt() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.enters("!echo rea'd'y; read never");
+    terminal.sees("ready");
+    terminal.types("\u{3}");
+    terminal.sees(PROMPT);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn long_output_stops_at_each_screen() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.answer("set height 5");
+    terminal.enters("show");
+    let page = terminal.sees("--Type <RET> for more");
+    assert_eq!(
+        page.matches("\r\n").count(),
+        4,
+        "four rows and the question: {page}"
+    );
+    terminal.types("q\r");
+    terminal.sees(PROMPT);
+    terminal.enters("show");
+    terminal.sees("without paging--");
+    terminal.types("c\r");
+    assert!(!terminal.sees(PROMPT).contains("--Type"));
+    terminal.enters("show");
+    terminal.sees("without paging--");
+    terminal.types("\u{3}");
+    terminal.sees(PROMPT);
+    terminal.answer("set pagination off");
+    assert!(!terminal.answer("show").contains("--Type"));
+}
+
+#[test]
+fn several_pasted_lines_are_run_one_after_the_other() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.enters("\u{1b}[200~echo one\necho two\u{1b}[201~");
+    terminal.sees("one\r\n");
+    terminal.sees("two\r\n");
+    terminal.sees(PROMPT);
+    let history = terminal.history();
+    assert!(history.ends_with("\necho one\necho two\n"), "{history}");
+}
+
+#[test]
+fn history_lasts_and_is_private() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.answer("echo remembered");
+    terminal.types("\u{4}");
+    terminal.ends_with(0);
+    let folder = terminal.home.path().join(".local/state/pmdb");
+    let mode = |path: &Path| {
+        Mode::from_raw_mode(
+            fs::metadata(path)
+                .expect("it is there")
+                .permissions()
+                .mode(),
+        )
+    };
+    assert_eq!(mode(&folder), Mode::RWXU);
+    assert_eq!(mode(&folder.join("history")), Mode::RUSR | Mode::WUSR);
+    let mut terminal = Terminal::at_home(terminal.home, &[]);
+    // The line before this one, from the session before.
+    terminal.enters("\u{10}");
+    assert!(terminal.sees(PROMPT).contains("remembered\r\n"));
+    assert!(terminal.answer("history").contains("echo remembered"));
+}
+
+#[test]
+fn a_history_that_cannot_be_kept_is_said_once() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join(".local"), "in the way").expect("a file");
+    let mut session = start(home.path(), &[]);
+    let said = session.exp_string(PROMPT).expect("a prompt");
+    assert!(said.contains("not kept"), "{said}");
+    let mut terminal = Terminal { session, home };
+    for _ in 0..2 {
+        assert!(!terminal.answer("echo on").contains("not kept"));
+    }
+}
+
+#[test]
+fn the_end_of_the_target_is_said_once() {
+    let mut child = Command::new("sleep").arg("600").spawn().expect("a process");
+    let mut terminal = Terminal::new(&[&child.id().to_string()]);
+    terminal.answer("echo on");
+    child.kill().expect("it dies");
+    child.wait().expect("it dies");
+    let said = terminal.answer("echo on");
+    assert!(said.contains("exited"), "{said}");
+    let said = terminal.answer("echo on");
+    assert!(!said.contains("exited"), "{said}");
+}
+
+#[test]
+fn an_ambiguous_or_missing_name_leaves_the_user_at_the_prompt() {
+    let mut terminal = Terminal::new(&["no-such-process"]);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod expressions;
+mod files;
 mod identity;
 mod machine;
 mod page_map;
@@ -31,6 +32,7 @@ type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[
     expressions::TESTS,
+    files::TESTS,
     identity::TESTS,
     machine::TESTS,
     page_map::TESTS,
@@ -43,6 +45,7 @@ const TESTS: &[&[Test]] = &[
 
 const SCENARIOS: &[&[Scenario]] = &[
     expressions::SCENARIOS,
+    files::SCENARIOS,
     identity::SCENARIOS,
     page_map::SCENARIOS,
     puppet::SCENARIOS,

@@ -95,8 +95,8 @@ use Touched::{Read, Untouched, Written};
 fn kind_of(index: usize) -> Touched {
     match index {
         1000..1700 => Written,
-        _ if index % 3 == 0 => Written,
-        _ if index % 7 == 0 => Read,
+        _ if index.is_multiple_of(3) => Written,
+        _ if index.is_multiple_of(7) => Read,
         _ => Untouched,
     }
 }

@@ -5,6 +5,7 @@ mod args;
 
 use args::{Arguments, Step, Subject};
 use pmdb::demo::{self, Demonstration};
+use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
 use pmdb::report::ErrorReport;
 use pmdb::session::{self, Manner, Origin, Outcome, Session, Surroundings, Tally};
@@ -112,7 +113,7 @@ fn prepare(
         Subject::Nothing => {}
         Subject::Process(name) => tally.add(session.attach(name))?,
         Subject::Demonstration => tally.add(match demo::start() {
-            Ok(started) => session.attach(TargetName::Id(demonstration.insert(started).pid)),
+            Ok(started) => demonstrate(demonstration.insert(started), session, arguments),
             Err(error) => session.fail(ErrorReport::of(error.to_string()), 1),
         })?,
     }
@@ -123,4 +124,24 @@ fn prepare(
         })?;
     }
     ControlFlow::Continue(())
+}
+
+/// Attaches to the demonstration process. A variable stands for each area that it has set up, and says what it is.
+fn demonstrate(
+    demonstration: &Demonstration,
+    session: &mut Session,
+    arguments: &Arguments,
+) -> Outcome {
+    let outcome = session.attach(TargetName::Id(demonstration.pid));
+    for area in &demonstration.areas {
+        let spans = Spans::one(area.range, eval::Origin::Written);
+        session
+            .state_mut()
+            .variables
+            .insert(area.name.clone(), Value::Range(spans));
+        if !arguments.quiet && !arguments.batch {
+            session.note(format!("${}: {}", area.name, area.sentence));
+        }
+    }
+    outcome
 }

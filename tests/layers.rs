@@ -88,9 +88,9 @@ impl Source {
         let allowed = UNSAFE_FILES.iter().any(|place| {
             self.path == *place || place.ends_with('/') && self.path.starts_with(place)
         });
-        // The root is where it is denied to all.
+        // The roots are where it is denied to all.
         let words: &[&str] = match self.path.as_str() {
-            "lib.rs" => &["unsafe"],
+            "lib.rs" | "main.rs" => &["unsafe"],
             _ => &["unsafe", "unsafe_code"],
         };
         let tokens = self.tokens();
@@ -337,6 +337,7 @@ fn unsafe_elsewhere_is_a_fault() {
     sound("target/sys.rs", code);
     sound("demo/child.rs", code);
     sound("lib.rs", "#![deny(unsafe_code)]");
+    sound("main.rs", "#![deny(unsafe_code)]");
     sound("session/mod.rs", "// unsafe\nconst A: &str = \"unsafe\";");
 }
 

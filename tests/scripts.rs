@@ -1,0 +1,154 @@
+//! The command files that people are given run to their end on the demonstration process.
+
+use pmdb::demo;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PMDB)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["-nx", "-batch"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("pmdb runs")
+}
+
+/// Runs commands on a demonstration process.
+#[track_caller]
+fn answer(arguments: &[&str]) -> String {
+    succeed(&[&["demo"], arguments].concat())
+}
+
+#[track_caller]
+fn succeed(arguments: &[&str]) -> String {
+    let run = run(arguments);
+    let (output, errors) = (
+        String::from_utf8_lossy(&run.stdout),
+        String::from_utf8_lossy(&run.stderr),
+    );
+    assert!(
+        run.status.success() && errors.is_empty(),
+        "{output}\n{errors}"
+    );
+    output.into_owned()
+}
+
+/// Whether this user is shown frame numbers: whether the first page of the stack has one in this process's own page map.
+fn frames_are_shown() -> bool {
+    use std::os::unix::fs::FileExt;
+    let local = 1_u8;
+    let page = std::ptr::from_ref(&local).addr() / rustix::param::page_size();
+    let mut entry = [0; 8];
+    std::fs::File::open("/proc/self/pagemap")
+        .and_then(|map| map.read_exact_at(&mut entry, page as u64 * 8))
+        .expect("the page map of this process");
+    u64::from_ne_bytes(entry) & ((1 << 55) - 1) != 0
+}
+
+#[test]
+fn each_script_is_known_here() {
+    let mut scripts: Vec<String> = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("scripts")
+        .read_dir()
+        .expect("scripts")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a plain name")
+        })
+        .filter(|name| name.ends_with(".pmdb"))
+        .collect();
+    scripts.sort();
+    assert_eq!(
+        scripts,
+        ["cow.pmdb", "dma.pmdb", "hugepages.pmdb", "tour.pmdb"]
+    );
+}
+
+#[test]
+fn the_tour_shows_the_five_verbs() {
+    let tour = answer(&["-x", "scripts/tour.pmdb"]);
+    // translate, region, walk, flags, watch: what only their answers hold.
+    for words in [
+        "<demo_buffer+291>",
+        "section .data",
+        "private_copy",
+        "256 untouched",
+        "1 guard",
+        "mapped at",
+        "ended after the time asked for",
+    ] {
+        assert!(tour.contains(words), "'{words}' is missing in\n{tour}");
+    }
+    let hidden = tour.contains("hidden");
+    assert_eq!(hidden, !frames_are_shown(), "{tour}");
+}
+
+#[test]
+fn copy_on_write_tells_shared_from_copied() {
+    let report = answer(&["-x", "scripts/cow.pmdb"]);
+    let (shared, own) = report.split_once("Its own:").expect("two parts");
+    assert!(
+        shared.contains("[heap]") && own.contains("libc.so"),
+        "{report}"
+    );
+    // Of the 16 pages there, the child has copied 4.
+    let own = answer(&["-ex", "walk $anonymous where present and exclusive"]);
+    assert!(own.contains("\n4 pages, "), "{own}");
+    let shared = answer(&["-ex", "walk $anonymous where present and not exclusive"]);
+    assert!(shared.contains("\n12 pages, "), "{shared}");
+}
+
+#[test]
+fn huge_pages_are_found_where_there_are_any() {
+    let demonstration = demo::start_program(Path::new(PMDB)).expect("the demonstration starts");
+    let huge = demonstration.area("huge").expect("huge");
+    let given = huge.sentence.contains("in one huge page");
+    let process = demonstration.pid.to_string();
+    let report = succeed(&["-p", &process, "-x", "scripts/hugepages.pmdb"]);
+    let (_, mapped) = report
+        .split_once("Mapped as huge pages:\n")
+        .expect("its part");
+    assert_eq!(!mapped.starts_with("0 pages"), given, "{report}");
+}
+
+#[test]
+fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
+    let arguments = ["-ex", "set $dma = $huge", "-x", "scripts/dma.pmdb"];
+    if frames_are_shown() {
+        let report = answer(&arguments);
+        assert!(report.contains("nothing changed"), "{report}");
+    } else {
+        // A filter on what is hidden is an error that says so.
+        let run = run(&[&["demo"][..], &arguments].concat());
+        let errors = String::from_utf8_lossy(&run.stderr);
+        assert_ne!(run.status.code(), Some(0));
+        assert!(errors.contains("hidden without CAP_SYS_ADMIN"), "{errors}");
+    }
+}
+
+#[test]
+fn each_area_has_a_variable() {
+    let values = answer(&["-ex", "show convenience"]);
+    for name in [
+        "buffer",
+        "zeroed",
+        "counter",
+        "private_file",
+        "shared",
+        "anonymous",
+        "huge",
+        "guard",
+        "busy",
+    ] {
+        assert!(
+            values.contains(&format!("${name} ")),
+            "${name} is missing in\n{values}"
+        );
+    }
+}

@@ -4,7 +4,7 @@ use super::{About, Context, Example, Flow, Group, Outcome, flags};
 use crate::eval;
 use crate::inspect::classify::{Evidence, Rules, classify};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
-use crate::kernel::{PageFlags, PageMapEntry};
+use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
 use crate::report::{BitMeaning, Decoded, Record, SwapSlot};
 use crate::target::Machine;
@@ -97,19 +97,14 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
             meaning: format!("{}, {}", swap.kind, type_words(layout.meaning(swap.kind))),
         });
     }
-    // An empty entry is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
-    let state = (entry.raw() != 0).then(|| {
-        classify(
-            Evidence {
-                entry: Some(entry),
-                flags: None,
-                categories: None,
-            },
-            None,
-            &Numbered(layout),
-        )
-        .0
-    });
+    let evidence = Evidence {
+        entry: Some(entry),
+        flags: None,
+        categories: None,
+    };
+    // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
+    let tells = entry.is_present() || entry.swap().is_some();
+    let state = tells.then(|| classify(evidence, None, &Numbered(layout)).0);
     Decoded::Entry {
         raw: entry.raw(),
         state,
@@ -117,11 +112,14 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
         physical: entry
             .frame()
             .and_then(|frame| frame.physical(machine.page())),
-        swap: entry.swap().map(|swap| SwapSlot {
-            kind: swap.kind,
-            offset: swap.offset,
-            device: None,
-        }),
+        swap: entry
+            .swap()
+            .filter(|_| state == Some(State::Swapped))
+            .map(|swap| SwapSlot {
+                kind: swap.kind,
+                offset: swap.offset,
+                device: None,
+            }),
         bits,
     }
 }

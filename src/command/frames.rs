@@ -6,7 +6,7 @@ use crate::eval;
 use crate::inspect::{self, Frames, Need, Page, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::GroupKey;
-use crate::report::{self, FramesSummary, Record, Stopped};
+use crate::report::{self, FramesSummary, Note, Record, Stopped};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -108,10 +108,14 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             bytes: frames.saturating_mul(size.bytes()),
         }))?;
     }
+    if let Some(more) = rows.len().checked_sub(limit).filter(|&more| more > 0) {
+        let message = format!("{more} more groups; the totals are of all of them");
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
     context.sink.emit(Record::FramesSummary(FramesSummary {
         frames: matched,
         bytes: matched.saturating_mul(size.bytes()),
-        cut_short: more.is_some() || stopped.is_some() || rows.len() > limit,
+        cut_short: more.is_some() || stopped.is_some(),
         memory_ends: looked_at
             .filter(|&looked_at| looked_at < range.frames())
             .and_then(|looked_at| range.start().checked_add(looked_at)),

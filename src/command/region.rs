@@ -5,9 +5,9 @@ use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::inspect::{self, Need, RegionStats, View, ViewedRegion, region_stats};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::kernel::{AddressRange, VirtualAddress};
+use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
+use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
 use std::collections::BTreeMap;
 
 pub(super) const ABOUT: About = About {
@@ -119,6 +119,16 @@ pub(super) fn stats(
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
     let region = &viewed.region;
     let mut why = Why::default();
+    let hidden = stats.and_then(hidden);
+    let mut take = |field, count: fn(&RegionStats) -> Fact<u64>| {
+        let stats = stats?;
+        why.take(field, hidden.clone().map_or_else(|| count(stats), Err))
+    };
+    let present = take("present", |stats| Ok(stats.present));
+    let swapped = take("swapped", |stats| Ok(stats.swapped));
+    let shared = take("shared", |stats| stats.shared.clone());
+    let private = take("private", |stats| stats.private.clone());
+    let huge = take("huge", |stats| stats.huge.clone());
     RegionReport {
         start: region.range.start(),
         end: region.range.end(),
@@ -129,11 +139,11 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         name: region.name.clone(),
         deleted: region.deleted,
         size: region.range.len(),
-        present: stats.map(|stats| stats.present),
-        swapped: stats.map(|stats| stats.swapped),
-        shared: stats.and_then(|stats| why.take("shared", stats.shared.clone())),
-        private: stats.and_then(|stats| why.take("private", stats.private.clone())),
-        huge: stats.and_then(|stats| why.take("huge", stats.huge.clone())),
+        present,
+        swapped,
+        shared,
+        private,
+        huge,
         states: BTreeMap::new(),
         at: None,
         pss: None,
@@ -143,10 +153,24 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     }
 }
 
+/// Why the page map tells nothing of a region, if it does not.
+fn hidden(stats: &RegionStats) -> Option<Reason> {
+    let any = |state| stats.states.contains_key(&state);
+    match (any(State::PfnMapped), any(State::Outside)) {
+        (true, _) => Some(Reason::NotOnThisKernel(
+            "the page map does not show the pages of device mappings (VM_PFNMAP)".to_owned(),
+        )),
+        (_, true) => Some(Reason::NotApplicable(
+            "the page map ends before this region",
+        )),
+        _ => None,
+    }
+}
+
 /// Adds what smaps says of the region at `range`, if it still has one there.
 pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &[Smaps]) {
     let Some(smaps) = smaps.iter().find(|smaps| smaps.range == range) else {
-        report.why.note("smaps", &crate::report::Reason::Changed);
+        report.why.note("smaps", &Reason::Changed);
         return;
     };
     report.pss = smaps.field("Pss");

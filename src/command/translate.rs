@@ -188,6 +188,11 @@ fn row(run: &inspect::Run, view: &View) -> Run {
         why.note("pfn", &Reason::FrameHidden);
         why.note("physical", &Reason::FrameHidden);
     }
+    if run.state == State::PfnMapped {
+        let reason = "the kernel hides the frames of device mappings (VM_PFNMAP)";
+        why.note("pfn", &Reason::NotOnThisKernel(reason.to_owned()));
+        why.note("physical", &Reason::NotOnThisKernel(reason.to_owned()));
+    }
     Run {
         start: run.start,
         end: run.end(page),

@@ -7,7 +7,7 @@ use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View}
 use crate::inspect::{GroupKey as Key, Row};
 use crate::kernel::{AddressRange, Kind, Name, PageFlags, State};
 use crate::lang::{self, GroupKey, PageField, Spanned};
-use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
+use crate::report::{self, Note, Pages, Reason, Record, Sink, Stopped, Why};
 
 pub(super) const ABOUT: About = About {
     name: "walk",
@@ -233,7 +233,11 @@ impl Walk<'_> {
                 bytes: pages.saturating_mul(self.view.page().bytes()),
             }))?;
         }
-        ended.close(context.sink, shown < groups.len())?;
+        if let Some(more) = groups.len().checked_sub(shown).filter(|&more| more > 0) {
+            let message = format!("{more} more groups; the totals are of all of them");
+            context.sink.emit(Record::Note(Note { message }))?;
+        }
+        ended.close(context.sink, false)?;
         Ok(Flow::Done)
     }
 

@@ -142,8 +142,8 @@ pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
 pub fn exclusive(page: &Page) -> Option<bool> {
     match (page.state, page.map_count, page.huge) {
         (State::Present, Some(count), _) => Some(count == 1),
-        // Linux 6.13 and later judge a huge mapping by its first page.
-        (State::Present, None, Some(true)) => None,
+        // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
+        (State::Present, None, Some(true)) if page.kind != Some(Kind::Hugetlb) => None,
         (State::Present, None, _) => Some(page.entry.is_exclusive()),
         _ => Some(false),
     }

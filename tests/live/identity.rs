@@ -31,10 +31,6 @@ pub const TESTS: &[Test] = &[
         names_are_found_and_never_guessed,
     ),
     (
-        "identity::a_program_is_found_by_its_file_name",
-        a_program_is_found_by_its_file_name,
-    ),
-    (
         "identity::who_may_not_look_is_told_why",
         who_may_not_look_is_told_why,
     ),
@@ -439,42 +435,6 @@ fn names_are_found_and_never_guessed() {
     }
     second.end();
     assert_eq!(resolve(&name).expect("the only one again").pid, first.pid());
-}
-
-/// The kernel keeps 15 bytes of a name; the file of the program has all of it.
-fn a_program_is_found_by_its_file_name() {
-    let name = "identity::a_program_is_found_by_its_file_name";
-    let directory = tempfile::tempdir().expect("a directory");
-    let called = format!("pmdb-{}-with-a-long-name", std::process::id());
-    let program = directory.path().join(&called);
-    if std::fs::copy("/bin/cat", &program).is_err() {
-        return skip(name, "there is no /bin/cat to copy");
-    }
-    // It waits for its input. It runs when `spawn` is back.
-    let spawned = loop {
-        let piped = std::process::Stdio::piped();
-        match Command::new(&program).stdin(piped).spawn() {
-            // A child that another test starts just now holds the copy open for writing until it runs its own program.
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
-            spawned => break spawned,
-        }
-    };
-    let Ok(mut child) = spawned else {
-        return skip(
-            name,
-            "nothing can be run from the folder for temporary files",
-        );
-    };
-    for what in [&*called, &called[..15]] {
-        let found = resolve(what).map(|found| found.pid);
-        assert_eq!(found.expect("the copy"), child.id(), "{what}");
-    }
-    assert!(resolve(&called[..20]).is_err());
-    // Even when its file is gone.
-    std::fs::remove_file(&program).expect("to delete it");
-    assert_eq!(resolve(&called).expect("the copy").pid, child.id());
-    drop(child.stdin.take());
-    child.wait().expect("its end");
 }
 
 fn who_may_not_look_is_told_why() {

@@ -11,6 +11,7 @@ mod files;
 mod identity;
 mod machine;
 mod page_map;
+mod programs;
 mod puppet;
 mod regions;
 mod states;
@@ -36,6 +37,7 @@ const TESTS: &[&[Test]] = &[
     identity::TESTS,
     machine::TESTS,
     page_map::TESTS,
+    programs::TESTS,
     regions::TESTS,
     states::TESTS,
     symbols::TESTS,

@@ -1,0 +1,142 @@
+//! Targets that are other programs than this one.
+
+use super::Test;
+use super::support::{at, skip};
+use pmdb::target::live::{attach, resolve};
+use std::process::Command;
+
+pub const TESTS: &[Test] = &[
+    ("programs::a_32_bit_program", a_32_bit_program),
+    (
+        "programs::a_program_is_found_by_its_file_name",
+        a_program_is_found_by_its_file_name,
+    ),
+];
+
+/// An i386 program of one page that does nothing but wait for signals.
+fn program_that_waits() -> Vec<u8> {
+    const BASE: u32 = 0x0804_8000;
+    const HEADERS: u32 = 52 + 32;
+    // mov eax, 29 (pause); int 0x80; jmp back
+    let code = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+    let size = HEADERS + code.len() as u32;
+    let mut file = vec![0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let halves = |file: &mut Vec<u8>, numbers: &[u16]| {
+        file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    };
+    let words = |file: &mut Vec<u8>, numbers: &[u32]| {
+        file.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    };
+    // Executable, i386; entry, program headers right behind this one, of which there is one.
+    halves(&mut file, &[2, 3]);
+    words(&mut file, &[1, BASE + HEADERS, 52, 0, 0]);
+    halves(&mut file, &[52, 32, 1, 0, 0, 0]);
+    // The whole file is loaded, to be read and run.
+    words(&mut file, &[1, 0, BASE, BASE, size, size, 5, 0x1000]);
+    file.extend(code);
+    file
+}
+
+fn a_32_bit_program() {
+    let name = "programs::a_32_bit_program";
+    if !cfg!(target_arch = "x86_64") {
+        return skip(name, "the program is for x86");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("waits");
+    std::fs::write(&program, program_that_waits()).expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("to make it a program");
+    let Ok(Program(child)) = &spawn(&program) else {
+        return skip(name, "32-bit programs do not run here");
+    };
+    let target = attach(child.id()).expect("to attach");
+    let layout = target.process.layout();
+    assert_eq!((layout.pointer_bytes, layout.little_endian), (4, true));
+    let code = target
+        .process
+        .region_at(at(0x0804_8054))
+        .expect("an answer")
+        .expect("its code");
+    assert_eq!(
+        code.name.as_bytes(),
+        std::os::unix::ffi::OsStrExt::as_bytes(program.as_os_str())
+    );
+    let regions = target.process.regions().expect("regions");
+    assert!(
+        regions
+            .iter()
+            .all(|region| region.range.end().get() <= 1 << 32)
+    );
+    let mut code = [0; 5];
+    assert_eq!(
+        target
+            .process
+            .memory(at(0x0804_8054), &mut code)
+            .expect("its code"),
+        5
+    );
+    assert_eq!(code, [0xb8, 29, 0, 0, 0]);
+    // Its page map ends with its own address space, not with that of pmdb.
+    for scan in [true, false] {
+        target.process.set_scan(scan);
+        let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
+        let mut last = 0;
+        target
+            .process
+            .populated(everything, target.process.categories(), &mut |stretch| {
+                last = stretch.range.end().get();
+                std::ops::ControlFlow::Continue(())
+            })
+            .expect("a visit");
+        assert!(last > 0 && last <= 1 << 32, "{last:#x}");
+    }
+}
+
+/// A program that is not this one. It ends with this value.
+struct Program(std::process::Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Starts a program that was just written.
+fn spawn(program: &std::path::Path) -> std::io::Result<Program> {
+    loop {
+        let piped = std::process::Stdio::piped();
+        match Command::new(program).stdin(piped).spawn() {
+            // A child that another test starts just now holds the file open for writing until it runs its own program.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
+            spawned => return spawned.map(Program),
+        }
+    }
+}
+
+/// The kernel keeps 15 bytes of a name; the file of the program has all of it.
+fn a_program_is_found_by_its_file_name() {
+    let name = "programs::a_program_is_found_by_its_file_name";
+    let directory = tempfile::tempdir().expect("a directory");
+    let called = format!("pmdb-{}-with-a-long-name", std::process::id());
+    let program = directory.path().join(&called);
+    if std::fs::copy("/bin/cat", &program).is_err() {
+        return skip(name, "there is no /bin/cat to copy");
+    }
+    // It waits for its input. It runs when `spawn` is back.
+    let Ok(Program(child)) = &spawn(&program) else {
+        return skip(
+            name,
+            "nothing can be run from the folder for temporary files",
+        );
+    };
+    for what in [&*called, &called[..15]] {
+        let found = resolve(what).map(|found| found.pid);
+        assert_eq!(found.expect("the copy"), child.id(), "{what}");
+    }
+    assert!(resolve(&called[..20]).is_err());
+    // Even when its file is gone.
+    std::fs::remove_file(&program).expect("to delete it");
+    assert_eq!(resolve(&called).expect("the copy").pid, child.id());
+}

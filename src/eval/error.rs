@@ -1,6 +1,7 @@
 //! Why an expression has no value.
 
 use crate::lang::Place;
+use crate::report::Reason;
 use crate::target;
 use std::fmt;
 
@@ -44,6 +45,22 @@ impl Error {
             message: cause.to_string(),
             hint: cause.remedy().map(str::to_owned),
             cause: Some(cause),
+        }
+    }
+
+    /// A fact that cannot be had here, for the reason given; `what` is the beginning of the sentence.
+    pub(super) fn unknown(at: Place, what: impl fmt::Display, reason: &Reason) -> Self {
+        let message = format!("{what}: {reason}");
+        let cause = match reason {
+            Reason::FrameHidden | Reason::NotPermitted(_) => Some(target::Error::NotPermitted {
+                what: message.clone(),
+                remedy: String::new(),
+            }),
+            _ => None,
+        };
+        Error {
+            cause,
+            ..Error::new(at, message)
         }
     }
 

@@ -187,7 +187,11 @@ impl Fields<PageField> for FrameFields {
 fn unanswerable(word: &str, cause: inspect::Error, at: Place) -> Error {
     match cause {
         inspect::Error::Target(cause) => Error::target(at, cause),
-        cause => Error::new(at, format!("{word} cannot be answered: {cause}")),
+        inspect::Error::Unknown { what, reason } => {
+            let what = format_args!("{word} asks for {what}, which cannot be known here");
+            Error::unknown(at, what, &reason)
+        }
+        cause => Error::new(at, cause.to_string()),
     }
 }
 

@@ -6,7 +6,8 @@ use super::{Integer, Value};
 use crate::inspect;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, State, VirtualAddress};
 use crate::lang::{IntegerType, Place};
-use crate::target::{self, Layout, Target};
+use crate::report::Reason;
+use crate::target::{Layout, Target};
 
 /// Bytes of the widest thing that is read.
 const WIDEST: usize = 8;
@@ -108,15 +109,8 @@ impl Evaluator<'_> {
             return Err(no_frame(address, state, at));
         };
         entry.frame().ok_or_else(|| {
-            Error::target(
-                at,
-                target::Error::NotPermitted {
-                    what: format!(
-                        "the frame of {address} is hidden: seeing frame numbers takes CAP_SYS_ADMIN"
-                    ),
-                    remedy: "run pmdb as root, or give it cap_sys_admin with setcap".to_owned(),
-                },
-            )
+            let what = format_args!("the frame of {address} cannot be told");
+            Error::unknown(at, what, &Reason::FrameHidden)
         })
     }
 

@@ -90,11 +90,13 @@ fn what_cannot_be_answered_here_is_an_error_that_names_it() {
     fake.flags = None;
     let error = holds(fake.clone(), "flags(thp)", &present()).unwrap_err();
     assert!(error.message.contains("kpageflags"), "{error}");
+    assert_eq!(error.status(), 4);
     fake.frames_hidden = true;
     let error = holds(fake, "pfn == 1", &present()).unwrap_err();
     assert!(error.message.contains("CAP_SYS_ADMIN"), "{error}");
     let error = holds(process(), "soft_dirty", &present()).unwrap_err();
     assert!(error.message.contains("soft-dirty"), "{error}");
+    assert_eq!(error.status(), 1);
 }
 
 #[test]

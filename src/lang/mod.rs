@@ -1,6 +1,10 @@
 //! The command language: text to syntax tree and back, and errors that point at a place. Pure.
 //!
-//! The language is written down in `grammar/language.ebnf`; this room is held to it by `tests/grammar`.
+//! The language is written down in `grammar/language.ebnf`, in two levels, and so is this room: `lexer` cuts a line into
+//! the longest tokens, `parser` makes the tree of `syntax` of them, and `unparse` (the `Display` of the tree) prints it
+//! back. `tests/grammar` holds all of it to the file. What could have stood where parsing failed (`expected`) is in every
+//! error, and is what `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the
+//! usage of commands from the file itself (`grammar`).
 
 pub mod commands;
 pub mod complete;

@@ -3,6 +3,7 @@
 //! Nothing is an error here: what no rule knows becomes [`TokenKind::Other`], and the parser says what could have
 //! stood there. Each token rule is a nom parser over the text; the longest match wins, the earlier rule among equals.
 
+mod line;
 mod number;
 mod pasted;
 mod quoted;
@@ -13,9 +14,8 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while, take_while1};
 use nom::character::complete::{char, one_of, satisfy};
-use nom::combinator::{eof, not, opt, peek, recognize, rest, value};
+use nom::combinator::{opt, recognize, value};
 use nom::multi::many0_count;
-use nom::sequence::{pair, preceded, terminated};
 
 use super::expression::HistoryReference;
 use super::place::Place;
@@ -128,7 +128,7 @@ struct Surroundings {
 /// The longest token at the start of `text`, which is not empty.
 fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
     let rules: &[fn(&str) -> Lexed<'_, TokenKind>] = &[
-        comment,
+        line::comment,
         name,
         quoted::name,
         quoted::text,
@@ -147,14 +147,14 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         other,
     ];
     let at_line_start: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.first {
-        &[comment_line, shell]
+        &[line::comment_line, line::shell]
     } else {
         &[]
     };
     let at_top: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.inside_parentheses {
         &[]
     } else {
-        &[pipe, lone_pipe, redirect]
+        &[line::pipe, line::lone_pipe, line::redirect]
     };
 
     let mut best = (TokenKind::Other, 0);
@@ -191,79 +191,6 @@ fn blanks0(text: &str) -> Lexed<'_, &str> {
 
 fn blanks1(text: &str) -> Lexed<'_, &str> {
     take_while1(is_blank)(text)
-}
-
-fn comment_line(text: &str) -> Lexed<'_, TokenKind> {
-    value(TokenKind::CommentLine, pair(char('#'), rest)).parse(text)
-}
-
-fn comment(text: &str) -> Lexed<'_, TokenKind> {
-    value(
-        TokenKind::Comment,
-        (
-            char('#'),
-            alt((eof, recognize(pair(satisfy(is_blank), rest)))),
-        ),
-    )
-    .parse(text)
-}
-
-/// Text for a shell: to the end of the line, and not only blanks.
-fn shell_text(text: &str) -> Lexed<'_, &str> {
-    preceded(blanks0, recognize(pair(satisfy(|c| !is_blank(c)), rest))).parse(text)
-}
-
-fn shell(text: &str) -> Lexed<'_, TokenKind> {
-    let word = terminated(
-        alt((tag("shell"), tag("shel"), tag("she"))),
-        satisfy(is_blank),
-    );
-    let (remaining, command) = preceded(alt((tag("!"), word)), shell_text).parse(text)?;
-    Ok((
-        remaining,
-        TokenKind::Shell(command.trim_end_matches(is_blank).to_owned()),
-    ))
-}
-
-fn pipe(text: &str) -> Lexed<'_, TokenKind> {
-    let (behind, _) = terminated(char('|'), peek(not((blanks0, char('|'))))).parse(text)?;
-    let (remaining, command) = shell_text(behind)?;
-    let offset = text.len() - command.len();
-    Ok((
-        remaining,
-        TokenKind::Pipe {
-            text: command.trim_end_matches(is_blank).to_owned(),
-            offset,
-        },
-    ))
-}
-
-fn lone_pipe(text: &str) -> Lexed<'_, TokenKind> {
-    value(TokenKind::LonePipe, (char('|'), peek(not(char('|'))))).parse(text)
-}
-
-fn redirect(text: &str) -> Lexed<'_, TokenKind> {
-    let (path, append) = (preceded(char('>'), opt(char('>'))), blanks0)
-        .parse(text)
-        .map(|(path, (again, _))| (path, again.is_some()))?;
-    let plain = recognize((
-        alt((tag("/"), tag("./"), tag("../"), tag("~/"))),
-        take_while(|c| !is_blank(c) && c != '|'),
-    ));
-    let (remaining, unquoted) = alt((
-        plain.map(str::to_owned),
-        quoted::name_content,
-        quoted::text_content,
-    ))
-    .parse(path)?;
-    Ok((
-        remaining,
-        TokenKind::Redirect {
-            append,
-            path: unquoted,
-            offset: text.len() - path.len(),
-        },
-    ))
 }
 
 /// `main`, `libc.so.6`, `a::b`: dots and `::` only between word characters.

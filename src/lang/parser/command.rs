@@ -8,7 +8,8 @@ use nom::sequence::preceded;
 
 use super::expression::symbol;
 use super::filter::filter;
-use super::range::{address, is_text, range, value};
+use super::range::{address, range, value};
+use super::raw::{Raw, raw, raw_text, target};
 use super::setting::{setting, setting_value};
 use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
 use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
@@ -16,9 +17,9 @@ use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::highlight::Class;
 use crate::lang::lexer::{TokenKind, unescape};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::place::Spanned;
 use crate::lang::syntax::{
-    Assignment, Command, Format, GroupKey, OnRequest, Reading, RegionOrder, Shown, TargetName,
+    Assignment, Command, Format, GroupKey, OnRequest, Reading, RegionOrder, Shown,
 };
 
 pub(in crate::lang) static REGION_ORDERS: &[(&str, RegionOrder)] = &[
@@ -314,64 +315,5 @@ fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
             (TokenKind::Variable, text) => Some(text.trim_start_matches('$').to_owned()),
             _ => None,
         }
-    })
-}
-
-/// Raw text, and whether it stood in quotes.
-struct Raw {
-    text: String,
-    quoted: bool,
-}
-
-/// `raw`: as typed, or one quoted token without its quotes.
-fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
-    move |input| {
-        let length = input
-            .rest
-            .iter()
-            .take_while(|token| is_text(&token.kind))
-            .count();
-        let (text, rest) = input.rest.split_at(length);
-        let (Some(first), Some(last)) = (text.first(), text.last()) else {
-            return input.fail(what);
-        };
-        if rest.is_empty() {
-            input.notes.note_raw_text(what, first.at.start);
-        }
-        let at = first.at.to(last.at);
-        input.notes.note_class(Class::Text, at);
-        let raw = match &first.kind {
-            TokenKind::Quoted(text) | TokenKind::Text(text) if length == 1 => Raw {
-                text: text.clone(),
-                quoted: true,
-            },
-            _ => Raw {
-                text: slice(input.notes.line, at),
-                quoted: false,
-            },
-        };
-        Ok((Tokens { rest, ..input }, Spanned::new(raw, at)))
-    }
-}
-
-fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
-    move |input| {
-        let (behind, raw) = raw(what)(input)?;
-        Ok((behind, raw.map(|raw| raw.text)))
-    }
-}
-
-fn slice(line: &str, at: Place) -> String {
-    line.get(at.start..at.end).unwrap_or_default().to_owned()
-}
-
-/// A PID if it is a number and not quoted, else a name.
-fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
-    raw.map(|raw| match raw.text.parse() {
-        Ok(id) if !raw.quoted && raw.text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            TargetName::Id(id)
-        }
-        _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
-        _ => TargetName::Name(raw.text),
     })
 }

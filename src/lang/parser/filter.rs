@@ -7,7 +7,8 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 
-use super::expression::{operator, place, unary_operator};
+use super::expression::{operator, unary_operator};
+use super::place::place;
 use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, word};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;

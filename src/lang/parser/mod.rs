@@ -4,7 +4,9 @@ mod command;
 mod expression;
 mod fault;
 mod filter;
+mod place;
 mod range;
+mod raw;
 mod setting;
 mod stream;
 
@@ -18,7 +20,7 @@ use super::lexer::{self, Token, TokenKind};
 use super::place::{Place, Spanned};
 use super::syntax::{Line, Output};
 pub(in crate::lang) use command::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
-pub(in crate::lang) use expression::{FUNCTIONS, INTEGER_TYPES};
+pub(in crate::lang) use place::{FUNCTIONS, INTEGER_TYPES};
 pub(in crate::lang) use setting::{COLOR_CHOICES, SWITCH};
 use stream::{Failed, Notes, Parsed, Tokens};
 

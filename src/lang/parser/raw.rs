@@ -1,0 +1,69 @@
+//! Raw text: arguments that are taken as they were typed.
+
+use super::range::is_text;
+use super::stream::{Parsed, Tokens};
+use crate::lang::expected::Expected;
+use crate::lang::highlight::Class;
+use crate::lang::lexer::TokenKind;
+use crate::lang::place::{Place, Spanned};
+use crate::lang::syntax::TargetName;
+
+/// Raw text, and whether it stood in quotes.
+pub(super) struct Raw {
+    pub text: String,
+    pub quoted: bool,
+}
+
+/// `raw`: as typed, or one quoted token without its quotes.
+pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
+    move |input| {
+        let length = input
+            .rest
+            .iter()
+            .take_while(|token| is_text(&token.kind))
+            .count();
+        let (text, rest) = input.rest.split_at(length);
+        let (Some(first), Some(last)) = (text.first(), text.last()) else {
+            return input.fail(what);
+        };
+        if rest.is_empty() {
+            input.notes.note_raw_text(what, first.at.start);
+        }
+        let at = first.at.to(last.at);
+        input.notes.note_class(Class::Text, at);
+        let raw = match &first.kind {
+            TokenKind::Quoted(text) | TokenKind::Text(text) if length == 1 => Raw {
+                text: text.clone(),
+                quoted: true,
+            },
+            _ => Raw {
+                text: slice(input.notes.line, at),
+                quoted: false,
+            },
+        };
+        Ok((Tokens { rest, ..input }, Spanned::new(raw, at)))
+    }
+}
+
+/// `raw`, its text alone.
+pub(super) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+    move |input| {
+        let (behind, raw) = raw(what)(input)?;
+        Ok((behind, raw.map(|raw| raw.text)))
+    }
+}
+
+fn slice(line: &str, at: Place) -> String {
+    line.get(at.start..at.end).unwrap_or_default().to_owned()
+}
+
+/// A PID if it is a number and not quoted, else a name.
+pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
+    raw.map(|raw| match raw.text.parse() {
+        Ok(id) if !raw.quoted && raw.text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            TargetName::Id(id)
+        }
+        _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
+        _ => TargetName::Name(raw.text),
+    })
+}

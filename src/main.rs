@@ -65,6 +65,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     state.settings.color = arguments.color();
     state.settings.json = arguments.json || arguments.serve;
     let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
+    session.greet();
     // Held until the end: the demonstration process ends with it.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
@@ -120,7 +121,7 @@ fn prepare(
     for step in arguments.steps() {
         tally.add(match step {
             Step::File(path) => session.run_file(path, None),
-            Step::Command(text) => session.run_line(text, &Origin::default()),
+            Step::Command(text) => session.run_line(text, Origin::default()),
         })?;
     }
     ControlFlow::Continue(())

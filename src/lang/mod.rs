@@ -18,6 +18,7 @@ pub mod highlight;
 mod lexer;
 mod operators;
 mod parser;
+pub mod pieces;
 pub mod place;
 pub mod setting;
 pub mod syntax;

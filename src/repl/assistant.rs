@@ -1,9 +1,9 @@
 //! What helps while typing: completion, hints, colours.
 
-use super::{Shared, completion, hint};
+use super::{Shared, colours, completion, hint};
 use crate::render::{Role, Theme};
 use rustyline::completion::{Completer, Pair};
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
@@ -13,16 +13,18 @@ use std::rc::Rc;
 /// Looks at the session while its user types.
 pub(super) struct Assistant<'a> {
     session: Shared<'a>,
-    theme: Theme,
 }
 
 impl<'a> Assistant<'a> {
     pub(super) fn new(session: &Shared<'a>) -> Self {
-        let theme = session.borrow().theme();
         Assistant {
             session: Rc::clone(session),
-            theme,
         }
+    }
+
+    /// The colours as they are set now.
+    fn theme(&self) -> Theme {
+        self.session.borrow().theme()
     }
 }
 
@@ -65,15 +67,26 @@ impl Hint for Usage {
 }
 
 impl Highlighter for Assistant<'_> {
+    fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        match self.theme().is_coloured() {
+            true => Cow::Owned(colours::painted(line, self.theme())),
+            false => Cow::Borrowed(line),
+        }
+    }
+
+    fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
+        self.theme().is_coloured() && kind != CmdKind::MoveCursor
+    }
+
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
         _default: bool,
     ) -> Cow<'b, str> {
-        Cow::Owned(self.theme.paint(Role::Prompt, prompt))
+        Cow::Owned(self.theme().paint(Role::Prompt, prompt))
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(self.theme.paint(Role::Dim, hint))
+        Cow::Owned(self.theme().paint(Role::Dim, hint))
     }
 }

@@ -1,6 +1,7 @@
 //! The prompt: the line editor with what helps while typing, and the history that lasts.
 
 mod assistant;
+mod colours;
 mod completion;
 mod hint;
 mod history;
@@ -12,7 +13,7 @@ use history::History;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Behavior, CompletionType, Config, Editor};
+use rustyline::{Behavior, ColorMode, CompletionType, Config, Editor};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::rc::Rc;
@@ -43,6 +44,8 @@ impl<'a> Prompt<'a> {
     fn open(session: &Shared<'a>) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
+            // The theme decides about colours, the variable NO_COLOR included.
+            .color_mode(ColorMode::Forced)
             // Where standard output goes to another program the prompt still belongs on the terminal.
             .behavior(match io::stdout().is_terminal() {
                 true => Behavior::Stdio,
@@ -70,7 +73,10 @@ impl<'a> Prompt<'a> {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {}
-                Err(ReadlineError::Eof) => return Ok(Outcome::Done),
+                Err(ReadlineError::Eof) => {
+                    self.session.borrow_mut().farewell();
+                    return Ok(Outcome::Done);
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -22,7 +22,7 @@ pub(super) struct Running {
 
 impl Session {
     /// Runs a command file. `asked` is the line that asks for it, if one does.
-    pub fn run_file(&mut self, path: &Path, asked: Option<(&str, &Origin)>) -> Outcome {
+    pub fn run_file(&mut self, path: &Path, asked: Option<(&str, Origin)>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let opened = lines::open(path)
             .map_err(|why| format!("{name} cannot be read: {why}"))
@@ -111,8 +111,8 @@ impl Session {
                 line: Some(line.number),
             };
             let outcome = match line.text {
-                Ok(text) => self.run_line(&text, &origin),
-                Err(bad) => self.fail(bad.report(&origin), 1),
+                Ok(text) => self.run_line(&text, origin),
+                Err(bad) => self.fail(bad.report(origin), 1),
             };
             if tally.add(outcome).is_break() {
                 return tally.outcome();
@@ -123,7 +123,7 @@ impl Session {
 
 impl lines::BadLine {
     /// What is reported of it.
-    pub(super) fn report(self, origin: &Origin) -> ErrorReport {
+    pub(super) fn report(self, origin: Origin) -> ErrorReport {
         let mut place = origin.place(&self.text, None);
         place.column = Some(self.column + 1);
         place.width = 1;

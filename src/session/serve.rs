@@ -27,8 +27,8 @@ impl Session {
             };
             let origin = Origin::default();
             let outcome = match line.text {
-                Ok(text) => self.run_line(&text, &origin),
-                Err(bad) => self.fail(bad.report(&origin), 1),
+                Ok(text) => self.run_line(&text, origin),
+                Err(bad) => self.fail(bad.report(origin), 1),
             };
             self.end_request(line.number as u64, outcome);
             if matches!(outcome, Outcome::Quit(_) | Outcome::Closed) {

@@ -120,6 +120,44 @@ fn an_empty_line_repeats_the_last_command() {
 }
 
 #[test]
+fn an_empty_line_after_a_file_repeats_the_file_and_after_an_error_nothing() {
+    let mut terminal = Terminal::new(&[]);
+    fs::write(terminal.home.path().join("f"), "echo first\necho last\n").expect("a file");
+    terminal.answer("source f");
+    assert!(terminal.answer("").contains("first\r\nlast\r\n"));
+    terminal.answer("frobnicate");
+    assert_eq!(
+        terminal
+            .answer("")
+            .find(|c: char| c.is_alphabetic() && c != 'h' && c != 'K'),
+        None
+    );
+}
+
+#[test]
+fn a_walk_with_a_limit_goes_on_where_it_stopped() {
+    let mut terminal = Terminal::new(&["self"]);
+    let rows = |said: String| -> Vec<String> {
+        said.lines()
+            .filter(|line| line.starts_with("0x"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let first = rows(terminal.answer("walk all limit 1"));
+    let second = rows(terminal.answer(""));
+    let third = rows(terminal.answer(""));
+    assert_eq!(
+        (first.len(), second.len(), third.len()),
+        (1, 1, 1),
+        "{first:?} {second:?} {third:?}"
+    );
+    assert!(
+        first < second && second < third,
+        "{first:?} {second:?} {third:?}"
+    );
+}
+
+#[test]
 fn shell_lines_and_redirections_are_not_repeated() {
     let mut terminal = Terminal::new(&[]);
     for line in [
@@ -166,6 +204,22 @@ fn the_usage_shows_while_typing() {
     let mut terminal = Terminal::new(&[]);
     terminal.types("walk ");
     terminal.sees("limit");
+}
+
+#[test]
+fn what_is_typed_is_coloured_and_set_color_never_stops_that() {
+    let home = tempfile::tempdir().expect("a folder");
+    let session = start(home.path(), &["--color", "always"]);
+    let mut terminal = Terminal { session, home };
+    terminal.sees("(pmdb) ");
+    terminal.types("walk 0x10 ");
+    terminal.sees("mwalk\u{1b}[0m");
+    terminal.types("\u{3}");
+    terminal.sees(TAKEN);
+    terminal.enters("set color never");
+    terminal.sees(PROMPT);
+    terminal.types("walk 0x10 ");
+    terminal.sees("walk 0x10 ");
 }
 
 #[test]

@@ -1,0 +1,182 @@
+//! One command: from where its records go to what follows from how it went.
+
+use super::destination::{self, Destination, expand_home};
+use super::printer::{Ended, Printer};
+use super::{Origin, Outcome, Session, shell};
+use crate::command::{self, Context, Flow, Resume};
+use crate::lang::{Command, Output, Place, Spanned};
+use crate::report::{ErrorReport, Stopped};
+use std::io::{self, IsTerminal};
+use std::process::ExitStatus;
+use std::rc::Rc;
+
+/// A command to be run, and what there is to know about it.
+pub(super) struct Job<'a> {
+    /// The line, for errors.
+    pub(super) text: &'a str,
+    /// Where the line comes from.
+    pub(super) origin: Origin<'a>,
+    pub(super) command: &'a Spanned<Command>,
+    pub(super) output: &'a Output,
+    /// Where it goes on, if it ran before.
+    pub(super) resume: Option<Resume>,
+    /// Whether records that only greet are left out.
+    pub(super) quiet: bool,
+}
+
+impl<'a> Job<'a> {
+    /// A command that prints to the screen.
+    pub(super) fn new(text: &'a str, origin: Origin<'a>, command: &'a Spanned<Command>) -> Self {
+        Job {
+            text,
+            origin,
+            command,
+            output: &Output::Screen,
+            resume: None,
+            quiet: false,
+        }
+    }
+}
+
+impl Session {
+    /// Runs a command. Where it stopped is returned, if an empty line is to go on from there.
+    pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
+        let interrupts = Rc::clone(&self.interrupts);
+        let destination = match self.open(job.output) {
+            Ok(Destination::Screen { live, .. }) => {
+                let pager = self
+                    .pager_size()
+                    .and_then(|(height, width)| destination::pager(&interrupts, height, width));
+                Destination::screen(pager, live)
+            }
+            Ok(destination) => destination,
+            Err((at, message)) => {
+                let place = Some(job.origin.place(job.text, Some(at)));
+                return (
+                    self.fail(
+                        ErrorReport {
+                            place,
+                            ..ErrorReport::of(message)
+                        },
+                        1,
+                    ),
+                    None,
+                );
+            }
+        };
+        let renderer = self.renderer(*job.output == Output::Screen);
+        let mut printer = Printer::new(renderer, destination, &interrupts).quietly(job.quiet);
+        let context = &mut Context {
+            state: &mut self.state,
+            sink: &mut printer,
+            resume: job.resume,
+        };
+        let result = command::run(job.command, context);
+        let interrupted = printer.was_interrupted();
+        let (destination, ended) = printer.finish();
+        let closed = self.close(job, destination, ended);
+        let resume = match &result {
+            Ok(Flow::More(resume)) => Some(*resume),
+            _ => None,
+        };
+        let went = self.follow(job, result);
+        // A watch is ended by Ctrl-C; anything else is broken off by it, and with it the file it stands in.
+        let broken_off = interrupted && !matches!(job.command.node, Command::Watch { .. });
+        let outcome = match (closed, went) {
+            (Outcome::Done, Outcome::Done) if broken_off => Outcome::Interrupted,
+            (Outcome::Done, went) => went,
+            (closed, Outcome::Done | Outcome::Interrupted) => closed,
+            (_, went) => went,
+        };
+        (outcome, resume)
+    }
+
+    /// Does what a command asks for when it has ended, or says why it failed.
+    fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
+        match result {
+            Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
+            Ok(Flow::Source(path)) => {
+                let path = path.to_str().map_or(path.clone(), expand_home);
+                self.run_file(&path, Some((job.text, job.origin)))
+            }
+            Ok(Flow::Quit(status)) => Outcome::Quit(status),
+            Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
+            // Who stopped reading knows; what that means is told by the destination.
+            Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
+            Err(error) => {
+                let status = error.status();
+                match job.origin.command(job.text, error) {
+                    Some(report) => self.fail(report, status),
+                    None => Outcome::Done,
+                }
+            }
+        }
+    }
+
+    /// Runs shell text with the terminal as it is.
+    pub(super) fn run_shell(&mut self, text: &str, origin: Origin, shell_text: &str) -> Outcome {
+        let status = match shell::run(shell_text, self.manner.shell) {
+            Ok(status) => status,
+            Err(error) => {
+                let message = format!("the shell cannot be started: {error}");
+                return self.fail(origin.about_line(text, message), 1);
+            }
+        };
+        // Ctrl-C was meant for the child; if that has ended it, then also for the file in which it stands.
+        self.interrupts.forget();
+        self.remark(status);
+        match shell::was_interrupted(status) {
+            true => Outcome::Interrupted,
+            false => Outcome::Done,
+        }
+    }
+
+    fn remark(&mut self, status: ExitStatus) {
+        if let Some(remark) = shell::remark(status) {
+            self.note(remark);
+        }
+    }
+
+    fn open(&self, output: &Output) -> Result<Destination<'static>, (Place, String)> {
+        match output {
+            Output::Screen => Ok(Destination::screen(None, io::stdout().is_terminal())),
+            Output::Pipe(command) => shell::reader(&command.node, self.manner.shell)
+                .map(Destination::pipe)
+                .map_err(|error| (command.at, format!("the shell cannot be started: {error}"))),
+            Output::File { path, append } => Destination::file(&expand_home(&path.node), *append)
+                .map_err(|why| (path.at, format!("{} cannot be written: {why}", path.node))),
+        }
+    }
+
+    /// Closes what a command wrote to, and says what there is to say about it.
+    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: Ended) -> Outcome {
+        let (what, closed) = match &destination {
+            Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
+            Destination::Screen { pager: None, .. } => ("standard output", Outcome::Closed),
+            Destination::Pipe { .. } => ("the shell command's input", Outcome::Done),
+            Destination::File(_) => ("the file", Outcome::Done),
+        };
+        self.wait_for_reader(destination);
+        match ended {
+            Ended::Whole => Outcome::Done,
+            Ended::Closed => closed,
+            Ended::Failed(error) => {
+                let message = format!("{what} cannot be written: {error}");
+                self.fail(job.origin.about_line(job.text, message), 1)
+            }
+        }
+    }
+
+    fn wait_for_reader(&mut self, destination: Destination<'_>) {
+        let Destination::Pipe { mut child, input } = destination else {
+            return;
+        };
+        // The reader sees the end only when our side is closed.
+        drop(input);
+        let status = child.wait();
+        self.interrupts.forget();
+        if let Ok(status) = status {
+            self.remark(status);
+        }
+    }
+}

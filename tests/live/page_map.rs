@@ -38,12 +38,16 @@ pub const TESTS: &[Test] = &[
         memory_of_resident_pages,
     ),
     (
+        "page_map::rights_in_a_namespace_show_no_frames",
+        rights_in_a_namespace_show_no_frames,
+    ),
+    (
         "page_map::frames_are_hidden_or_not",
         frames_are_hidden_or_not,
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("pages", pages)];
+pub const SCENARIOS: &[Scenario] = &[("pages", pages), ("namespaced", namespaced)];
 
 const PAGES: usize = 3000;
 
@@ -371,4 +375,34 @@ fn frames_are_hidden_or_not() {
     let entry = support::entries(&*process, start, 1)[0];
     assert!(entry.is_present());
     assert_eq!(entry.is_frame_hidden(), process.frames_hidden());
+}
+
+/// Has every right in a user namespace of its own, and looks at itself. Announces whether it made one, whether it sees
+/// frame numbers, and whether it thinks so.
+fn namespaced(_: &[String]) {
+    // SAFETY: takes no memory; this process has one thread.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
+        return announce("0 0 0");
+    }
+    let own = pmdb::target::live::attach(std::process::id()).expect("itself");
+    let rights = rustix::thread::capabilities(None)
+        .expect("its rights")
+        .effective;
+    assert!(rights.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
+    let shows = u8::from(support::shows_frames());
+    let hidden = u8::from(own.process.frames_hidden());
+    announce(format_args!("1 {shows} {hidden}"));
+    wait();
+}
+
+fn rights_in_a_namespace_show_no_frames() {
+    let mut target = Target::start("namespaced", &[]);
+    match *target.numbers() {
+        [0, ..] => skip(
+            "page_map::rights_in_a_namespace_show_no_frames",
+            "this user may make no namespace",
+        ),
+        [_, shows, hidden] => assert_eq!((shows, hidden), (0, 1)),
+        _ => panic!("three numbers"),
+    }
 }

@@ -3,7 +3,8 @@
 use super::Test;
 use super::support::{at, skip};
 use pmdb::target::live::{attach, resolve};
-use std::process::Command;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 pub const TESTS: &[Test] = &[
     ("programs::a_32_bit_program", a_32_bit_program),
@@ -13,12 +14,20 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// An i386 program of one page that does nothing but wait for signals.
+/// An i386 program of one page that writes its first four bytes and waits for signals from then on.
 fn program_that_waits() -> Vec<u8> {
     const BASE: u32 = 0x0804_8000;
     const HEADERS: u32 = 52 + 32;
-    // mov eax, 29 (pause); int 0x80; jmp back
-    let code = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+    let code = [
+        0xb8, 4, 0, 0, 0, // mov eax, 4 (write)
+        0xbb, 1, 0, 0, 0, // mov ebx, 1
+        0xb9, 0x00, 0x80, 0x04, 0x08, // mov ecx, BASE
+        0xba, 4, 0, 0, 0, // mov edx, 4
+        0xcd, 0x80, // int 0x80
+        0xb8, 29, 0, 0, 0, // mov eax, 29 (pause)
+        0xcd, 0x80, // int 0x80
+        0xeb, 0xf7, // jmp back to the pause
+    ];
     let size = HEADERS + code.len() as u32;
     let mut file = vec![0x7f, b'E', b'L', b'F', 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let halves = |file: &mut Vec<u8>, numbers: &[u16]| {
@@ -47,9 +56,14 @@ fn a_32_bit_program() {
     std::fs::write(&program, program_that_waits()).expect("a file");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, mode).expect("to make it a program");
-    let Ok(Program(child)) = &spawn(&program) else {
+    let Ok(Program(child)) = &mut spawn(&program) else {
         return skip(name, "32-bit programs do not run here");
     };
+    // `spawn` is back when the old program is gone, not when the new one is there.
+    let mut mark = [0; 4];
+    let output = child.stdout.as_mut().expect("its output");
+    output.read_exact(&mut mark).expect("a sign of life");
+    assert_eq!(&mark, b"\x7fELF");
     let target = attach(child.id()).expect("to attach");
     let layout = target.process.layout();
     assert_eq!((layout.pointer_bytes, layout.little_endian), (4, true));
@@ -76,7 +90,7 @@ fn a_32_bit_program() {
             .expect("its code"),
         5
     );
-    assert_eq!(code, [0xb8, 29, 0, 0, 0]);
+    assert_eq!(code, [0xb8, 4, 0, 0, 0]);
     // Its page map ends with its own address space, not with that of pmdb.
     for scan in [true, false] {
         target.process.set_scan(scan);
@@ -106,8 +120,8 @@ impl Drop for Program {
 /// Starts a program that was just written.
 fn spawn(program: &std::path::Path) -> std::io::Result<Program> {
     loop {
-        let piped = std::process::Stdio::piped();
-        match Command::new(program).stdin(piped).spawn() {
+        let mut command = Command::new(program);
+        match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             // A child that another test starts just now holds the file open for writing until it runs its own program.
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
             spawned => return spawned.map(Program),
@@ -124,13 +138,25 @@ fn a_program_is_found_by_its_file_name() {
     if std::fs::copy("/bin/cat", &program).is_err() {
         return skip(name, "there is no /bin/cat to copy");
     }
-    // It waits for its input. It runs when `spawn` is back.
-    let Ok(Program(child)) = &spawn(&program) else {
+    let Ok(Program(child)) = &mut spawn(&program) else {
         return skip(
             name,
             "nothing can be run from the folder for temporary files",
         );
     };
+    // It gives back what it gets.
+    child
+        .stdin
+        .as_mut()
+        .expect("its input")
+        .write_all(b"x")
+        .expect("an open pipe");
+    child
+        .stdout
+        .as_mut()
+        .expect("its output")
+        .read_exact(&mut [0])
+        .expect("a sign of life");
     for what in [&*called, &called[..15]] {
         let found = resolve(what).map(|found| found.pid);
         assert_eq!(found.expect("the copy"), child.id(), "{what}");

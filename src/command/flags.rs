@@ -135,7 +135,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
 pub(super) fn meanings(flags: PageFlags, machine: &dyn Machine) -> Vec<FlagMeaning> {
     let context = FlagContext {
         kernel: machine.kernel().number,
-        false_flags: None,
+        false_flags: machine.false_flags(),
     };
     flags
         .each()

@@ -248,7 +248,8 @@ impl Rules for View<'_> {
     }
 
     fn ksm_in_use(&self) -> bool {
-        let in_use = || self.target.machine.ksm_pages() != Some(0);
+        let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
+        let in_use = || !self.target.machine.false_flags().is_some_and(is_false);
         *self.ksm_in_use.get_or_init(in_use)
     }
 }

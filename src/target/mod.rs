@@ -209,8 +209,8 @@ pub trait Machine: Send + Sync {
     /// `/proc/kpageflags` from frame `first` on; fewer than asked for means that physical memory ends there.
     fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize>;
 
-    /// Flags that this kernel sets on pages where they do not hold, as found on a page of pmdb's own; `None` when that could not
-    /// be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
+    /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged (`/sys/kernel/mm/ksm/pages_shared`) or
+    /// where a page of pmdb's own has it. `None` when neither could be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
     fn false_flags(&self) -> Option<PageFlags> {
         None
     }
@@ -232,12 +232,6 @@ pub trait Machine: Send + Sync {
 
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
     fn kernel_option(&self, name: &str) -> Option<bool>;
-
-    /// How many frames samepage merging shares (`/sys/kernel/mm/ksm/pages_shared`); `None` when that cannot be read. With 0, a
-    /// KPF_KSM flag is false: some kernels set it on all anonymous pages.
-    fn ksm_pages(&self) -> Option<u64> {
-        None
-    }
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     fn huge_page_bytes(&self) -> Option<u64> {

@@ -71,7 +71,12 @@ impl Machine for LiveMachine {
 
     fn false_flags(&self) -> Option<PageFlags> {
         let look = || own_page::flags(&self.flags).map(own_page::false_flags);
-        *self.false_flags.get_or_init(look)
+        let found = *self.false_flags.get_or_init(look);
+        // Merging may begin at any time, what a kernel gets wrong stays wrong.
+        match setting("kernel/mm/ksm/pages_shared") {
+            Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
+            _ => found,
+        }
     }
 
     fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
@@ -100,10 +105,6 @@ impl Machine for LiveMachine {
 
     fn kernel_option(&self, name: &str) -> Option<bool> {
         self.config().map(|config| config.is_set(name))
-    }
-
-    fn ksm_pages(&self) -> Option<u64> {
-        setting("kernel/mm/ksm/pages_shared")
     }
 
     fn huge_page_bytes(&self) -> Option<u64> {

@@ -7,7 +7,7 @@ use super::elf::Elf;
 use super::file::File;
 use super::lookup::{Best, Nearest};
 use super::names::Names;
-use super::table::{self, Kind, Rank, Symbol};
+use super::table::{self, Kind, NO_NAME, Rank, Symbol};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
@@ -115,7 +115,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Vec<Stretch> {
             }
         }
         let beginning = |symbol: &Symbol| {
-            let mut bytes = [0; 8];
+            let mut bytes = NO_NAME;
             bytes
                 .iter_mut()
                 .zip(names.from(symbol))

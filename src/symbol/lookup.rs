@@ -3,12 +3,13 @@
 //! A symbol with a size covers `[address, address + size)`; where several do, the one that starts last speaks (an inner label
 //! rather than what is around it). Where none does, the nearest sizeless symbol before the address in the same section reaches
 //! up to it, unless a symbol with a size begins between them. Among symbols of one start, [`Rank`](super::table::Rank) decides,
-//! and then the name with the fewest leading underscores (`malloc` rather than `__libc_malloc`).
+//! and then the plainest name: the fewest leading underscores, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt`
+//! rather than `sqrtf32x`).
 
 use super::NoSymbols;
 use super::elf::Elf;
 use super::file::File;
-use super::table::{self, Kind, Rank, Symbol};
+use super::table::{self, Beginning, Kind, Rank, Symbol};
 use std::ops::ControlFlow;
 
 /// Of symbols that share start and rank no more than this many are told apart by name.
@@ -37,12 +38,16 @@ impl Best {
     }
 
     /// The one with the plainest name; `beginning` reads the first bytes of a name.
-    pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> [u8; 8]) -> Option<Symbol> {
+    pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> Beginning) -> Option<Symbol> {
         self.rivals
             .iter()
             .map(|symbol| (symbol, beginning(symbol)))
             .filter(|(_, name)| name.first() != Some(&0))
-            .min_by_key(|(_, name)| name.iter().take_while(|&&byte| byte == b'_').count())
+            .min_by_key(|(_, name)| {
+                let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+                let length = name.iter().take_while(|&&byte| byte != 0).count();
+                (underscores, length)
+            })
             .map(|(symbol, _)| *symbol)
     }
 }

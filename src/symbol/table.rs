@@ -185,9 +185,15 @@ fn defined<S: Sym<Endian = Endianness>>(
     })
 }
 
-/// The first bytes of a symbol's name, filled up with zeros.
-pub(super) fn beginning_of_name(file: &File, elf: &Elf, symbol: &Symbol) -> [u8; 8] {
-    let mut bytes = [0; 8];
+/// The first bytes of a symbol's name and, if that is shorter, what follows it.
+pub(super) type Beginning = [u8; 48];
+
+/// The beginning of a name that cannot be read.
+pub(super) const NO_NAME: Beginning = [0; 48];
+
+/// Reads the beginning of a symbol's name; zeros where there is nothing.
+pub(super) fn beginning_of_name(file: &File, elf: &Elf, symbol: &Symbol) -> Beginning {
+    let mut bytes = NO_NAME;
     if let Some(table) = elf.tables.get(usize::from(symbol.table))
         && u64::from(symbol.name) < table.strings.size
         && let Some(at) = table.strings.offset.checked_add(symbol.name.into())

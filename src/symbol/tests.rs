@@ -119,6 +119,7 @@ fn rank_decides_between_symbols_of_one_start() {
         entry("local", 0x1000, 8, LOCAL, FUNCTION),
         entry("untyped", 0x1000, 8, GLOBAL, NOTYPE),
         entry("__internal", 0x1000, 8, GLOBAL, FUNCTION),
+        entry("plainf64x", 0x1000, 8, WEAK, FUNCTION),
         entry("plain", 0x1000, 8, WEAK, FUNCTION),
         entry("sizeless", 0x1000, 0, GLOBAL, FUNCTION),
         entry("also_plain", 0x1000, 8, GLOBAL, FUNCTION),
@@ -313,7 +314,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
     /// Whatever the table holds, the index answers as a pass over it does.
     #[test]
     fn pass_and_index_agree(

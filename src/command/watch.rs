@@ -98,7 +98,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             .map(|range| range.pages(view.page()))
             .sum(),
         every: every.as_secs_f64(),
-        blind: Watcher::blind(&view, wanted)
+        blind: Watcher::blind(&view, &now(&spans, &view), wanted)
             .into_iter()
             .map(|(kind, reason)| Blind {
                 kind,

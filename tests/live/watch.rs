@@ -226,6 +226,24 @@ fn split_and_collapsed() {
         return skip(NAME, "the kernel gave no huge page, or cannot say");
     }
     let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
+    // Other rights for a part, and back again: not an entry differs, but it takes 512 of them now.
+    for rights in [1, 3] {
+        puppet.does(
+            "protect",
+            &[memory + 3 * page_bytes(), page_bytes(), rights],
+        );
+    }
+    assert_eq!(
+        watch.changes(),
+        [page_change(Split, memory, pages, Present, Present)]
+    );
+    if let Err(error) = puppet.advises(memory, pages, MADV_COLLAPSE) {
+        return skip(NAME, &format!("MADV_COLLAPSE: error {error}"));
+    }
+    assert_eq!(
+        watch.changes(),
+        [page_change(Collapsed, memory, pages, Present, Present)]
+    );
     puppet
         .advises(memory, 1, MADV_DONTNEED)
         .expect("to drop a page");
@@ -468,7 +486,10 @@ fn what_cannot_be_seen_is_said() {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     let all = Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY;
-    let blind: Vec<EventKind> = Watcher::blind(&view, all).iter().map(|one| one.0).collect();
+    let blind: Vec<EventKind> = Watcher::blind(&view, &view.spans(), all)
+        .iter()
+        .map(|one| one.0)
+        .collect();
     assert_eq!(blind.contains(&Moved), !support::shows_frames());
     assert_eq!(blind.contains(&CopiedOnWrite), !support::shows_frames());
     assert_eq!(

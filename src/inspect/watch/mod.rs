@@ -5,10 +5,10 @@ mod memory;
 mod pages;
 mod regions;
 
-use super::classify::Place;
+use super::classify::{Place, Rules};
 use super::page::Need;
 use super::sweep::sweep;
-use super::view::{View, no_scan};
+use super::view::{View, ViewedRegion, no_scan};
 use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::report::{EventKind, PageFacts, Reason, Stopped};
@@ -165,13 +165,31 @@ impl Watcher {
         Ok(())
     }
 
-    /// What a watch cannot see here, each with the reason.
-    pub fn blind(view: &View<'_>, extra: Need) -> Vec<(EventKind, Reason)> {
+    /// What a watch of `spans` cannot see here, each with the reason.
+    pub fn blind(view: &View<'_>, spans: &[AddressRange], extra: Need) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = view.availability();
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
-            blind.push((EventKind::CopiedOnWrite, reason.clone()));
+            let partly = "only copies of file pages show: those of other pages show by their frames, which need CAP_SYS_ADMIN";
+            blind.push((
+                EventKind::CopiedOnWrite,
+                Reason::NotPermitted(partly.into()),
+            ));
+        }
+        let is_watched = |viewed: &ViewedRegion| {
+            let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();
+            spans.iter().any(inside)
+        };
+        let mut shared_memory = view
+            .regions()
+            .iter()
+            .filter(|viewed| viewed.backing == Backing::Shmem);
+        if view.swap_in_use() && shared_memory.any(is_watched) {
+            let nothing_left =
+                "the page map keeps nothing of shared memory that goes to swap: it shows as went";
+            let reason = Reason::NotOnThisKernel(nothing_left.into());
+            blind.push((EventKind::SwappedOut, reason));
         }
         if !available.categories.contains(Categories::HUGE) {
             blind.push((EventKind::Split, no_scan()));

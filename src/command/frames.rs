@@ -1,6 +1,6 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::walk::Arguments;
+use super::through::{Arguments, flags_key};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{self, Frames, Need, Page, sweep_frames};
@@ -103,7 +103,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     for &(flags, frames) in rows.iter().take(limit) {
         context.sink.emit(Record::Group(report::Group {
             by: "flags",
-            key: super::walk::flags_key(PageFlags::from_bits_retain(flags)),
+            key: flags_key(PageFlags::from_bits_retain(flags)),
             pages: frames,
             bytes: frames.saturating_mul(size.bytes()),
         }))?;

@@ -93,7 +93,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
             by,
             limit,
         } => {
-            let arguments = walk::Arguments {
+            let arguments = through::Arguments {
                 range,
                 filter: filter.as_ref(),
                 by: *by,

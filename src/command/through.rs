@@ -2,9 +2,18 @@
 
 use super::Error;
 use crate::inspect::{self, Need, Page, Totals, View};
-use crate::kernel::AddressRange;
+use crate::kernel::{AddressRange, PageFlags};
+use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
+
+/// The arguments of `walk`, as written.
+pub(super) struct Arguments<'a> {
+    pub range: &'a Spanned<lang::Range>,
+    pub filter: Option<&'a Spanned<lang::Filter<PageField>>>,
+    pub by: Option<GroupKey>,
+    pub limit: Option<u64>,
+}
 
 /// What is known when a sweep has ended.
 pub(super) struct Ended {
@@ -88,4 +97,12 @@ pub(super) fn sweep(
         changed,
         stopped,
     })
+}
+
+/// A set of flags as the key of a group.
+pub(super) fn flags_key(flags: PageFlags) -> String {
+    match flags.names() {
+        names if names.is_empty() => "none set".to_owned(),
+        names => names.join(","),
+    }
 }

@@ -1,12 +1,12 @@
 //! `walk RANGE [where FILTER] [by KEY] [limit N]`: the pages of a range.
 
-use super::through::{self, Go};
+use super::through::{self, Arguments, Go, flags_key};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames};
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View};
 use crate::inspect::{GroupKey as Key, Row};
-use crate::kernel::{AddressRange, Kind, Name, PageFlags, State};
-use crate::lang::{self, GroupKey, PageField, Spanned};
+use crate::kernel::{AddressRange, Kind, Name, State};
+use crate::lang::GroupKey;
 use crate::report::{self, Note, Pages, Reason, Record, Sink, Stopped, Why};
 
 pub(super) const ABOUT: About = About {
@@ -48,14 +48,6 @@ pub(super) const ABOUT: About = About {
         },
     ],
 };
-
-/// The arguments of `walk`, as written.
-pub(super) struct Arguments<'a> {
-    pub range: &'a Spanned<lang::Range>,
-    pub filter: Option<&'a Spanned<lang::Filter<PageField>>>,
-    pub by: Option<GroupKey>,
-    pub limit: Option<u64>,
-}
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     let spans = match eval::range(arguments.range, context.state)? {
@@ -321,13 +313,5 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Kind => "kind",
         GroupBy::Flags => "flags",
         GroupBy::Region => "region",
-    }
-}
-
-/// A set of flags as the key of a group.
-pub(super) fn flags_key(flags: PageFlags) -> String {
-    match flags.names() {
-        names if names.is_empty() => "none set".to_owned(),
-        names => names.join(","),
     }
 }

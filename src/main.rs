@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     demo::become_child_if_asked();
+    target::live::hold_back_rights();
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -1,6 +1,6 @@
 //! What helps while typing: completion, hints, colours.
 
-use super::{Shared, colours, completion, hint};
+use super::{PROMPT, Shared, colours, completion, hint};
 use crate::render::{Role, Theme};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -9,6 +9,7 @@ use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use std::borrow::Cow;
 use std::rc::Rc;
+use unicode_width::UnicodeWidthStr;
 
 /// Looks at the session while its user types.
 pub(super) struct Assistant<'a> {
@@ -49,7 +50,15 @@ impl Hinter for Assistant<'_> {
     type Hint = Usage;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Usage> {
-        (pos == line.len()).then(|| hint::usage(line))?.map(Usage)
+        if pos < line.len() {
+            return None;
+        }
+        let room = match self.session.borrow().width() {
+            // The last column stays free: a terminal would wrap there.
+            Some(width) => width.checked_sub(PROMPT.len() + line.width() + 1)?,
+            None => usize::MAX,
+        };
+        hint::usage(line).map(|usage| Usage(hint::cut(usage, room)))
     }
 }
 

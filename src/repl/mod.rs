@@ -72,7 +72,7 @@ impl<'a> Prompt<'a> {
                         return Ok(ending);
                     }
                 }
-                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {}
                 Err(ReadlineError::Eof) => {
                     self.session.borrow_mut().farewell();
                     return Ok(Outcome::Done);

@@ -71,7 +71,7 @@ impl Session {
     }
 
     /// The columns to write in, if the user or the terminal says.
-    fn width(&self) -> Option<usize> {
+    pub fn width(&self) -> Option<usize> {
         match count(self.state().settings.width) {
             0 => screen_size().map(|(_, columns)| columns),
             width => Some(width),

@@ -3,6 +3,7 @@
 mod hostile;
 mod output;
 mod programs;
+mod rights;
 mod run;
 mod scripts;
 mod status;

@@ -1,5 +1,6 @@
 //! The prompt, at a real terminal.
 
+use rexpect::process::{Signal, WaitStatus};
 use rexpect::session::PtySession;
 use rustix::fs::Mode;
 use std::fs;
@@ -65,7 +66,7 @@ impl Terminal {
         self.session.exp_eof().expect("it ends");
         let ended = self.session.process().wait().expect("it ends");
         assert!(
-            format!("{ended:?}").contains(&format!(", {status})")),
+            matches!(ended, WaitStatus::Exited(_, code) if code == status),
             "{ended:?}"
         );
     }
@@ -228,6 +229,17 @@ fn ctrl_c_at_the_prompt_clears_the_line() {
     terminal.types("echo never\u{3}");
     terminal.sees(TAKEN);
     terminal.sees(PROMPT);
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn a_signal_from_outside_does_not_end_the_prompt() {
+    let mut terminal = Terminal::new(&[]);
+    terminal
+        .session
+        .process_mut()
+        .signal(Signal::SIGINT)
+        .expect("it is there");
     assert!(terminal.answer("echo on").contains("on\r\n"));
 }
 

@@ -41,3 +41,19 @@ impl Drop for Lower {
 pub(super) fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
 }
+
+/// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by
+/// the user are opened with the user's own rights. Root, who has them anyway, keeps them.
+pub fn hold_back() {
+    if rustix::process::geteuid().is_root() {
+        return;
+    }
+    if let Ok(sets) = capabilities(None) {
+        let lowered = CapabilitySets {
+            effective: sets.effective - WANTED,
+            ..sets
+        };
+        // Giving up what one holds is always allowed.
+        _ = set_capabilities(None, lowered);
+    }
+}

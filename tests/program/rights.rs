@@ -1,0 +1,105 @@
+//! File capabilities: held back until something under `/proc` is opened, and never used for the user's own files.
+
+use crate::run::{Home, PMDB, Run};
+use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// `nobody`, as nearly every system has it.
+const USER: u32 = 65534;
+
+/// CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN
+const CAPABILITIES: u32 = 1 << 2 | 1 << 19 | 1 << 21;
+
+/// `security.capability` as the kernel stores it (version 2), permitted only or effective too.
+fn file_capabilities(effective: bool) -> Vec<u8> {
+    [0x0200_0000 | u32::from(effective), CAPABILITIES, 0, 0, 0]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
+}
+
+/// Why the kernel would not give a program its file capabilities here, if so.
+fn no_file_capabilities(home: &Home) -> Option<&'static str> {
+    let status = fs::read_to_string("/proc/self/status").expect("a status");
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let bounding = field("CapBnd:")
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
+        .unwrap_or(0);
+    if !rustix::process::geteuid().is_root() {
+        Some("only root may give a file capabilities")
+    } else if field("NoNewPrivs:") == Some("1") {
+        Some("this process may not gain rights (no_new_privs)")
+    } else if bounding & u64::from(CAPABILITIES) != u64::from(CAPABILITIES) {
+        Some("the capabilities are not in the bounding set")
+    } else if statvfs(home.path(""))
+        .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOSUID))
+    {
+        Some("the temporary folder is mounted nosuid")
+    } else {
+        None
+    }
+}
+
+fn frame_is_shown(run: &Run) -> bool {
+    run.status == Some(0) && run.objects().iter().any(|object| object["pfn"].is_number())
+}
+
+#[test]
+fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
+    let home = Home::new();
+    if let Some(why) = no_file_capabilities(&home) {
+        println!("skipped: {why}");
+        return;
+    }
+    let pid = std::process::id().to_string();
+    let look = [
+        "--json",
+        "-p",
+        &pid,
+        "-batch",
+        "-ex",
+        "walk all where present limit 1",
+    ];
+    if !frame_is_shown(&home.run(&look)) {
+        println!("skipped: frames are hidden even from root here");
+        return;
+    }
+    home.file("secret", "echo never\n");
+    fs::set_permissions(home.path("secret"), PermissionsExt::from_mode(0o600)).unwrap();
+    fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+    for effective in [false, true] {
+        let program = home.path(if effective { "effective" } else { "permitted" });
+        fs::copy(PMDB, &program).unwrap();
+        setxattr(
+            &program,
+            "security.capability",
+            &file_capabilities(effective),
+            XattrFlags::empty(),
+        )
+        .unwrap();
+        let as_user = |arguments: &[&str]| -> Run {
+            let mut command = Command::new(&program);
+            command
+                .args(arguments)
+                .current_dir(home.path(""))
+                .uid(USER)
+                .gid(USER)
+                .env_clear()
+                .stdin(Stdio::null());
+            command.output().unwrap().into()
+        };
+        let run = as_user(&look);
+        assert!(frame_is_shown(&run), "effective: {effective}: {run:?}");
+        as_user(&["-batch", "-x", "secret"]).failed(1, "secret cannot be read: permission denied");
+        as_user(&["-batch", "-ex", "show > /etc/pmdb-test"]).failed(1, "permission denied");
+        as_user(&["-batch", "-ex", "source secret"]).failed(1, "permission denied");
+    }
+}

@@ -16,6 +16,8 @@ mod page;
 mod rows;
 mod stats;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod totals;
 mod view;
 mod watch;

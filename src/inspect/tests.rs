@@ -1,0 +1,273 @@
+//! Single pages, rows and totals of made-up processes.
+
+use super::fake::{EXCLUSIVE, HUGE, PAGE, PRESENT, World, region};
+use super::{Error, GroupBy, GroupKey, Groups, Need, Page, Row, Rows, Runs, Totals, View, sweep};
+use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
+use crate::lang::PageField;
+use crate::report::Reason;
+use crate::target::Target;
+
+const SIZE: PageSize = PageSize::FOUR_KIB;
+
+/// Sweeps everything and gives each page with its region.
+fn each(target: &Target, need: Need, mut visit: impl FnMut(&Page, Option<usize>)) {
+    let view = View::of(target).expect("a view");
+    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+        chunk
+            .pages()
+            .for_each(|page| visit(&page, chunk.region_index));
+        Ok(())
+    })
+    .expect("a sweep");
+}
+
+fn rows(target: &Target, need: Need) -> Vec<Row> {
+    let mut rows = Rows::new(SIZE);
+    let mut all = Vec::new();
+    each(target, need, |page, region| {
+        all.extend(rows.push(page, region))
+    });
+    all.extend(rows.finish());
+    all
+}
+
+#[test]
+fn rows_join_what_is_the_same() {
+    let mut world = World::new([region(0x100, 20), region(0x114, 4)]);
+    world.maps(0x100, 3, 500);
+    // The frames go on, and so does a row across a folio's head and tails.
+    world.maps(0x103, 4, 503);
+    world
+        .flags
+        .insert(503, (PageFlags::ANON | PageFlags::COMPOUND_HEAD).bits());
+    for frame in 504..507 {
+        world
+            .flags
+            .insert(frame, (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits());
+    }
+    // Other frames, other counts, another region.
+    world.maps(0x107, 2, 900);
+    world.maps(0x109, 2, 902);
+    world.counts.insert(902, 2);
+    world.counts.insert(903, 2);
+    world.maps(0x112, 2, 300);
+    world.maps(0x114, 2, 302);
+    let (_, target) = world.target();
+    let brief = |row: &Row| (row.page.address.get() / PAGE, row.page.pages, row.region);
+    let all = rows(&target, Need::FLAGS | Need::COUNTS);
+    let briefs: Vec<_> = all.iter().map(brief).collect();
+    assert_eq!(
+        briefs,
+        [
+            (0x100, 7, Some(0)),
+            (0x107, 2, Some(0)),
+            (0x109, 2, Some(0)),
+            (0x10b, 7, Some(0)),
+            (0x112, 2, Some(0)),
+            (0x114, 2, Some(1)),
+            (0x116, 2, Some(1)),
+        ]
+    );
+    assert_eq!(
+        all[0].page.flags,
+        Some(PageFlags::ANON),
+        "what all of them have"
+    );
+    // Without frames to tell apart, fewer rows; physically, runs do not end with regions.
+    let mut runs = Runs::new(SIZE);
+    let mut lengths = Vec::new();
+    each(&target, Need::empty(), |page, _| {
+        lengths.extend(runs.push(page))
+    });
+    lengths.extend(runs.finish());
+    let lengths: Vec<_> = lengths
+        .iter()
+        .map(|run| (run.frame.map(|frame| frame.get()), run.pages))
+        .collect();
+    assert_eq!(
+        lengths,
+        [
+            (Some(500), 7),
+            (Some(900), 4),
+            (None, 7),
+            (Some(300), 4),
+            (None, 2)
+        ]
+    );
+    let mut totals = Totals::new(SIZE);
+    each(&target, Need::empty(), |page, _| totals.add(page));
+    totals.finish();
+    assert_eq!(
+        (totals.runs(), totals.longest_run_bytes()),
+        (Some(3), Some(7 * PAGE))
+    );
+    assert_eq!(
+        (totals.state(State::Present), totals.bytes()),
+        (15, 24 * PAGE)
+    );
+}
+
+#[test]
+fn a_huge_page_is_one_row() {
+    let mut world = World::new([region(0, 4 * HUGE)]);
+    world.maps_huge(HUGE, 100 * HUGE);
+    let (_, target) = world.target();
+    let rows = rows(&target, Need::FLAGS | Need::COUNTS | Need::HUGE);
+    let lengths: Vec<u64> = rows.iter().map(|row| row.page.pages).collect();
+    assert_eq!(lengths, [HUGE, HUGE, 2 * HUGE]);
+    assert_eq!(rows[1].page.huge, Some(true));
+}
+
+#[test]
+fn groups_add_up() {
+    let mut world = World::new([region(0x100, 100), region(0x200, 10)]);
+    world.maps(0x100, 30, 500);
+    world.maps(0x205, 3, 700);
+    let (_, target) = world.target();
+    let grouped = |by: GroupBy| {
+        let mut groups = Groups::new(by);
+        each(&target, by.need(), |page, region| groups.add(page, region));
+        groups.finish()
+    };
+    use GroupKey as K;
+    assert_eq!(
+        grouped(GroupBy::State),
+        [
+            (K::State(State::Untouched), 77),
+            (K::State(State::Present), 33)
+        ]
+    );
+    assert_eq!(
+        grouped(GroupBy::Region),
+        [(K::Region(Some(0)), 100), (K::Region(Some(1)), 10)]
+    );
+    assert_eq!(
+        grouped(GroupBy::Kind),
+        [(K::Kind(Some(Kind::Anonymous)), 110)]
+    );
+    let anonymous = K::Flags(Some(PageFlags::ANON.bits()));
+    assert_eq!(
+        grouped(GroupBy::Flags),
+        [(K::Flags(None), 77), (anonymous, 33)]
+    );
+}
+
+/// A file of a filesystem without a disk, mapped shared.
+fn device_file(name: &str, offset: u64) -> crate::kernel::Region {
+    let mut region = region(0x1000, 16);
+    region.name = Name::from(name);
+    region.inode = 7;
+    region.offset = offset;
+    region.permissions.shared = true;
+    region
+}
+
+#[test]
+fn physical_addresses_of_devices_come_from_the_file() {
+    let address = VirtualAddress::new(0x1002 * PAGE + 5);
+    let physical = |name: &str| {
+        let (_, target) = World::new([device_file(name, 0xfe00_0000)]).target();
+        let view = View::at(&target, address).expect("a view");
+        let detail = view.detail(address).expect("its detail");
+        assert_eq!(
+            (detail.page.state, detail.page.kind),
+            (State::PfnMapped, Some(Kind::DeviceMemory))
+        );
+        detail.physical
+    };
+    let expected = Ok(PhysicalAddress::new(0xfe00_0000 + 2 * PAGE + 5));
+    assert_eq!(physical("/dev/mem"), expected);
+    assert_eq!(
+        physical("/sys/devices/pci0000:00/0000:00:01.0/resource0"),
+        expected
+    );
+    assert_eq!(
+        physical("/sys/devices/pci0000:00/0000:00:01.0/resource2_wc"),
+        expected
+    );
+    // A file that only looks like it is an ordinary one, whatever the address.
+    let (_, target) = World::new([device_file("/tmp/resource0", 0xfe00_0000)]).target();
+    let view = View::at(&target, address).expect("a view");
+    let detail = view.detail(address).expect("its detail");
+    assert_eq!(
+        (detail.page.state, detail.page.kind),
+        (State::Untouched, Some(Kind::File))
+    );
+    assert!(matches!(detail.physical, Err(Reason::NotApplicable(_))));
+}
+
+#[test]
+fn what_cannot_be_known_is_named_before_the_walk() {
+    let mut world = World::new([region(0x100, 10)]);
+    world.scans = false;
+    let (_, target) = world.target();
+    let view = View::of(&target).expect("a view");
+    let unknown = |field| match super::field::require(field, &view) {
+        Err(Error::Unknown { what, .. }) => Some(what),
+        Ok(_) => None,
+        Err(other) => panic!("{other}"),
+    };
+    assert_eq!(unknown(PageField::Thp), Some("huge mappings"));
+    assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
+    assert!(unknown(PageField::Cached).is_some());
+    for known in [
+        PageField::Present,
+        PageField::Dirty,
+        PageField::MapCount,
+        PageField::Zero,
+    ] {
+        assert_eq!(unknown(known), None);
+    }
+    assert_eq!(view.obtainable(Need::HUGE | Need::FLAGS), Need::FLAGS);
+}
+
+#[test]
+fn an_address_has_the_frame_and_the_offset_in_it() {
+    let mut world = World::new([region(0x100, 2), region(0x200, 2)]);
+    world.entries.insert(0x100, PRESENT | EXCLUSIVE | 0x1234);
+    world.counts.insert(0x1234, 1);
+    let (_, target) = world.target();
+    let address = VirtualAddress::new(0x100 * PAGE + 0xabc);
+    let view = View::at(&target, address).expect("a view");
+    let detail = view.detail(address).expect("its detail");
+    assert_eq!(detail.physical, Ok(PhysicalAddress::new(0x1234_abc)));
+    assert_eq!((detail.map_count, detail.exclusive), (Ok(1), Ok(true)));
+    assert_eq!(detail.page.address.get(), 0x100 * PAGE);
+    // Between two regions, though only the one asked for was read.
+    let between = VirtualAddress::new(0x150 * PAGE);
+    let view = View::at(&target, between).expect("a view");
+    let detail = view.detail(between).expect("its detail");
+    let (below, above) = detail.nearest.expect("neighbours");
+    assert_eq!(
+        below.map(|region| region.range.start().get()),
+        Some(0x100 * PAGE)
+    );
+    assert_eq!(
+        above.map(|region| region.range.start().get()),
+        Some(0x200 * PAGE)
+    );
+    assert_eq!(detail.page.state, State::Unmapped);
+}
+
+#[test]
+fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
+    let page = |count, huge, bit: u64| Page {
+        address: VirtualAddress::new(0),
+        pages: 1,
+        entry: crate::kernel::PageMapEntry::new(PRESENT | bit | 5),
+        state: State::Present,
+        kind: Some(Kind::Anonymous),
+        flags: None,
+        map_count: count,
+        huge,
+    };
+    use super::field::exclusive;
+    assert_eq!(exclusive(&page(None, Some(false), EXCLUSIVE)), Some(true));
+    assert_eq!(exclusive(&page(None, Some(false), 0)), Some(false));
+    assert_eq!(exclusive(&page(None, Some(true), EXCLUSIVE)), None);
+    assert_eq!(exclusive(&page(Some(1), Some(true), 0)), Some(true));
+    assert_eq!(
+        exclusive(&page(Some(2), Some(true), EXCLUSIVE)),
+        Some(false)
+    );
+}

@@ -133,7 +133,7 @@ impl<'a> Deriver<'a> {
             Node::Rule(name) if is_token(name) => add(self.token(name, random)),
             Node::Rule(name) => {
                 let node = self.grammar.rule(name);
-                self.derive(&node, depth.saturating_sub(1), random, tokens, glue);
+                self.derive(node, depth.saturating_sub(1), random, tokens, glue);
             }
             Node::Sequence(nodes) => {
                 nodes
@@ -235,13 +235,15 @@ impl<'a> Deriver<'a> {
                 }
             }
             Node::Rule(name) => self.characters(
-                &self.grammar.rule(name),
+                self.grammar.rule(name),
                 depth.saturating_sub(1),
                 random,
                 text,
             ),
             Node::Condition(inner, _) => self.characters(inner, depth, random, text),
-            Node::Command(..) | Node::Glue | Node::Interleave(_) => panic!("{node:?} in a token"),
+            Node::Command(..) | Node::Glue | Node::Interleave(_) | Node::Class(_) => {
+                panic!("{node:?} in a token")
+            }
         }
     }
 
@@ -249,7 +251,7 @@ impl<'a> Deriver<'a> {
     fn single_characters(&self, node: &Node, found: &mut Vec<String>) {
         match node {
             Node::Literal(text) => found.push(text.clone()),
-            Node::Rule(name) => self.single_characters(&self.grammar.rule(name), found),
+            Node::Rule(name) => self.single_characters(self.grammar.rule(name), found),
             Node::Choice(nodes) => nodes
                 .iter()
                 .for_each(|node| self.single_characters(node, found)),
@@ -291,7 +293,7 @@ impl<'a> Deriver<'a> {
         loop {
             let mut changed = false;
             for name in &names {
-                let length = self.length(&self.grammar.rule(name));
+                let length = self.length(self.grammar.rule(name));
                 if length < usize::MAX / 2
                     && self.shortest.get(name).is_none_or(|known| length < *known)
                 {

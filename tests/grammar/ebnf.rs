@@ -17,6 +17,8 @@ pub enum Node {
     Literal(String),
     /// One character from the first to the second.
     Span(char, char),
+    /// One character of one of these spans: what choices of characters are made into before scanning.
+    Class(Vec<(char, char)>),
     /// `any` character.
     Any,
     /// The first but none of the others.
@@ -71,22 +73,27 @@ impl Grammar {
             );
             grammar.order.push(name);
         }
+        grammar.fill_in_subjects();
         grammar
     }
 
-    /// The rule with that name; `name<page>` is `name<S>` with `page` for S unless it has a rule of its own.
-    pub fn rule(&self, name: &str) -> Node {
-        if let Some(node) = self.rules.get(name) {
-            return node.clone();
+    /// `name<page>` is `name<S>` with `page` for S, unless it has a rule of its own.
+    fn fill_in_subjects(&mut self) {
+        for name in self.order.iter().filter(|name| name.ends_with("<S>")) {
+            for subject in ["page", "region"] {
+                let node = with_subject(&self.rules[name], subject);
+                self.rules
+                    .entry(name.replace("<S>", &format!("<{subject}>")))
+                    .or_insert(node);
+            }
         }
-        let (stem, subject) = name
-            .split_once('<')
-            .unwrap_or_else(|| panic!("there is no rule {name}"));
-        let template = self
-            .rules
-            .get(&format!("{stem}<S>"))
-            .unwrap_or_else(|| panic!("there is no rule {name}"));
-        with_subject(template, subject.trim_end_matches('>'))
+    }
+
+    /// The rule with that name.
+    pub fn rule(&self, name: &str) -> &Node {
+        self.rules
+            .get(name)
+            .unwrap_or_else(|| panic!("there is no rule {name}"))
     }
 
     /// The names of rules in the order of the file.
@@ -131,7 +138,7 @@ impl Grammar {
     /// All literals that a rule, with the rules it names, can be.
     pub fn words(&self, rule: &str) -> Vec<String> {
         let mut words = Vec::new();
-        collect(&self.rule(rule), &mut |node| match node {
+        collect(self.rule(rule), &mut |node| match node {
             Node::Literal(text) => words.push(text.clone()),
             Node::Rule(name) => words.extend(self.words(name)),
             _ => {}

@@ -70,7 +70,7 @@ fn parser_and_grammar_agree() {
     let recogniser = Recogniser::new(&grammar);
     let deriver = Deriver::new(&grammar);
     let seed = from_environment("PMDB_GRAMMAR_SEED", 1);
-    let sentences = from_environment("PMDB_GRAMMAR_SENTENCES", 10_000);
+    let sentences = from_environment("PMDB_GRAMMAR_SENTENCES", 8_000);
     let (mut derived, mut accepted, mut mutated, mut rejected) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for number in 0..sentences {

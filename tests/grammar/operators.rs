@@ -78,13 +78,13 @@ fn the_table_has_the_operators_of_the_grammar() {
     let grammar = grammar();
     for (rule, level) in chain.iter().zip(infix()) {
         // Of each rule only its own operators: the rule names the next tighter one for all else.
-        let mut own = own_literals(&grammar.rule(rule));
+        let mut own = own_literals(grammar.rule(rule));
         let mut level: Vec<String> = level.into_iter().map(str::to_owned).collect();
         own.sort();
         level.sort();
         assert_eq!(own, level, "{rule}");
     }
-    let mut prefix = own_literals(&grammar.rule("unary"));
+    let mut prefix = own_literals(grammar.rule("unary"));
     let mut table: Vec<String> = rows("prefix")
         .concat()
         .into_iter()

@@ -156,7 +156,7 @@ impl Builder<'_> {
         let number = self.fresh();
         self.names.insert(name.to_owned(), number);
         let node = self.grammar.rule(name);
-        self.productions[number] = self.choices(&node);
+        self.productions[number] = self.choices(node);
         number
     }
 

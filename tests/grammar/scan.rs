@@ -31,14 +31,10 @@ struct Attempt<'a> {
 impl Scanner {
     pub fn new(grammar: &Grammar) -> Scanner {
         let level_one = || grammar.names().take_while(|name| *name != "line");
+        let rule = |name: &str| (name.to_owned(), simple(grammar, grammar.rule(name)));
         Scanner {
-            tokens: grammar
-                .tokens()
-                .map(|name| (name.to_owned(), grammar.rule(name)))
-                .collect(),
-            rules: level_one()
-                .map(|name| (name.to_owned(), grammar.rule(name)))
-                .collect(),
+            tokens: grammar.tokens().map(rule).collect(),
+            rules: level_one().map(rule).collect(),
             literals: grammar
                 .literals()
                 .iter()
@@ -123,10 +119,52 @@ impl Scanner {
     }
 }
 
+/// The node with every choice of single characters made one step.
+fn simple(grammar: &Grammar, node: &Node) -> Node {
+    let simple = |node: &Node| simple(grammar, node);
+    let all = |nodes: &[Node]| nodes.iter().map(simple).collect::<Vec<Node>>();
+    match node {
+        Node::Span(first, last) => Node::Class(vec![(*first, *last)]),
+        Node::Literal(text) => match *text.chars().collect::<Vec<char>>() {
+            [one] => Node::Class(vec![(one, one)]),
+            _ => node.clone(),
+        },
+        Node::Rule(name) if !crate::ebnf::is_token(name) && !is_recursive(name) => {
+            match simple(grammar.rule(name)) {
+                Node::Class(spans) => Node::Class(spans),
+                _ => node.clone(),
+            }
+        }
+        Node::Choice(nodes) => {
+            let nodes = all(nodes);
+            let spans = nodes.iter().map(|node| match node {
+                Node::Class(spans) => Some(spans.clone()),
+                _ => None,
+            });
+            let spans: Option<Vec<_>> = spans.collect();
+            spans.map_or_else(
+                || Node::Choice(nodes.clone()),
+                |spans| Node::Class(spans.concat()),
+            )
+        }
+        Node::Sequence(nodes) => Node::Sequence(all(nodes)),
+        Node::Optional(inner) => Node::Optional(Box::new(simple(inner))),
+        Node::Repeat(inner) => Node::Repeat(Box::new(simple(inner))),
+        Node::Except(inner, without) => Node::Except(Box::new(simple(inner)), all(without)),
+        Node::Condition(inner, words) => Node::Condition(Box::new(simple(inner)), words.clone()),
+        other => other.clone(),
+    }
+}
+
+/// The two rules of level 1 that name themselves: brackets in brackets.
+fn is_recursive(name: &str) -> bool {
+    matches!(name, "bracketed_cast" | "angle")
+}
+
 impl Attempt<'_> {
     /// All places where a match of `node` that begins at `start` can end, in order.
     fn ends(&mut self, node: &Node, start: usize) -> Vec<usize> {
-        let ends = match node {
+        match node {
             Node::Literal(literal) => {
                 let literal: Vec<char> = literal.chars().collect();
                 let found = self.text[start..].starts_with(&literal);
@@ -136,7 +174,12 @@ impl Attempt<'_> {
                     Vec::new()
                 }
             }
-            Node::Span(from, to) => self.one(start, |c| (*from..=*to).contains(&c)),
+            Node::Span(first, last) => self.one(start, |c| (*first..=*last).contains(&c)),
+            Node::Class(spans) => self.one(start, |c| {
+                spans
+                    .iter()
+                    .any(|(first, last)| (*first..=*last).contains(&c))
+            }),
             Node::Any => self.one(start, |_| true),
             Node::Except(node, without) => {
                 let excluded: Vec<usize> = without
@@ -173,7 +216,10 @@ impl Attempt<'_> {
                 let (mut ends, mut frontier) = (vec![start], vec![start]);
                 while !frontier.is_empty() {
                     frontier = self.each(node, &frontier);
-                    frontier.retain(|end| !ends.contains(end));
+                    // Mostly each is behind all before: then there is nothing to look up.
+                    frontier.retain(|end| {
+                        ends.last().is_some_and(|last| end > last) || !ends.contains(end)
+                    });
                     ends.extend(&frontier);
                 }
                 ends.sort_unstable();
@@ -199,8 +245,7 @@ impl Attempt<'_> {
                 ends
             }
             Node::Command(..) | Node::Glue | Node::Interleave(_) => panic!("{node:?} in a token"),
-        };
-        ends
+        }
     }
 
     fn each(&mut self, node: &Node, starts: &[usize]) -> Vec<usize> {

@@ -13,6 +13,7 @@ use crate::kernel::{
 use crate::target::{
     Categories, Error, Identity, Layout, Liveness, Populated, Process, ProcessStatus, Result, sys,
 };
+use procfs::FromRead;
 use rustix::io::Errno;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -275,11 +276,6 @@ fn age(start_time: u64) -> Option<f64> {
         .ok()?
         .read("uptime")
         .ok()?;
-    let seconds: f64 = std::str::from_utf8(&uptime)
-        .ok()?
-        .split(' ')
-        .next()?
-        .parse()
-        .ok()?;
-    Some(seconds - start_time as f64 / rustix::param::clock_ticks_per_second() as f64)
+    let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
+    Some(uptime - start_time as f64 / procfs::ticks_per_second() as f64)
 }

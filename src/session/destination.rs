@@ -4,6 +4,7 @@ use super::interrupt::Interrupts;
 use super::lines;
 use super::pager::Pager;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -59,9 +60,15 @@ impl<'a> Destination<'a> {
         } else {
             OFlags::TRUNC
         };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | how;
+        // Without waiting: a named pipe that nobody reads would keep us, and no Ctrl-C could end that.
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
-        let file = rustix::fs::open(path, flags, mode).map_err(lines::words)?;
+        let file = rustix::fs::open(path, flags | how, mode).map_err(|error| match error {
+            Errno::NXIO => "nobody reads this pipe".to_owned(),
+            error => lines::words(error),
+        })?;
+        rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(lines::words)?;
         Ok(Destination::File(BufWriter::new(file.into())))
     }
 

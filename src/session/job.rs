@@ -41,6 +41,7 @@ impl<'a> Job<'a> {
 impl Session {
     /// Runs a command. Where it stopped is returned, if an empty line is to go on from there.
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
+        self.notice_target();
         let interrupts = Rc::clone(&self.interrupts);
         let destination = match self.open(job.output) {
             Ok(Destination::Screen { live, .. }) => {

@@ -36,7 +36,7 @@ use crate::state::{Change, DebugState};
 use destination::Destination;
 use interrupt::Interrupts;
 use job::Job;
-use printer::Printer;
+use printer::{Ended, Printer};
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    /// Says, once, that the target has exited or runs another program now. To be called before each prompt.
+    /// Says, once, that the target has exited or runs another program now. For before each prompt; commands do it themselves.
     pub fn notice_target(&mut self) {
         // What cannot be asked now is said by the next command that needs it.
         let Ok(Some(change)) = self.state.notice() else {
@@ -223,13 +223,16 @@ impl Session {
         }));
     }
 
-    /// Says something that is no answer to a command.
-    pub fn say(&mut self, record: Record) {
+    /// Says something that is no answer to a command. The outcome is [`Outcome::Closed`] if nobody reads it.
+    pub fn say(&mut self, record: Record) -> Outcome {
         let screen = Destination::screen(None, false);
-        let mut printer = Printer::new(self.renderer(true), screen, &self.interrupts);
-        // Whoever does not read this does not read what follows either, and is noticed there.
+        let mut printer = Printer::new(self.renderer(true), screen, &self.interrupts).regardless();
+        // Whether it could be written is told at the end.
         let _ = printer.emit(record);
-        printer.finish();
+        match printer.finish() {
+            (_, Ended::Closed) => Outcome::Closed,
+            _ => Outcome::Done,
+        }
     }
 
     /// Says a remark.
@@ -243,8 +246,10 @@ impl Session {
     pub fn fail(&mut self, report: ErrorReport, status: u8) -> Outcome {
         let record = Record::Error(report);
         if self.is_json() {
-            self.say(record);
-            return Outcome::Failed(status);
+            return match self.say(record) {
+                Outcome::Closed => Outcome::Closed,
+                _ => Outcome::Failed(status),
+            };
         }
         let mut renderer = self.error_renderer();
         let mut text = Vec::new();

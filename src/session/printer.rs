@@ -17,6 +17,8 @@ pub struct Printer<'a> {
     interrupted: bool,
     /// Whether records that only greet are left out.
     quiet: bool,
+    /// Whether Ctrl-C is left to others.
+    regardless: bool,
 }
 
 /// How the output of a command ended.
@@ -45,12 +47,21 @@ impl<'a> Printer<'a> {
             failure: None,
             interrupted: false,
             quiet: false,
+            regardless: false,
         }
     }
 
     /// Leaves out records that only greet.
     pub fn quietly(self, quiet: bool) -> Self {
         Printer { quiet, ..self }
+    }
+
+    /// Takes no notice of Ctrl-C: what is said is short, and is no command.
+    pub fn regardless(self) -> Self {
+        Printer {
+            regardless: true,
+            ..self
+        }
     }
 
     /// Whether Ctrl-C has stopped the command.
@@ -124,8 +135,8 @@ impl Sink for Printer<'_> {
             return Err(Stopped::Closed);
         }
         match self.interrupts.check() {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.interrupt()),
+            Err(_) if !self.regardless => Err(self.interrupt()),
+            _ => Ok(()),
         }
     }
 

@@ -30,20 +30,20 @@ impl Session {
                 Ok(text) => self.run_line(&text, origin),
                 Err(bad) => self.fail(bad.report(origin), 1),
             };
-            self.end_request(line.number as u64, outcome);
-            if matches!(outcome, Outcome::Quit(_) | Outcome::Closed) {
+            let ended = self.end_request(line.number as u64, outcome);
+            if matches!(outcome, Outcome::Quit(_) | Outcome::Closed) || ended == Outcome::Closed {
                 return outcome;
             }
         }
     }
 
-    /// Closes the records of a request.
-    pub fn end_request(&mut self, id: u64, outcome: Outcome) {
+    /// Closes the records of a request. The outcome is [`Outcome::Closed`] if nobody reads replies any more.
+    pub fn end_request(&mut self, id: u64, outcome: Outcome) -> Outcome {
         let status = match outcome {
             Outcome::Done | Outcome::Quit(_) => "ok",
             Outcome::Failed(_) | Outcome::Interrupted | Outcome::Closed => "error",
         };
-        self.say(Record::End(End { id, status }));
+        self.say(Record::End(End { id, status }))
     }
 
     fn input_failed(&mut self, why: &str) -> Outcome {

@@ -25,7 +25,7 @@ impl Tally {
             (earlier, Outcome::Done) => earlier,
             // The first failure gives the status, and leaving in good order does not hide it.
             (Outcome::Failed(status), Outcome::Failed(_)) => Outcome::Failed(status),
-            (Outcome::Failed(status), Outcome::Quit(0)) => Outcome::Quit(status),
+            (Outcome::Failed(status), Outcome::Quit(0) | Outcome::Closed) => Outcome::Quit(status),
             (_, later) => later,
         };
         match outcome {
@@ -61,6 +61,14 @@ mod tests {
         }
         assert_eq!(tally.outcome(), Outcome::Failed(4));
         assert!(tally.add(Outcome::Quit(0)).is_break());
+        assert_eq!(tally.outcome(), Outcome::Quit(4));
+    }
+
+    #[test]
+    fn a_reader_that_leaves_hides_no_failure() {
+        let mut tally = Tally::new(true);
+        assert!(tally.add(Outcome::Failed(4)).is_continue());
+        assert!(tally.add(Outcome::Closed).is_break());
         assert_eq!(tally.outcome(), Outcome::Quit(4));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::run::{Home, feed_without_end, read_some};
 use std::fs::File;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_command_can_be_piped_through_the_shell() {
@@ -69,6 +69,40 @@ fn a_file_that_cannot_be_written_is_an_error_at_its_place() {
     .failed(1, "^");
     home.run(&["-batch", "-ex", "show width > /dev/full"])
         .failed(1, "No space left");
+}
+
+#[test]
+fn a_named_pipe_that_nobody_reads_is_an_error_and_no_trap() {
+    let home = Home::new();
+    let made = Command::new("mkfifo")
+        .arg(home.path("pipe"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    home.run(&["-batch", "-ex", "show > ./pipe"])
+        .failed(1, "nobody reads this pipe");
+}
+
+#[test]
+fn json_errors_that_nobody_reads_end_the_run() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["--json", "--keep-going"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let feeding = feed_without_end(&mut child, b"frobnicate\n");
+    let mut out = child.stdout.take().unwrap();
+    assert_eq!(read_some(&mut out, 10).len(), 10);
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    feeding.join().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "what failed is not forgotten"
+    );
 }
 
 #[test]

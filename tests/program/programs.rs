@@ -123,3 +123,46 @@ fn replies_come_while_the_conversation_goes_on() {
     drop(requests);
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
+    use std::io::{BufRead, BufReader, Write};
+    let mut target = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    let home = Home::new();
+    let mut child = home
+        .command(&["--serve", "-p", &target.id().to_string()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut requests = child.stdin.take().unwrap();
+    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until_end = move || -> Vec<Value> {
+        let mut objects = Vec::new();
+        loop {
+            let object: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
+            let ended = object["type"] == "end";
+            objects.push(object);
+            if ended {
+                return objects;
+            }
+        }
+    };
+    writeln!(requests, "print 1").unwrap();
+    assert_eq!(kinds(&until_end()), ["target", "value", "end"]);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    writeln!(requests, "translate 0x1000").unwrap();
+    let said = until_end();
+    assert_eq!(kinds(&said), ["target", "error", "end"]);
+    assert_eq!(
+        (&said[0]["event"], &said[2]["status"]),
+        (&json!("exited"), &json!("error"))
+    );
+    writeln!(requests, "translate 0x1000").unwrap();
+    assert_eq!(kinds(&until_end()), ["error", "end"]);
+    drop(requests);
+    assert!(child.wait().unwrap().success());
+}

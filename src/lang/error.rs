@@ -133,3 +133,70 @@ impl fmt::Display for SyntaxError {
 }
 
 impl std::error::Error for SyntaxError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(start: usize, end: usize) -> SyntaxError {
+        SyntaxError {
+            at: Place::new(start, end),
+            message: "`b` cannot stand here".into(),
+            expected: vec!["a".into(), "b".into(), "c".into()],
+            hint: Some("did you mean `a`?".into()),
+        }
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_place() {
+        let drawing = error(2, 4).draw("a bb c");
+        assert_eq!(
+            drawing,
+            "a bb c\n  ^~\n`b` cannot stand here\nexpected a, b or c\ndid you mean `a`?"
+        );
+    }
+
+    #[test]
+    fn widths_are_those_of_the_terminal() {
+        assert_eq!(
+            error("世 ".len(), "世 b".len()).draw_place("世 b"),
+            "世 b\n   ^\n"
+        );
+        assert_eq!(error(1, 2).draw_place("\tb"), " b\n ^\n");
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_raw() {
+        let drawing = error(0, 1).draw("\u{1b}[2J\u{7f}\u{202e}");
+        assert!(
+            !drawing.contains('\u{1b}')
+                && !drawing.contains('\u{7f}')
+                && !drawing.contains('\u{202e}')
+        );
+        assert!(drawing.starts_with("\\u{1b}[2J"), "{drawing}");
+    }
+
+    #[test]
+    fn of_a_long_line_what_is_around_the_place_is_shown() {
+        let line = format!("{}b{}", "a".repeat(1000), "c".repeat(1000));
+        let drawing = error(1000, 1001).draw_place(&line);
+        let (shown, caret) = drawing.split_once('\n').unwrap_or_default();
+        assert!(shown.chars().count() < 120, "{shown}");
+        assert_eq!(shown.chars().nth(caret.find('^').unwrap_or(0)), Some('b'));
+    }
+
+    #[test]
+    fn only_near_words_are_meant() {
+        assert_eq!(
+            SyntaxError::did_you_mean("wlak", ["walk", "watch"]).as_deref(),
+            Some("did you mean `walk`?")
+        );
+        assert_eq!(SyntaxError::did_you_mean("zzzz", ["walk", "watch"]), None);
+        assert_eq!(SyntaxError::did_you_mean("y", ["x"]), None);
+    }
+
+    #[test]
+    fn columns_are_counted_in_characters_from_one() {
+        assert_eq!(error("é ".len(), 4).column("é b"), 3);
+    }
+}

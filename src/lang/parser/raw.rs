@@ -57,12 +57,10 @@ fn slice(line: &str, at: Place) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
 }
 
-/// A PID if it is a number and not quoted, else a name.
+/// A PID if it is a plain number and not quoted, else a name.
 pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
-    raw.map(|raw| match raw.text.parse() {
-        Ok(id) if !raw.quoted && raw.text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            TargetName::Id(id)
-        }
+    raw.map(|raw| match raw.text.parse::<u32>() {
+        Ok(id) if !raw.quoted && id.to_string() == raw.text => TargetName::Id(id),
         _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
         _ => TargetName::Name(raw.text),
     })

@@ -94,7 +94,9 @@ pub fn sweep_frames(
                         zone_end = zones
                             .as_ref()
                             .and_then(|zones| zones.of(next.first))
-                            .map_or(u64::MAX, |zone| zone.start.get() + zone.spanned);
+                            .map_or(u64::MAX, |zone| {
+                                zone.start.get().saturating_add(zone.spanned)
+                            });
                     }
                 }
             }

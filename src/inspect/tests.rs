@@ -230,7 +230,7 @@ fn an_address_has_the_frame_and_the_offset_in_it() {
     let address = VirtualAddress::new(0x100 * PAGE + 0xabc);
     let view = View::at(&target, address).expect("a view");
     let detail = view.detail(address).expect("its detail");
-    assert_eq!(detail.physical, Ok(PhysicalAddress::new(0x1234_abc)));
+    assert_eq!(detail.physical, Ok(PhysicalAddress::new(0x0123_4abc)));
     assert_eq!((detail.map_count, detail.exclusive), (Ok(1), Ok(true)));
     assert_eq!(detail.page.address.get(), 0x100 * PAGE);
     // Between two regions, though only the one asked for was read.

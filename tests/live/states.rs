@@ -19,6 +19,11 @@ pub const TESTS: &[Test] = &[
     ("states::huge_pages", huge_pages),
     ("states::the_huge_zero_page", the_huge_zero_page),
     (
+        "states::pages_of_the_hugetlb_pool",
+        pages_of_the_hugetlb_pool,
+    ),
+    ("states::merged_pages", merged_pages),
+    (
         "states::merged_pages_are_not_claimed",
         merged_pages_are_not_claimed,
     ),
@@ -259,7 +264,7 @@ fn poisoned_pages() {
 
 fn pages_in_swap() {
     const NAME: &str = "states::pages_in_swap";
-    let swap = match super::swap::Swap::on() {
+    let swap = match super::system::swap() {
         Ok(swap) => swap,
         Err(reason) => return skip(NAME, &reason),
     };
@@ -373,7 +378,81 @@ fn the_huge_zero_page() {
     assert_eq!(state_and_kind(&target, memory + bytes - 1), kind);
 }
 
-/// No test turns merging on here; but some kernels flag every anonymous page as merged.
+fn pages_of_the_hugetlb_pool() {
+    const NAME: &str = "states::pages_of_the_hugetlb_pool";
+    let pool = match super::system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let bytes = support::pool_page_bytes();
+    let memory = puppet.maps("hugetlb", 2 * bytes / page_bytes());
+    puppet.writes(memory, 1);
+    let target = puppet.0.attach();
+    let hugetlb = |state| (state, Some(Kind::Hugetlb));
+    for address in [memory, memory + bytes - 1] {
+        assert_eq!(state_and_kind(&target, address), hugetlb(State::Present));
+        let detail = detail(&target, address);
+        assert_eq!(detail.exclusive, Ok(true));
+        if let Ok(huge) = detail.huge {
+            assert!(huge);
+        }
+    }
+    let untouched = memory + bytes;
+    assert_eq!(
+        state_and_kind(&target, untouched),
+        hugetlb(State::Untouched)
+    );
+    let pages_in = bytes / page_bytes();
+    let need = Need::HUGE | Need::FLAGS | Need::COUNTS;
+    let all = pages(&target, &[(memory, 2 * pages_in)], need);
+    for (index, page) in all.iter().enumerate() {
+        let address = memory + index as u64 * page_bytes();
+        let plain = plain_entry(puppet.0.pid(), address).expect("an entry");
+        assert_eq!(page.entry.raw(), plain, "page {index}");
+    }
+    drop(puppet);
+    drop(pool);
+}
+
+fn merged_pages() {
+    const NAME: &str = "states::merged_pages";
+    const MADV_MERGEABLE: i32 = 12;
+    let merging = match super::system::merging() {
+        Ok(merging) => merging,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 64);
+    puppet.writes(memory, 64);
+    if let Err(error) = puppet.advises(memory, 64, MADV_MERGEABLE) {
+        return skip(NAME, &format!("MADV_MERGEABLE: error {error}"));
+    }
+    // The kernel merges when it comes round: two pages with one frame are the sign.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let frame = |page: u64| {
+        let entry = plain_entry(puppet.0.pid(), memory + page * page_bytes());
+        entry.expect("an entry") & ((1 << 55) - 1)
+    };
+    while frame(0) != frame(63) || frame(0) == 0 {
+        if std::time::Instant::now() > deadline {
+            return skip(NAME, "the kernel merged nothing in 20 seconds");
+        }
+        std::thread::yield_now();
+    }
+    let target = puppet.0.attach();
+    for page in [0, 63] {
+        let merged = detail(&target, memory + page * page_bytes());
+        let kind = (merged.page.state, merged.page.kind);
+        assert_eq!(kind, (State::Present, Some(Kind::Ksm)));
+        assert_eq!(merged.exclusive, Ok(false));
+        assert!(merged.map_count.expect("its map count") > 1);
+    }
+    drop(puppet);
+    drop(merging);
+}
+
+/// Memory that nobody offered for merging: some kernels flag every anonymous page as merged.
 fn merged_pages_are_not_claimed() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);

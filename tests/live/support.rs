@@ -44,6 +44,15 @@ pub fn huge_page_bytes() -> Option<u64> {
     std::fs::read_to_string(setting).ok()?.trim().parse().ok()
 }
 
+/// Bytes in a huge page of the pool, as mmap gives them.
+pub fn pool_page_bytes() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
+    let line = info.lines().find(|line| line.starts_with("Hugepagesize:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
 pub fn at(address: u64) -> VirtualAddress {
     VirtualAddress::new(address)
 }

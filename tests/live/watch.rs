@@ -187,7 +187,7 @@ fn pages_move() {
 
 fn to_swap_and_back() {
     const NAME: &str = "watch::to_swap_and_back";
-    let _swap = match super::swap::Swap::on() {
+    let _swap = match super::system::swap() {
         Ok(swap) => swap,
         Err(reason) => return skip(NAME, &reason),
     };

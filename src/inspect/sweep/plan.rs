@@ -226,7 +226,8 @@ impl<'a> Plan<'a> {
                 found.small_pages += range.pages(page);
                 match pieces.last_mut() {
                     Some((last, Action::Read))
-                        if range.start().get() - last.end().get() <= GAP_PAGES * page.bytes() =>
+                        if range.start().get().saturating_sub(last.end().get())
+                            <= GAP_PAGES * page.bytes() =>
                     {
                         *last = AddressRange::new(last.start(), range.end()).unwrap_or(*last);
                     }

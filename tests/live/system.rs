@@ -1,0 +1,120 @@
+//! Settings of the whole machine that a test needs for a while: swap, huge pages in the pool, merging.
+//!
+//! A shell changes them, says so, and puts them back when its input ends: when the test is done with them, and also when the test is
+//! killed. One at a time.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// As long as this lives, the machine is as the test wants it.
+pub struct Changed {
+    guard: Option<Child>,
+    _lock: MutexGuard<'static, ()>,
+}
+
+/// Turns on a zram device of its own.
+const SWAP: &str = r#"
+number=$(cat /sys/class/zram-control/hot_add 2>/dev/null || echo 0)
+device=/dev/zram$number
+setting=/sys/block/zram$number
+test -e $setting || refuse "no zram"
+test "$(cat $setting/disksize)" = 0 || refuse "zram$number is in use"
+off() {
+    swapoff $device 2>/dev/null || true
+    echo 1 > $setting/reset 2>/dev/null || true
+    test $number = 0 || echo $number > /sys/class/zram-control/hot_remove 2>/dev/null || true
+}
+trap off EXIT
+test -b $device || refuse "no device node $device"
+echo 64M > $setting/disksize
+mkswap $device >/dev/null 2>&1 || refuse "mkswap fails"
+swapon $device 2>/dev/null || refuse "swapon fails"
+"#;
+
+/// Has two more huge pages in the pool.
+const HUGE_PAGES: &str = r#"
+setting=/proc/sys/vm/nr_hugepages
+test -w $setting || refuse "no huge page pool"
+before=$(cat $setting)
+off() { echo $before > $setting; }
+trap off EXIT
+echo $((before + 2)) > $setting
+test $(cat $setting) = $((before + 2)) || refuse "no memory for huge pages"
+"#;
+
+/// Has equal pages merged, soon.
+const MERGING: &str = r#"
+cd /sys/kernel/mm/ksm 2>/dev/null || refuse "no samepage merging"
+test -w run || refuse "samepage merging may not be turned on"
+test $(cat run) = 0 || refuse "samepage merging is on already"
+pages=$(cat pages_to_scan) pause=$(cat sleep_millisecs)
+off() { echo 2 > run; echo 0 > run; echo $pages > pages_to_scan; echo $pause > sleep_millisecs; }
+trap off EXIT
+echo 2000 > pages_to_scan
+echo 1 > sleep_millisecs
+echo 1 > run
+"#;
+
+/// Somewhere to swap to. Fails with the reason why there is none.
+pub fn swap() -> Result<Changed, String> {
+    let is_on = || {
+        let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+        areas.lines().count() > 1
+    };
+    change(is_on, SWAP)
+}
+
+/// Two free huge pages in the pool.
+pub fn huge_pages() -> Result<Changed, String> {
+    change(|| false, HUGE_PAGES)
+}
+
+/// Samepage merging.
+pub fn merging() -> Result<Changed, String> {
+    change(|| false, MERGING)
+}
+
+fn change(is_so: impl Fn() -> bool, script: &str) -> Result<Changed, String> {
+    let mut changed = Changed {
+        guard: None,
+        _lock: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
+    };
+    if is_so() {
+        return Ok(changed);
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root may change the machine for it".into());
+    }
+    let script = format!(
+        "set -e\nrefuse() {{ echo \"$1\"; exit; }}\ntrap '' INT HUP TERM\n{script}\necho ready\ncat >/dev/null"
+    );
+    let guard = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let guard = changed
+        .guard
+        .insert(guard.map_err(|error| error.to_string())?);
+    let mut said = String::new();
+    let output = guard.stdout.take().ok_or("a shell without output")?;
+    let read = BufReader::new(output).read_line(&mut said);
+    read.map_err(|error| error.to_string())?;
+    match said.trim() {
+        "ready" => Ok(changed),
+        "" => Err("the machine could not be changed for it".into()),
+        reason => Err(reason.to_owned()),
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        if let Some(guard) = &mut self.guard {
+            drop(guard.stdin.take());
+            _ = guard.wait();
+        }
+    }
+}

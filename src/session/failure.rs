@@ -33,9 +33,11 @@ impl Origin<'_> {
 
     /// Something about the line as a whole.
     pub fn about_line(&self, text: &str, message: impl Into<String>) -> ErrorReport {
+        let start = text.len() - text.trim_start().len();
+        let whole = Place::new(start, start + text.trim().len());
         ErrorReport {
             // At the prompt the line stands just above.
-            place: self.file.map(|_| self.place(text, None)),
+            place: self.file.map(|_| self.place(text, Some(whole))),
             ..ErrorReport::of(message)
         }
     }
@@ -76,6 +78,18 @@ impl Origin<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_as_a_whole_has_a_place_in_a_file_only() {
+        let file = Name::from("f");
+        let origin = Origin {
+            file: Some(&file),
+            line: Some(7),
+        };
+        let place = origin.about_line("  walk heap ", "no").place.unwrap();
+        assert_eq!((place.column, place.width), (Some(3), 9));
+        assert_eq!(Origin::default().about_line("walk", "no").place, None);
+    }
 
     #[test]
     fn columns_are_counted_in_characters() {

@@ -26,7 +26,7 @@ fn command_files_that_are_none() {
 fn a_command_file_that_may_not_be_read() {
     let home = Home::new();
     let secret = home.file("secret", "echo never\n");
-    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::File::open(&secret).is_ok() {
         println!("skipped: this user may read every file");
         return;

@@ -1,5 +1,6 @@
 //! The whole program: exit statuses, command files, output, JSON, and input of every bad kind.
 
+mod golden;
 mod hostile;
 mod output;
 mod programs;
@@ -7,3 +8,4 @@ mod rights;
 mod run;
 mod scripts;
 mod status;
+mod watching;

@@ -1,0 +1,59 @@
+//! A command that lasts: how it is ended from outside.
+
+use crate::run::Home;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+
+const WATCH: [&str; 6] = ["--json", "-batch", "-p", "self", "-ex", "watch [stack]"];
+
+#[test]
+fn ctrl_c_ends_a_watch_with_its_summary_and_the_next_command_runs() {
+    let home = Home::new();
+    let mut child = home
+        .command(&[&WATCH[..], &["-ex", "print 1"]].concat())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    until_started(&mut out);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let objects: Vec<Value> = rest
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let summary = objects
+        .iter()
+        .find(|object| object["type"] == "watch-summary")
+        .expect("a summary");
+    assert_eq!(summary["ended"], "interrupted");
+    assert_eq!(
+        objects.last().map(|last| &last["type"]),
+        Some(&Value::from("value"))
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_watch_that_nobody_reads_ends_although_nothing_happens() {
+    let home = Home::new();
+    let mut child = home.command(&WATCH).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    until_started(&mut out);
+    drop(out);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), output.stderr.as_slice()),
+        (Some(0), &b""[..])
+    );
+}
+
+/// Reads up to the record with which a watch begins.
+fn until_started(out: &mut impl BufRead) {
+    let mut line = String::new();
+    while !line.contains("\"watch-start\"") {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended too early");
+    }
+}

@@ -4,6 +4,7 @@
 //! killed. One at a time.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,20 @@ pub struct Changed {
     guard: Option<Child>,
     _lock: MutexGuard<'static, ()>,
 }
+
+/// No signal but SIGKILL keeps it from putting things back, and no other run of the tests comes between.
+const BEFORE: &str = r#"
+set -e
+trap '' INT HUP TERM PIPE
+refuse() { echo "$1"; exit; }
+exec 9</
+flock 9 2>/dev/null || true
+"#;
+
+const AFTER: &str = r#"
+echo ready
+cat >/dev/null
+"#;
 
 /// Turns on a zram device of its own.
 const SWAP: &str = r#"
@@ -88,13 +103,13 @@ fn change(is_so: impl Fn() -> bool, script: &str) -> Result<Changed, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root may change the machine for it".into());
     }
-    let script = format!(
-        "set -e\nrefuse() {{ echo \"$1\"; exit; }}\ntrap '' INT HUP TERM\n{script}\necho ready\ncat >/dev/null"
-    );
+    let script = [BEFORE, script, AFTER].concat();
     let guard = Command::new("sh")
         .args(["-c", &script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Of its own, so that who kills the tests as a group does not kill what puts the machine back.
+        .process_group(0)
         .spawn();
     let guard = changed
         .guard

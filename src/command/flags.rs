@@ -6,7 +6,7 @@ use crate::inspect::{View, frame_detail};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Fact, FlagMeaning, FlagsReport, Reason, Record, Why};
+use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, Reason, Record, Why};
 use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
@@ -14,8 +14,9 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "the flags of a page frame, each explained",
     text: "Every bit that /proc/kpageflags gives for the frame, by name, with what it means for this page; \
-           bits without a name are shown as bitNN. Also the map count, the zone and node, and the inode of \
-           its memory cgroup.\n\n\
+           bits without a name are shown as bitNN. Also the map count, the zone and node, what /proc/iomem says \
+           lies there, and the memory cgroup that it is charged to: its path, or @INODE when its directory is \
+           gone.\n\n\
            WHERE is an address of the target, or a frame as pfn:N or phys:N; frames need no target.",
     examples: &[
         Example {
@@ -83,10 +84,6 @@ fn report(
     let detail = frame_detail(machine, frame);
     let mut why = Why::default();
     let flags = why.take("flags", detail.flags);
-    let zone = why.take("zone", detail.zone);
-    if let (None, Some(reason)) = (&zone, why.of("zone").cloned()) {
-        why.note("node", &reason);
-    }
     FlagsReport {
         address,
         pfn: Some(frame),
@@ -94,9 +91,7 @@ fn report(
         flags,
         flags_raw: flags,
         map_count: why.take("map_count", detail.map_count),
-        cgroup: why.take("cgroup", detail.cgroup),
-        node: zone.as_ref().map(|zone| zone.node),
-        zone: zone.map(|zone| zone.name),
+        place: FramePlace::of(detail.place, &mut why),
         meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
         why,
     }
@@ -110,9 +105,11 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         "physical",
         "flags",
         "map_count",
-        "cgroup",
         "zone",
         "node",
+        "iomem",
+        "cgroup",
+        "cgroup_path",
     ] {
         why.note(field, reason);
     }
@@ -123,9 +120,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         flags: None,
         flags_raw: None,
         map_count: None,
-        cgroup: None,
-        zone: None,
-        node: None,
+        place: FramePlace::default(),
         meanings: Vec::new(),
         why,
     }

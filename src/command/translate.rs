@@ -6,7 +6,9 @@ use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, Need, PageDetail, Runs, View};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
-use crate::report::{Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why};
+use crate::report::{
+    FramePlace, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
+};
 use crate::symbol::Symbols;
 use crate::target::Target;
 
@@ -104,10 +106,6 @@ fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> 
             .and_then(|areas| areas.area(slot.kind))
             .map(|area| area.name.clone()),
     });
-    let zone = why.take("zone", detail.zone);
-    if let (None, Some(reason)) = (&zone, why.of("zone").cloned()) {
-        why.note("node", &reason);
-    }
     if detail.entry.is_none() {
         why.note(
             "entry",
@@ -142,8 +140,7 @@ fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> 
         flags,
         flags_raw: flags,
         map_count: why.take("map_count", detail.map_count),
-        node: zone.as_ref().map(|zone| zone.node),
-        zone: zone.map(|zone| zone.name),
+        place: FramePlace::of(detail.place, &mut why),
         region: detail.region.as_ref().map(Into::into),
         symbol,
         nearest: detail.nearest.map(|(below, above)| Nearest {

@@ -2,16 +2,15 @@
 
 use super::classify::{Evidence, Place, classify};
 use super::field::exclusive;
-use super::frames::frame_detail;
+use super::frames::{frame_detail, resources};
 use super::page::Page;
 use super::view::{View, ViewedRegion, no_scan};
 use super::{Error, Result};
-use crate::kernel::zones::Zone;
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
-use crate::report::{Fact, Reason};
+use crate::report::{Fact, PlaceFacts, Reason};
 use crate::target::Categories;
 use std::ops::ControlFlow;
 
@@ -32,16 +31,14 @@ pub struct PageDetail {
     pub flags: Fact<PageFlags>,
     /// `/proc/kpagecount`
     pub map_count: Fact<u64>,
-    /// Inode of the frame's memory cgroup, 0 for none.
-    pub cgroup: Fact<u64>,
     /// Whether it is mapped here and nowhere else.
     pub exclusive: Fact<bool>,
     /// Whether one PMD maps it, or it is from the hugetlb pool.
     pub huge: Fact<bool>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
-    /// Memory zone and node of the frame.
-    pub zone: Fact<Zone>,
+    /// Where the frame lies, and who pays for it.
+    pub place: PlaceFacts,
     /// The swap area and slot that hold its contents.
     pub swap: Fact<SwapEntry>,
     /// The region it lies in.
@@ -181,8 +178,18 @@ impl View<'_> {
                 (Some(_), Err(reason)) => Err(reason.clone()),
                 (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
             },
-            zone: of_frame.clone().and_then(|detail| detail.zone),
-            cgroup: of_frame.and_then(|detail| detail.cgroup),
+            place: match of_frame {
+                Ok(detail) => detail.place,
+                Err(reason) => PlaceFacts {
+                    zone: Err(reason.clone()),
+                    // Device memory has no frames to speak of, but a place.
+                    iomem: physical
+                        .clone()
+                        .and_then(|physical| resources(&*self.target().machine, physical)),
+                    cgroup: Err(reason.clone()),
+                    cgroup_path: Err(reason),
+                },
+            },
             swap: match (state, entry.swap()) {
                 (State::Swapped, Some(swap)) if swap.kind == 0 && swap.offset == 0 => Err(
                     Reason::NotPermitted("hidden: swap slots need CAP_SYS_ADMIN".into()),
@@ -232,7 +239,8 @@ impl PageDetail {
     fn unsettled(mut self) -> Self {
         self.flags = self.flags.and(Err(Reason::Changed));
         self.map_count = self.map_count.and(Err(Reason::Changed));
-        self.cgroup = self.cgroup.and(Err(Reason::Changed));
+        self.place.cgroup = self.place.cgroup.and(Err(Reason::Changed));
+        self.place.cgroup_path = self.place.cgroup_path.and(Err(Reason::Changed));
         self.exclusive = self.exclusive.and(Err(Reason::Changed));
         self.page.flags = None;
         self.page.map_count = None;

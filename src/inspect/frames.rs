@@ -4,8 +4,8 @@ use super::Result;
 use super::page::Need;
 use super::view::reason;
 use crate::kernel::zones::Zone;
-use crate::kernel::{FrameNumber, FrameRange, PageFlags};
-use crate::report::{Fact, Reason, Stopped};
+use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
+use crate::report::{CgroupPath, Fact, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -30,10 +30,8 @@ pub struct FrameDetail {
     pub flags: Fact<PageFlags>,
     /// How often it is mapped.
     pub map_count: Fact<u64>,
-    /// Inode of the directory of the memory cgroup that it is charged to; 0 for none.
-    pub cgroup: Fact<u64>,
-    /// The zone and node it lies in.
-    pub zone: Fact<Zone>,
+    /// Where it lies, and who pays for it.
+    pub place: PlaceFacts,
 }
 
 /// Frames of one read: 64 KiB.
@@ -120,19 +118,47 @@ pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
     let flags_read = machine.frame_flags(frame, &mut flags);
     let count_read = machine.frame_counts(frame, &mut count);
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
+    let cgroup = one(cgroup_read, cgroup);
     FrameDetail {
         frame,
         flags: one(flags_read, flags),
         map_count: one(count_read, count),
-        cgroup: one(cgroup_read, cgroup),
-        zone: machine
-            .zones()
-            .map_err(|error| reason(&error))
-            .and_then(|zones| {
-                let none = Reason::NotApplicable("no memory zone spans this frame");
-                zones.of(frame).cloned().ok_or(none)
-            }),
+        place: PlaceFacts {
+            zone: zone(machine, frame),
+            iomem: frame
+                .physical(machine.page())
+                .ok_or(NO_RESOURCE)
+                .and_then(|start| resources(machine, start)),
+            cgroup_path: cgroup.clone().and_then(|inode| cgroup_path(machine, inode)),
+            cgroup,
+        },
     }
+}
+
+fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {
+    let none = Reason::NotApplicable("no memory zone spans this frame");
+    let zones = machine.zones().map_err(|error| reason(&error))?;
+    zones.of(frame).cloned().ok_or(none)
+}
+
+/// The resources of `/proc/iomem` that hold a physical address, the outermost first.
+pub(super) fn resources(machine: &dyn Machine, address: PhysicalAddress) -> Fact<Vec<Name>> {
+    let resources = machine.iomem().map_err(|error| reason(&error))?;
+    match resources.at(address) {
+        none if none.is_empty() => Err(NO_RESOURCE),
+        nested => Ok(nested.into_iter().map(|one| one.name.clone()).collect()),
+    }
+}
+
+const NO_RESOURCE: Reason = Reason::NotApplicable("no resource of /proc/iomem is there");
+
+/// The path of the memory cgroup with this inode.
+fn cgroup_path(machine: &dyn Machine, inode: u64) -> Fact<CgroupPath> {
+    if inode == 0 {
+        return Err(Reason::NotApplicable("it is charged to no memory cgroup"));
+    }
+    let path = machine.cgroup_path(inode).map_err(|error| reason(&error))?;
+    Ok(path.map_or(CgroupPath::Gone(inode), CgroupPath::Path))
 }
 
 /// The word that was read, if one was.

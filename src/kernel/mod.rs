@@ -3,6 +3,7 @@
 pub mod address;
 pub mod config;
 pub mod explain;
+pub mod iomem;
 pub mod maps;
 pub mod mounts;
 pub mod name;

@@ -1,15 +1,21 @@
-//! `/proc/PID/mountinfo`: which filesystem has which device number.
+//! `/proc/PID/mountinfo`: which filesystem is where, and which device number it has.
 
-use super::Device;
 use super::text::{self, BadLine};
+use super::{Device, Name};
 
-/// One mount: its device number and the type of its filesystem.
+/// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mount {
     /// `st_dev` of the files on it (btrfs and overlayfs give others).
     pub device: Device,
+    /// The directory of the filesystem that is mounted: `/` unless only a part of it is.
+    pub root: Name,
+    /// Where it is mounted.
+    pub point: Name,
     /// `ext4`, `tmpfs` …
     pub filesystem: String,
+    /// Options of the filesystem, with commas between them.
+    pub options: String,
 }
 
 impl Mount {
@@ -17,6 +23,18 @@ impl Mount {
     pub fn is_shared_memory(&self) -> bool {
         matches!(&*self.filesystem, "tmpfs" | "devtmpfs")
     }
+
+    /// Whether it is a hierarchy of control groups of the first version that accounts for memory.
+    fn is_memory_hierarchy(&self) -> bool {
+        self.filesystem == "cgroup" && self.options.split(',').any(|option| option == "memory")
+    }
+}
+
+/// The hierarchy whose groups memory is charged to. A controller is in one hierarchy alone: in one of the first version, if one has
+/// it, and otherwise in that of the second.
+pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
+    let first = mounts.iter().find(|mount| mount.is_memory_hierarchy());
+    first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))
 }
 
 /// Decodes the file: `id parent major:minor root point options [tags] - type source options`.
@@ -29,15 +47,21 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Mount>, BadLine> {
 fn mount(line: &[u8]) -> Option<Mount> {
     let mut fields = text::fields(line).skip(2);
     let (major, minor) = text::split_once(fields.next()?, b':')?;
+    let path = |field| Name::new(text::unescape_octal(field));
+    let (root, point) = (path(fields.next()?), path(fields.next()?));
     // The tags before the dash are as many as they like.
-    let mut rest = fields.skip(3).skip_while(|field| *field != b"-");
-    let filesystem = rest.nth(1)?;
+    let mut rest = fields.skip(1).skip_while(|field| *field != b"-");
+    // What stands between the type and the options may be empty.
+    let (filesystem, options) = (rest.nth(1)?, rest.last().unwrap_or_default());
     Some(Mount {
+        root,
+        point,
         device: Device {
             major: text::decimal(major)?,
             minor: text::decimal(minor)?,
         },
         filesystem: String::from_utf8_lossy(filesystem).into_owned(),
+        options: String::from_utf8_lossy(options).into_owned(),
     })
 }
 
@@ -75,6 +99,46 @@ mod tests {
             parse(b"24 27 0:6 / /dev rw devtmpfs\n").map_err(|bad| bad.line),
             Err(1)
         );
+    }
+
+    #[test]
+    fn where_and_how() {
+        let text = b"27 1 254:0 /a\\134b /with\\040blank\\040-\\040dash rw shared:1 - ext4 /dev/vda rw,x=1\n\
+            28 1 0:9 / /bare rw - proc  ro\n";
+        let mounts = parse(text).expect("rows");
+        let rows: Vec<_> = mounts
+            .iter()
+            .map(|mount| {
+                (
+                    mount.root.as_bytes(),
+                    mount.point.as_bytes(),
+                    &*mount.options,
+                )
+            })
+            .collect();
+        let (first, second): (&[u8], &[u8]) = (b"/a\\b", b"/with blank - dash");
+        assert_eq!(rows, [(first, second, "rw,x=1"), (b"/", b"/bare", "ro")]);
+    }
+
+    #[test]
+    fn the_hierarchy_that_has_memory() {
+        let two = "20 1 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let others = "11 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+            12 1 0:30 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=memory\n";
+        let one = "14 1 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let point = |texts: &[&str]| {
+            let mounts = parse(texts.concat().as_bytes()).expect("rows");
+            memory_hierarchy(&mounts).map(|mount| mount.point.to_string())
+        };
+        assert_eq!(
+            point(&[two, others, one]).as_deref(),
+            Some("/sys/fs/cgroup/memory")
+        );
+        assert_eq!(
+            point(&[others, two]).as_deref(),
+            Some("/sys/fs/cgroup/unified")
+        );
+        assert_eq!(point(&[others]), None);
     }
 
     proptest! {

@@ -4,6 +4,7 @@
 //! readable, and not known on this kernel never look like zero.
 
 mod page;
+mod place;
 mod region;
 mod session;
 mod sink;
@@ -13,6 +14,7 @@ mod why;
 mod wire;
 
 pub use page::*;
+pub use place::*;
 pub use region::*;
 pub use session::*;
 pub use sink::{Sink, Stopped};

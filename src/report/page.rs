@@ -1,7 +1,7 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::Why;
 use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, optional_hex};
+use super::{FramePlace, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
     FrameNumber, Kind, Name, PageFlags, PhysicalAddress, Region, State, VirtualAddress,
@@ -105,10 +105,9 @@ pub struct Translation {
     pub flags_raw: Option<PageFlags>,
     /// How often the frame is mapped (`/proc/kpagecount`).
     pub map_count: Option<u64>,
-    /// Memory zone of the frame.
-    pub zone: Option<String>,
-    /// NUMA node of the frame.
-    pub node: Option<u32>,
+    /// Where the frame lies.
+    #[serde(flatten)]
+    pub place: FramePlace,
     /// The region it lies in; `None` when unmapped.
     pub region: Option<RegionBrief>,
     /// The symbol it lies in.
@@ -146,12 +145,9 @@ pub struct FlagsReport {
     pub flags_raw: Option<PageFlags>,
     /// How often it is mapped.
     pub map_count: Option<u64>,
-    /// Inode of its memory cgroup; 0 for none.
-    pub cgroup: Option<u64>,
-    /// Memory zone.
-    pub zone: Option<String>,
-    /// NUMA node.
-    pub node: Option<u32>,
+    /// Where it lies.
+    #[serde(flatten)]
+    pub place: FramePlace,
     /// What each set bit says of this frame.
     pub meanings: Vec<FlagMeaning>,
     /// Reasons for what is `null`.

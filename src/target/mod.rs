@@ -224,6 +224,21 @@ pub trait Machine: Send + Sync {
     /// Zone and node of frames (`/proc/zoneinfo`).
     fn zones(&self) -> Result<std::sync::Arc<crate::kernel::zones::Zones>>;
 
+    /// What lies at which physical address (`/proc/iomem`).
+    fn iomem(&self) -> Result<std::sync::Arc<crate::kernel::iomem::Resources>> {
+        Err(Error::NotAvailable {
+            what: "this target does not tell what lies at physical addresses".to_owned(),
+        })
+    }
+
+    /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when no directory
+    /// has it: the group was removed, or lies outside of what this program is shown.
+    fn cgroup_path(&self, _inode: u64) -> Result<Option<Name>> {
+        Err(Error::NotAvailable {
+            what: "this target does not tell the paths of cgroups".to_owned(),
+        })
+    }
+
     /// Swap areas (`/proc/swaps`), read anew.
     fn swaps(&self) -> Result<crate::kernel::swaps::SwapAreas>;
 

@@ -21,6 +21,10 @@ pub const TESTS: &[Test] = &[
         zones_hold_every_frame_in_use,
     ),
     (
+        "machine::memory_is_where_iomem_says",
+        memory_is_where_iomem_says,
+    ),
+    (
         "machine::flags_of_private_memory_are_believable",
         flags_of_private_memory_are_believable,
     ),
@@ -138,6 +142,43 @@ fn zones_hold_every_frame_in_use() {
     for frame in frames {
         assert!(zones.of(frame).is_some(), "{frame}");
     }
+}
+
+/// The frames of a program lie in what the firmware calls memory; who may not know where that is, is told so.
+fn memory_is_where_iomem_says() {
+    let name = "machine::memory_is_where_iomem_says";
+    let machine = pmdb::target::live::machine();
+    let Ok(text) = std::fs::read_to_string("/proc/iomem") else {
+        return skip(name, "there is no /proc/iomem here");
+    };
+    // Rows that lie in no other, taken apart by hand.
+    let rows = text.lines().filter(|line| !line.starts_with(' '));
+    let rows: Vec<(u64, u64, &str)> = rows
+        .map(|line| {
+            let (range, name) = line.split_once(" : ").expect("a row");
+            let (first, last) = range.split_once('-').expect("a range");
+            let number = |digits| u64::from_str_radix(digits, 16).expect("a number");
+            (number(first), number(last), name)
+        })
+        .collect();
+    if rows.iter().all(|&(first, last, _)| (first, last) == (0, 0)) {
+        let error = machine.iomem().expect_err("addresses of 0 are no answer");
+        assert!(matches!(error, Error::NotPermitted { .. }), "{error:?}");
+        return skip(name, "the kernel hides its addresses from this user");
+    }
+    let iomem = machine.iomem().expect("its rows");
+    for &(first, last, name) in &rows {
+        for address in [first, last, first + (last - first) / 2] {
+            let found = iomem.at(pmdb::kernel::PhysicalAddress::new(address));
+            assert_eq!(found[0].name.as_bytes(), name.as_bytes(), "{address:#x}");
+        }
+    }
+    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let block = std::hint::black_box(vec![5u8; 64 << 10]);
+    let entry = support::entries(&*own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
+    let frame = entry.frame().expect("who sees these addresses sees frames");
+    let place = pmdb::inspect::frame_detail(&*machine, frame).place;
+    assert_eq!(place.iomem.expect("its place"), ["System RAM".into()]);
 }
 
 fn version_and_configuration() {

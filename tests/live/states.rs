@@ -106,7 +106,7 @@ fn anonymous_memory() {
                 Some(frame),
                 plain_entry(puppet.0.pid(), memory).map(|entry| entry & ((1 << 55) - 1))
             );
-            assert!(written.zone.is_ok());
+            assert!(written.place.zone.is_ok());
         }
         false => {
             assert_eq!(written.frame, Err(Reason::FrameHidden));

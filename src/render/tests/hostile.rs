@@ -17,6 +17,12 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let frame = FrameNumber::new(number);
     let physical = PhysicalAddress::new(number);
     let flags = PageFlags::from_bits_retain(number);
+    let place = FramePlace {
+        zone: Some(text.clone()),
+        iomem: Some(vec![name.clone(), name.clone()]),
+        cgroup_path: Some(CgroupPath::Path(name.clone())),
+        ..FramePlace::default()
+    };
     let brief = RegionBrief {
         start: address,
         end: address,
@@ -46,7 +52,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         swap: Some(slot.clone()),
         flags: Some(flags),
         map_count: Some(number),
-        zone: Some(text.clone()),
+        place: place.clone(),
         region: Some(brief.clone()),
         symbol: Some(symbol_brief.clone()),
         nearest: Some(Nearest {
@@ -106,7 +112,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         ..row.clone()
     };
     let frame_flags = FlagsReport {
-        zone: Some(text.clone()),
+        place,
         meanings: vec![FlagMeaning {
             bit: 63,
             name: text.clone(),
@@ -236,7 +242,11 @@ fn flags_report(number: u64) -> FlagsReport {
     FlagsReport {
         flags: Some(PageFlags::from_bits_retain(number)),
         map_count: Some(number),
-        cgroup: Some(number),
+        place: FramePlace {
+            cgroup: Some(number),
+            cgroup_path: Some(CgroupPath::Gone(number)),
+            ..FramePlace::default()
+        },
         ..flags()
     }
 }

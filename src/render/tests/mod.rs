@@ -62,7 +62,8 @@ const FIELDS: &[(&str, &str)] = &[
     (
         "translation",
         "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count zone node region symbol [nearest] why",
+         file_mapped huge swap flags flags_raw map_count zone node iomem cgroup \
+         cgroup_path region symbol [nearest] why",
     ),
     ("run", "start end physical pfn pages state [why]"),
     (
@@ -88,7 +89,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("regions-summary", "regions size present swapped"),
     (
         "page-flags",
-        "address pfn physical flags flags_raw map_count cgroup zone node meanings why",
+        "address pfn physical flags flags_raw map_count zone node iomem cgroup cgroup_path meanings why",
     ),
     (
         "decoded",

@@ -52,6 +52,17 @@ pub fn counter() -> SymbolBrief {
     }
 }
 
+/// A frame of the kernel's own, charged to a cgroup.
+fn place() -> FramePlace {
+    FramePlace {
+        zone: Some("Normal".into()),
+        node: Some(0),
+        iomem: Some(vec!["System RAM".into(), "Kernel data".into()]),
+        cgroup: Some(5051),
+        cgroup_path: Some(CgroupPath::Path("/user.slice/build\n1".into())),
+    }
+}
+
 pub fn present() -> Translation {
     Translation {
         pid: 812,
@@ -74,8 +85,7 @@ pub fn present() -> Translation {
         flags: Some(PageFlags::from_bits_retain(0x400005868)),
         flags_raw: Some(PageFlags::from_bits_retain(0x400005868)),
         map_count: Some(1),
-        zone: Some("Normal".into()),
-        node: Some(0),
+        place: place(),
         region: Some(data()),
         symbol: Some(counter()),
         nearest: None,
@@ -96,13 +106,15 @@ pub fn hidden() -> Translation {
         flags: None,
         flags_raw: None,
         map_count: None,
-        zone: None,
-        node: None,
+        place: FramePlace::default(),
         why: why(&[
             ("physical", HIDDEN),
             ("pfn", HIDDEN),
             ("zone", HIDDEN),
             ("node", HIDDEN),
+            ("iomem", HIDDEN),
+            ("cgroup", HIDDEN),
+            ("cgroup_path", HIDDEN),
             ("flags", denied()),
             ("flags_raw", denied()),
             ("map_count", denied()),
@@ -124,8 +136,7 @@ pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
         flags: None,
         flags_raw: None,
         map_count: None,
-        zone: None,
-        node: None,
+        place: FramePlace::default(),
         symbol: None,
         why: why(&[
             ("physical", NO_FRAME),
@@ -137,6 +148,9 @@ pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
             ("map_count", NO_FRAME),
             ("zone", NO_FRAME),
             ("node", NO_FRAME),
+            ("iomem", NO_FRAME),
+            ("cgroup", NO_FRAME),
+            ("cgroup_path", NO_FRAME),
         ]),
         ..present()
     }
@@ -335,17 +349,20 @@ pub fn flags() -> FlagsReport {
         flags,
         flags_raw: flags,
         map_count: Some(0),
-        cgroup: None,
-        zone: Some("Normal".into()),
-        node: Some(0),
+        place: FramePlace {
+            iomem: None,
+            cgroup: Some(6338),
+            cgroup_path: Some(CgroupPath::Gone(6338)),
+            ..place()
+        },
         meanings: vec![
             meaning(2, "referenced", "used since the last look by reclaim"),
             meaning(4, "dirty", "written to since it was last saved"),
             meaning(27, "bit27", "unknown to pmdb: this kernel is newer"),
         ],
         why: why(&[(
-            "cgroup",
-            Reason::NotOnThisKernel("this kernel has no /proc/kpagecgroup".into()),
+            "iomem",
+            Reason::NotPermitted("the addresses in /proc/iomem are hidden".into()),
         )]),
     }
 }

@@ -4,7 +4,8 @@ use super::Look;
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::report::{Reason, RegionBrief, SymbolBrief, Why};
+use crate::report::{CgroupPath, FramePlace, Reason, RegionBrief, SymbolBrief, Why};
+use std::io::{self, Write};
 
 /// Where the values begin.
 const VALUE: usize = 10;
@@ -46,6 +47,41 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
     if region.offset != 0 {
         line.plain(format!("  file offset {:#x}", region.offset));
     }
+}
+
+/// Where a frame lies and who pays for it, as far as it is known; nothing when nothing is.
+pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
+    let resources = place.iomem.as_ref().map(|names| {
+        let names = names.iter().map(Name::to_string);
+        names.collect::<Vec<_>>().join(" > ")
+    });
+    let cgroup = match (place.cgroup, &place.cgroup_path) {
+        (Some(0), _) => Some("charged to no cgroup".to_owned()),
+        (_, Some(gone @ CgroupPath::Gone(_))) => {
+            Some(format!("cgroup {gone} (removed, or not shown here)"))
+        }
+        (_, Some(path)) => Some(format!("cgroup {path}")),
+        (inode, None) => inode.map(|inode| format!("cgroup inode {inode}")),
+    };
+    let parts = [
+        place.zone.as_ref().map(|zone| format!("zone {zone}")),
+        place.node.map(|node| format!("node {node}")),
+        resources,
+        cgroup,
+    ];
+    let mut line = field(look, "memory");
+    for part in parts.into_iter().flatten() {
+        line.word(", ", Role::Plain, part);
+    }
+    match line.column() > VALUE {
+        true => line.end(out),
+        false => Ok(()),
+    }
+}
+
+/// Whether [`place`] says already why a field has no value: nobody pays.
+pub fn is_place_said(place: &FramePlace, field: &str) -> bool {
+    field == "cgroup_path" && place.cgroup == Some(0)
 }
 
 /// The word that stands for a missing value: `hidden`, `?` (not known here), `-` (there is none).

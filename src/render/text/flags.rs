@@ -1,7 +1,7 @@
 //! `flags` and `decode`: every bit with its meaning.
 
 use super::Look;
-use super::block::{REMARK, field};
+use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
 use super::words;
 use crate::kernel::PageFlags;
@@ -51,19 +51,13 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
         });
         line.end(out)?;
     }
-    let places = [
-        report.zone.as_ref().map(|zone| format!("zone {zone}")),
-        report.node.map(|node| format!("node {node}")),
-        report.cgroup.map(|inode| match inode {
-            0 => "charged to no cgroup".to_owned(),
-            inode => format!("cgroup inode {inode}"),
-        }),
-    ];
-    let places: Vec<String> = places.into_iter().flatten().collect();
-    if !places.is_empty() {
-        field(look, "memory").plain(places.join(", ")).end(out)?;
+    block::place(look, &report.place, out)?;
+    let mut notes = Footnotes::default();
+    let why = report.why.iter();
+    for (field, reason) in why.filter(|(field, _)| !block::is_place_said(&report.place, field)) {
+        notes.add(field, reason);
     }
-    Footnotes::of(&report.why).write(look, out)
+    notes.write(look, out)
 }
 
 fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<()> {

@@ -19,7 +19,7 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     swap(look, t, out)?;
     flags(look, t, out)?;
     mapped(look, t, out)?;
-    memory(look, t, out)?;
+    block::place(look, &t.place, out)?;
     if let Some(region) = &t.region {
         let mut line = field(look, "region");
         block::region(&mut line, region);
@@ -42,7 +42,10 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
 /// Whether the block says already why a field has no value: what follows from there being no frame, or from the state.
 fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
     matches!(reason, Reason::NotApplicable(_))
-        && (field == "swap" || field == "entry" || t.why.of("physical") == Some(reason))
+        && (field == "swap"
+            || field == "entry"
+            || t.why.of("physical") == Some(reason)
+            || block::is_place_said(&t.place, field))
 }
 
 fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
@@ -189,20 +192,6 @@ fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         (None, Some(one)) => line.plain(one),
         (None, None) => &mut line,
     };
-    line.end(out)
-}
-
-fn memory(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let parts = [
-        t.zone.as_ref().map(|zone| format!("zone {zone}")),
-        t.node.map(|node| format!("node {node}")),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        return Ok(());
-    }
-    let mut line = field(look, "memory");
-    line.plain(parts.join(", "));
     line.end(out)
 }
 

@@ -67,7 +67,7 @@ pub fn untouched(kind: Kind) -> &'static str {
 
 /// Where a field stands among others: the order in which blocks show them.
 pub fn rank(name: &str) -> usize {
-    const ORDER: [&str; 16] = [
+    const ORDER: [&str; 18] = [
         "physical",
         "pfn",
         "kind",
@@ -79,9 +79,11 @@ pub fn rank(name: &str) -> usize {
         "exclusive",
         "soft_dirty",
         "huge",
-        "cgroup",
         "zone",
         "node",
+        "iomem",
+        "cgroup",
+        "cgroup_path",
         "region",
         "symbol",
     ];
@@ -103,6 +105,7 @@ pub fn field(name: &str) -> &str {
         "page_size" => "page size",
         "longest_run_bytes" => "longest run",
         "vm_flags" => "VmFlags",
+        "cgroup_path" => "cgroup path",
         "file_offset" => "file offset",
         other => other,
     }

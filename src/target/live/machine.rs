@@ -1,13 +1,16 @@
 //! The live [`Machine`].
 
 use super::attached::Attached;
+use super::cgroups::Cgroups;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
+use super::memory::SETCAP;
 use super::{list, own_page};
 use crate::kernel::config::Config;
+use crate::kernel::iomem::Resources;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
-use crate::kernel::{Device, FrameNumber, PageFlags, PageSize, mounts};
+use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize, mounts};
 use crate::target::{Error, KernelVersion, Machine, ProcessEntry, Result};
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
@@ -21,7 +24,9 @@ pub(super) struct LiveMachine {
     flags: FrameFile,
     counts: FrameFile,
     cgroups: FrameFile,
+    cgroup_paths: Cgroups,
     zones: OnceLock<Result<Arc<Zones>>>,
+    iomem: OnceLock<Result<Arc<Resources>>>,
     config: OnceLock<Option<Config>>,
     false_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
@@ -39,7 +44,9 @@ impl LiveMachine {
             flags: FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR"),
             counts: FrameFile::new("kpagecount", "CONFIG_PROC_PAGE_MONITOR"),
             cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
+            cgroup_paths: Cgroups::default(),
             zones: OnceLock::new(),
+            iomem: OnceLock::new(),
             config: OnceLock::new(),
             false_flags: OnceLock::new(),
             huge_page_bytes: OnceLock::new(),
@@ -90,6 +97,14 @@ impl Machine for LiveMachine {
     fn zones(&self) -> Result<Arc<Zones>> {
         let parse = || Ok(Arc::new(Zones::parse(&read_proc("zoneinfo")?)?));
         self.zones.get_or_init(parse).clone()
+    }
+
+    fn iomem(&self) -> Result<Arc<Resources>> {
+        self.iomem.get_or_init(iomem).clone()
+    }
+
+    fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
+        self.cgroup_paths.path(inode)
     }
 
     fn swaps(&self) -> Result<SwapAreas> {
@@ -146,6 +161,17 @@ impl LiveMachine {
 fn read_proc(name: &str) -> Result<Vec<u8>> {
     let read = Directory::open("/proc").and_then(|proc| proc.read(name));
     read.map_err(|error| Error::io(format!("reading /proc/{name}"), error))
+}
+
+fn iomem() -> Result<Arc<Resources>> {
+    let resources = Resources::parse(&read_proc("iomem")?)?;
+    match resources.are_hidden() {
+        false => Ok(Arc::new(resources)),
+        true => Err(Error::NotPermitted {
+            what: "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN".to_owned(),
+            remedy: format!("run pmdb as root: with sudo, or {SETCAP}"),
+        }),
+    }
 }
 
 /// A number below `/sys`.

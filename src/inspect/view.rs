@@ -25,6 +25,7 @@ pub struct ViewedRegion {
 /// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
 pub struct View<'a> {
     target: &'a Target,
+    page: PageSize,
     regions: Vec<ViewedRegion>,
     complete: bool,
     swap_layout: OnceLock<SwapLayout>,
@@ -87,6 +88,7 @@ impl<'a> View<'a> {
             .collect();
         View {
             target,
+            page: target.process.layout().page,
             regions,
             complete,
             swap_layout: OnceLock::new(),
@@ -104,7 +106,7 @@ impl<'a> View<'a> {
 
     /// The target's page size.
     pub fn page(&self) -> PageSize {
-        self.target.process.layout().page
+        self.page
     }
 
     /// The regions in address order; with [`View::at`] at most one.

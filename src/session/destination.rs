@@ -1,6 +1,5 @@
 //! Where the output of a command goes: the screen, a shell command, a file.
 
-use super::interrupt::Interrupts;
 use super::lines;
 use super::pager::Pager;
 use rustix::fs::{Mode, OFlags};
@@ -144,10 +143,4 @@ pub fn expand_home(path: &str) -> PathBuf {
         (Some(rest), Some(home)) if !home.as_os_str().is_empty() => Path::new(&home).join(rest),
         _ => PathBuf::from(path),
     }
-}
-
-/// What a pager needs to know of the screen.
-pub fn pager<'a>(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Pager<'a>> {
-    // Two rows are the least on which a row can be read before the question.
-    (height >= 2).then(|| Pager::new(interrupts, height, width))
 }

@@ -1,6 +1,8 @@
 //! One command: from where its records go to what follows from how it went.
 
-use super::destination::{self, Destination, expand_home};
+use super::destination::{Destination, expand_home};
+use super::interrupt::Interrupts;
+use super::pager::Pager;
 use super::printer::{Ended, Printer};
 use super::{Origin, Outcome, Session, shell};
 use crate::command::{self, Context, Flow, Resume};
@@ -43,13 +45,7 @@ impl Session {
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
         self.notice_target();
         let interrupts = Rc::clone(&self.interrupts);
-        let destination = match self.open(job.output) {
-            Ok(Destination::Screen { live, .. }) => {
-                let pager = self
-                    .pager_size()
-                    .and_then(|(height, width)| destination::pager(&interrupts, height, width));
-                Destination::screen(pager, live)
-            }
+        let destination = match self.open(job.output, &interrupts) {
             Ok(destination) => destination,
             Err((at, message)) => {
                 let place = Some(job.origin.place(job.text, Some(at)));
@@ -138,9 +134,17 @@ impl Session {
         }
     }
 
-    fn open(&self, output: &Output) -> Result<Destination<'static>, (Place, String)> {
+    fn open<'a>(
+        &self,
+        output: &Output,
+        interrupts: &'a Interrupts,
+    ) -> Result<Destination<'a>, (Place, String)> {
         match output {
-            Output::Screen => Ok(Destination::screen(None, io::stdout().is_terminal())),
+            Output::Screen => {
+                let size = self.pager_size();
+                let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
+                Ok(Destination::screen(pager, io::stdout().is_terminal()))
+            }
             Output::Pipe(command) => shell::reader(&command.node, self.manner.shell)
                 .map(Destination::pipe)
                 .map_err(|error| (command.at, format!("the shell cannot be started: {error}"))),

@@ -26,15 +26,15 @@ enum Answer {
 }
 
 impl<'a> Pager<'a> {
-    /// A pager for a screen of so many rows and columns.
-    pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Self {
-        Pager {
+    /// A pager for a screen of so many rows and columns; none for a screen on which no row could be read before the question.
+    pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
+        (height >= 2).then(|| Pager {
             interrupts,
             height,
             width: width.max(1),
             rows: 0,
             paging: true,
-        }
+        })
     }
 
     /// Writes text, asking at each full screen.
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_fits_the_screen_is_not_asked_about() {
         let interrupts = Interrupts::listen().unwrap();
-        let mut pager = Pager::new(&interrupts, 4, 80);
+        let mut pager = Pager::new(&interrupts, 4, 80).unwrap();
         let mut screen = Vec::new();
         pager.write(b"one\ntwo\nthree\n", &mut screen).unwrap();
         assert_eq!(screen, b"one\ntwo\nthree\n");

@@ -55,14 +55,8 @@ pub struct Arguments {
     pub serve: bool,
 
     /// When to colour what is printed: auto (on a terminal, unless NO_COLOR is set), always, never
-    #[arg(
-        long,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_default_value = true,
-        hide_possible_values = true
-    )]
-    color: Color,
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    color: Option<Color>,
 }
 
 /// The `-x` and `-ex` options; [`Arguments::parse`] puts them into the order in which they stand.
@@ -162,13 +156,13 @@ impl Arguments {
         &self.steps.in_order
     }
 
-    /// `--color`
-    pub fn color(&self) -> ColorChoice {
-        match self.color {
+    /// `--color`, if it is given.
+    pub fn color(&self) -> Option<ColorChoice> {
+        Some(match self.color? {
             Color::Auto => ColorChoice::Auto,
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
-        }
+        })
     }
 }
 

@@ -63,27 +63,28 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
         },
     };
     let mut state = DebugState::new(target::live::machine());
-    state.settings.color = arguments.color();
-    state.settings.json = arguments.json || arguments.serve;
+    apply(arguments, &mut state);
     let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
     session.greet();
     // Held until the end: the demonstration process ends with it.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
-    let prepared = prepare(arguments, &mut session, &mut tally, &mut demonstration);
-    if arguments.serve {
-        if prepared.is_break() {
-            session.end_request(0, tally.outcome());
-        }
-        return status(session.serve());
+    let _ = prepare(arguments, &mut session, &mut tally, &mut demonstration);
+    let outcome = tally.outcome();
+    if arguments.serve && outcome != Outcome::Done {
+        session.end_request(0, outcome);
     }
-    let stays = match tally.outcome() {
+    let stays = match outcome {
+        _ if arguments.serve => !matches!(outcome, Outcome::Quit(_) | Outcome::Closed),
         Outcome::Done => true,
         // What failed has been said; someone at a prompt can go on from there.
         Outcome::Failed(_) => prompt || arguments.keep_going,
         Outcome::Interrupted => prompt,
         Outcome::Quit(_) | Outcome::Closed => false,
     };
+    if stays && arguments.serve {
+        return status(session.serve());
+    }
     if stays && prompt {
         return status(repl::run(&mut session));
     }
@@ -91,6 +92,14 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
         let _ = tally.add(session.run_input());
     }
     status(tally.outcome())
+}
+
+/// The settings that the command line makes.
+fn apply(arguments: &Arguments, state: &mut DebugState) {
+    if let Some(color) = arguments.color() {
+        state.settings.color = color;
+    }
+    state.settings.json |= arguments.json || arguments.serve;
 }
 
 fn status(outcome: Outcome) -> Result<u8, Ending> {
@@ -109,7 +118,13 @@ fn prepare(
     demonstration: &mut Option<Demonstration>,
 ) -> ControlFlow<()> {
     if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
-        tally.add(session.run_file(&init, None))?;
+        match session.run_file(&init, None) {
+            // Someone at a prompt still gets what the command line asks for.
+            Outcome::Failed(_) | Outcome::Interrupted if session.is_interactive() => {}
+            outcome => tally.add(outcome)?,
+        }
+        // What the command line says goes before what the file says.
+        apply(arguments, session.state_mut());
     }
     match arguments.subject() {
         Subject::Nothing => {}

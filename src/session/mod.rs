@@ -101,6 +101,11 @@ impl Session {
         })
     }
 
+    /// Whether someone sits at a terminal.
+    pub fn is_interactive(&self) -> bool {
+        self.manner.interactive
+    }
+
     /// What lasts from line to line.
     pub fn state(&self) -> &DebugState {
         &self.state

@@ -86,6 +86,12 @@ fn quit_ends_the_service_and_is_answered() {
 }
 
 #[test]
+fn a_command_line_that_quits_is_not_followed_by_service() {
+    let run = Home::new().run_with(&["--serve", "-ex", "quit 6"], "print 1\n");
+    assert_eq!((run.status, kinds(&run.objects())), (Some(6), vec!["end"]));
+}
+
+#[test]
 fn a_target_that_is_not_there_does_not_stop_the_service() {
     let run = Home::new().run_with(&["--serve", "-p", NOBODY], "print 1\n");
     let objects = run.objects();

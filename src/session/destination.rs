@@ -1,6 +1,6 @@
 //! Where the output of a command goes: the screen, a shell command, a file.
 
-use super::lines;
+use super::failure::words;
 use super::pager::Pager;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -65,9 +65,9 @@ impl<'a> Destination<'a> {
         let mode = Mode::from_raw_mode(0o666);
         let file = rustix::fs::open(path, flags | how, mode).map_err(|error| match error {
             Errno::NXIO => "nobody reads this pipe".to_owned(),
-            error => lines::words(error),
+            error => words(error),
         })?;
-        rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(lines::words)?;
+        rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(words)?;
         Ok(Destination::File(BufWriter::new(file.into())))
     }
 

@@ -5,6 +5,15 @@ use crate::kernel::Name;
 use crate::lang::{Place, SyntaxError};
 use crate::report::{ErrorPlace, ErrorReport};
 
+/// The kernel's answer in its own words, without its number.
+pub fn words(error: impl Into<std::io::Error>) -> String {
+    let text = error.into().to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_lowercase(),
+        None => text,
+    }
+}
+
 /// Where a line comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Origin<'a> {

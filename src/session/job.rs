@@ -1,6 +1,7 @@
 //! One command: from where its records go to what follows from how it went.
 
 use super::destination::{Destination, expand_home};
+use super::failure::words;
 use super::interrupt::Interrupts;
 use super::pager::Pager;
 use super::printer::{Ended, Printer};
@@ -115,7 +116,7 @@ impl Session {
         let status = match shell::run(shell_text, self.manner.shell) {
             Ok(status) => status,
             Err(error) => {
-                let message = format!("the shell cannot be started: {error}");
+                let message = format!("the shell cannot be started: {}", words(error));
                 return self.fail(origin.about_line(text, message), 1);
             }
         };
@@ -147,7 +148,12 @@ impl Session {
             }
             Output::Pipe(command) => shell::reader(&command.node, self.manner.shell)
                 .map(Destination::pipe)
-                .map_err(|error| (command.at, format!("the shell cannot be started: {error}"))),
+                .map_err(|error| {
+                    (
+                        command.at,
+                        format!("the shell cannot be started: {}", words(error)),
+                    )
+                }),
             Output::File { path, append } => Destination::file(&expand_home(&path.node), *append)
                 .map_err(|why| (path.at, format!("{} cannot be written: {why}", path.node))),
         }
@@ -166,7 +172,7 @@ impl Session {
             Ended::Whole => Outcome::Done,
             Ended::Closed => closed,
             Ended::Failed(error) => {
-                let message = format!("{what} cannot be written: {error}");
+                let message = format!("{what} cannot be written: {}", words(error));
                 self.fail(job.origin.about_line(job.text, message), 1)
             }
         }

@@ -1,5 +1,6 @@
 //! The reader of command files: lines of bytes from anything that can be opened, however hostile or endless.
 
+use super::failure::words;
 use super::interrupt::Interrupts;
 use crate::report::Stopped;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -67,15 +68,6 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => Err("it is a folder".into()),
         _ => Ok(file),
-    }
-}
-
-/// The kernel's answer without its number.
-pub fn words(error: Errno) -> String {
-    let text = std::io::Error::from(error).to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Command files: run line by line, as they are read.
 
-use super::failure::Origin;
+use super::failure::{Origin, words};
 use super::lines::{self, Lines, NoLine};
 use super::{Outcome, Session, Tally};
 use crate::kernel::Name;
@@ -53,14 +53,14 @@ impl Session {
                 },
             ),
             Err(error) => {
-                let message = format!("standard input cannot be read: {error}");
+                let message = format!("standard input cannot be read: {}", words(error));
                 self.fail(ErrorReport::of(message), 1)
             }
         }
     }
 
     fn not_running(&self, name: &Name, file: &OwnedFd) -> Result<Option<(u64, u64)>, String> {
-        let stat = rustix::fs::fstat(file).map_err(lines::words)?;
+        let stat = rustix::fs::fstat(file).map_err(words)?;
         let identity = Some((stat.st_dev, stat.st_ino));
         if let Some(first) = self
             .files
@@ -102,7 +102,7 @@ impl Session {
                 Ok(None) => return tally.outcome(),
                 Err(NoLine::Stopped(_)) => return Outcome::Interrupted,
                 Err(NoLine::Failed(error)) => {
-                    let message = format!("{name} cannot be read: {}", lines::words(error));
+                    let message = format!("{name} cannot be read: {}", words(error));
                     return self.fail(ErrorReport::of(message), 1);
                 }
             };

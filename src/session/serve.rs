@@ -1,7 +1,7 @@
 //! `--serve`: JSON replies to the lines of a program. A failure ends a request, never the conversation.
 
-use super::failure::Origin;
-use super::lines::{self, Lines, NoLine};
+use super::failure::{Origin, words};
+use super::lines::{Lines, NoLine};
 use super::{Outcome, Session};
 use crate::report::{End, ErrorReport, Record};
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ impl Session {
     pub fn serve(&mut self) -> Outcome {
         let input = match std::io::stdin().as_fd().try_clone_to_owned() {
             Ok(input) => input,
-            Err(error) => return self.input_failed(&error.to_string()),
+            Err(error) => return self.input_failed(&words(error)),
         };
         let mut lines = Lines::new(input);
         loop {
@@ -23,7 +23,7 @@ impl Session {
                     self.interrupts.forget();
                     continue;
                 }
-                Err(NoLine::Failed(error)) => return self.input_failed(&lines::words(error)),
+                Err(NoLine::Failed(error)) => return self.input_failed(&words(error)),
             };
             let origin = Origin::default();
             let outcome = match line.text {

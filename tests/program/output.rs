@@ -68,7 +68,7 @@ fn a_file_that_cannot_be_written_is_an_error_at_its_place() {
     )
     .failed(1, "^");
     home.run(&["-batch", "-ex", "show width > /dev/full"])
-        .failed(1, "No space left");
+        .failed(1, "no space left");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn standard_output_that_is_full_is_a_failure() {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && said.contains("No space left"),
+        output.status.code() == Some(1) && said.contains("no space left"),
         "{said}"
     );
 }

@@ -4,6 +4,7 @@ use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::target::Categories;
+use std::sync::Arc;
 
 /// What one look saw, in address order.
 #[derive(Default)]
@@ -16,8 +17,14 @@ pub(super) struct Memory {
 }
 
 /// Words that were read together.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Extent {
+struct Extent {
+    /// Shared with the look before, if that saw the same.
+    words: Arc<Words>,
+    /// Seen by this look, and not the same as before.
+    fresh: bool,
+}
+
+struct Words {
     /// Index of the first page.
     first: u64,
     /// Pages that an entry stands for.
@@ -29,8 +36,6 @@ pub(super) struct Extent {
     counts: Vec<u64>,
     /// Entries that huge mappings cover, as pairs of indices.
     huge: Vec<(usize, usize)>,
-    /// Seen by this look, and not the same as before.
-    fresh: bool,
 }
 
 /// What is kept of one page.
@@ -42,8 +47,8 @@ pub(super) struct Seen {
     pub huge: bool,
 }
 
-impl Extent {
-    fn of(chunk: &Chunk<'_>, size: PageSize) -> Option<Extent> {
+impl Words {
+    fn of(chunk: &Chunk<'_>, size: PageSize) -> Option<Words> {
         let Content::Read(words) = chunk.content else {
             return None;
         };
@@ -53,14 +58,13 @@ impl Extent {
             .iter()
             .filter(|mark| mark.categories.contains(Categories::HUGE))
             .map(|mark| (mark.first, mark.end));
-        Some(Extent {
+        Some(Words {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
             flags: words.flags.to_vec(),
             counts: words.counts.to_vec(),
             huge: huge.collect(),
-            fresh: true,
         })
     }
 
@@ -119,36 +123,34 @@ impl Memory {
         }
     }
 
-    /// Takes what the look sees. What was the same in `before` is taken from there.
-    pub fn add(&mut self, chunk: &Chunk<'_>, size: PageSize, before: &mut Memory) {
+    /// Takes what the look sees. What was the same in `before` is shared with it.
+    pub fn add(&mut self, chunk: &Chunk<'_>, size: PageSize, before: &Memory) {
         let index = size.index(chunk.start);
         let behind = before
             .extents
             .get(self.cursor..)
             .unwrap_or_default()
             .iter()
-            .take_while(|extent| extent.first < index)
+            .take_while(|extent| extent.words.first < index)
             .count();
         self.cursor += behind;
         if let (Some(extent), Some(same)) = (
-            before.extents.get_mut(self.cursor),
+            before.extents.get(self.cursor),
             self.same.get_mut(self.cursor),
-        ) && extent.is_same(chunk, size)
+        ) && extent.words.is_same(chunk, size)
         {
             *same = true;
-            extent.fresh = false;
-            // Its place stays, its words move.
             self.extents.push(Extent {
-                entries: std::mem::take(&mut extent.entries),
-                flags: std::mem::take(&mut extent.flags),
-                counts: std::mem::take(&mut extent.counts),
-                huge: std::mem::take(&mut extent.huge),
-                ..*extent
+                words: extent.words.clone(),
+                fresh: false,
             });
             return;
         }
-        self.extents
-            .extend(Extent::of(chunk, size).filter(|extent| !extent.entries.is_empty()));
+        let words = Words::of(chunk, size).filter(|words| !words.entries.is_empty());
+        self.extents.extend(words.map(|words| Extent {
+            words: Arc::new(words),
+            fresh: true,
+        }));
     }
 
     /// Visits each page that may differ from `before`, with what was seen of it then and now.
@@ -160,20 +162,21 @@ impl Memory {
         let old = before.extents.iter().zip(&self.same);
         let mut old = old
             .filter(|(_, same)| !**same)
-            .map(|(extent, _)| extent)
+            .map(|(extent, _)| &*extent.words)
             .peekable();
-        let mut new = self.extents.iter().filter(|extent| extent.fresh).peekable();
+        let new = self.extents.iter().filter(|extent| extent.fresh);
+        let mut new = new.map(|extent| &*extent.words).peekable();
         let mut page = 0;
         loop {
-            while old.next_if(|extent| extent.end() <= page).is_some() {}
-            while new.next_if(|extent| extent.end() <= page).is_some() {}
-            let starts = [old.peek(), new.peek()].map(|one| one.map(|extent| extent.first));
+            while old.next_if(|words| words.end() <= page).is_some() {}
+            while new.next_if(|words| words.end() <= page).is_some() {}
+            let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
             let Some(start) = starts.into_iter().flatten().min() else {
                 return Ok(());
             };
             page = page.max(start);
-            let seen = |one: Option<&&Extent>| match one {
-                Some(extent) if extent.first <= page => extent.page(page),
+            let seen = |one: Option<&&Words>| match one {
+                Some(words) if words.first <= page => words.page(page),
                 _ => Seen::default(),
             };
             let (then, now) = (seen(old.peek()), seen(new.peek()));

@@ -4,10 +4,12 @@
 mod memory;
 mod pages;
 mod regions;
+#[cfg(test)]
+mod tests;
 
 use super::classify::{Place, Rules};
 use super::page::Need;
-use super::sweep::sweep;
+use super::sweep::{Sweep, sweep};
 use super::view::{View, ViewedRegion, no_scan};
 use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
@@ -57,7 +59,7 @@ pub struct Watcher {
     before: Option<Before>,
 }
 
-/// The look before.
+/// What a look saw: for the next one, the look before.
 struct Before {
     memory: Memory,
     regions: Vec<(Region, Backing)>,
@@ -127,42 +129,58 @@ impl Watcher {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         tell: &mut Tell<'_>,
     ) -> Result<()> {
-        let view = View::of(target)?;
-        let spans = spans(&view);
-        let size = view.page();
-        let need = view.obtainable(Need::HUGE) | (self.extra & (Need::FLAGS | Need::COUNTS));
-        let mut first = Memory::default();
-        let before = match &mut self.before {
-            Some(before) => &mut before.memory,
-            None => &mut first,
+        /// Looks in a row that may find regions come and gone under way, before one of them is taken as it is.
+        const TRIES: u32 = 3;
+        let mut tries = 0;
+        let (view, now) = loop {
+            tries += 1;
+            let view = View::of(target)?;
+            let (now, swept) = self.see(&view, spans(&view), check)?;
+            if swept.changed.is_empty() || tries == TRIES {
+                break (view, now);
+            }
         };
-        let mut now = before.next();
-        let swept = sweep(&view, &spans, need, check, &mut |chunk| {
-            now.add(chunk, size, before);
-            Ok(())
-        });
-        let now = Before {
-            memory: now,
-            regions: view
-                .regions()
-                .iter()
-                .map(|viewed| (viewed.region.clone(), viewed.backing))
-                .collect(),
-            spans,
-        };
-        // What a stopped look has seen is not whole, and the words it took over are gone from the one before.
-        let before = self.before.take();
-        swept?;
-        if let Some(before) = before {
-            tell_regions(&before, &now, tell)?;
-            let mut merger = Merger::new(&before, &now, &view, self.extra);
-            let stopped = now.memory.differences(&before.memory, |page, then, now| {
+        if let Some(before) = &self.before {
+            tell_regions(before, &now, tell)?;
+            let mut merger = Merger::new(before, &now, &view, self.extra);
+            now.memory.differences(&before.memory, |page, then, now| {
                 merger.push(page, then, now, tell)
-            });
-            stopped.and_then(|()| merger.finish(tell))?;
+            })?;
+            merger.finish(tell)?;
         }
         self.before = Some(now);
         Ok(())
+    }
+
+    /// Sees what is there now.
+    fn see(
+        &self,
+        view: &View<'_>,
+        spans: Vec<AddressRange>,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+    ) -> Result<(Before, Sweep)> {
+        let size = view.page();
+        let need = view.obtainable(Need::HUGE) | (self.extra & (Need::FLAGS | Need::COUNTS));
+        let nothing = Memory::default();
+        let before = self
+            .before
+            .as_ref()
+            .map_or(&nothing, |before| &before.memory);
+        let mut memory = before.next();
+        let swept = sweep(view, &spans, need, check, &mut |chunk| {
+            memory.add(chunk, size, before);
+            Ok(())
+        })?;
+        let regions = view
+            .regions()
+            .iter()
+            .map(|viewed| (viewed.region.clone(), viewed.backing));
+        let now = Before {
+            memory,
+            regions: regions.collect(),
+            spans,
+        };
+        Ok((now, swept))
     }
 
     /// What a watch of `spans` cannot see here, each with the reason.

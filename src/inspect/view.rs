@@ -59,7 +59,7 @@ impl<'a> View<'a> {
         Ok(Self::new(target, regions, true))
     }
 
-    /// Reads only the region that holds `address`, if any: enough for [`View::detail`](super::detail) of that one address.
+    /// Reads only the region that holds `address`, if any: enough for [`View::detail`] of that one address.
     ///
     /// Fails when the kernel refuses, or the target is gone.
     pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {

@@ -4,6 +4,7 @@
 
 mod apropos;
 mod attach;
+mod capabilities;
 mod decode;
 mod detach;
 mod echo;
@@ -82,6 +83,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         Command::Detach => detach::run(context),
         Command::Ps { filter } => ps::run(context, filter.as_deref()),
         Command::InfoProcess => process::run(context),
+        Command::InfoCapabilities => capabilities::run(context),
         Command::InfoSymbol(address) => symbol::run_symbol(context, address),
         Command::InfoAddress(name) => symbol::run_address(context, name),
         Command::Translate { range } => translate::run(context, range),

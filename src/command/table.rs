@@ -79,6 +79,7 @@ pub static TABLE: &[About] = &[
     attach::ABOUT,
     detach::ABOUT,
     process::ABOUT,
+    capabilities::ABOUT,
     ps::ABOUT,
     translate::ABOUT,
     region::ABOUT,
@@ -173,7 +174,12 @@ mod tests {
         assert_eq!(names("regions"), ["regions"]);
         assert_eq!(
             names("info"),
-            ["info process", "info symbol", "info address"]
+            [
+                "info process",
+                "info capabilities",
+                "info symbol",
+                "info address"
+            ]
         );
         assert_eq!(names("info s"), ["info symbol"]);
         assert!(names("nothing").is_empty());

@@ -23,6 +23,7 @@ pub static COMMANDS: &[CommandName] = &[
     plain("detach"),
     plain("ps"),
     plain("info process"),
+    plain("info capabilities"),
     short("translate", &["t"]),
     short("region", &["r"]),
     plain("regions"),

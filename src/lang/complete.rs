@@ -108,6 +108,7 @@ mod tests {
             kinds("info "),
             [
                 Expected::Word("process"),
+                Expected::Word("capabilities"),
                 Expected::Word("symbol"),
                 Expected::Word("address")
             ]

@@ -62,6 +62,8 @@ pub enum Command {
     },
     /// `info process`
     InfoProcess,
+    /// `info capabilities`
+    InfoCapabilities,
     /// `info symbol ADDRESS`: which symbol covers the address.
     InfoSymbol(Spanned<Expression>),
     /// `info address SYMBOL`: where a symbol lies.

@@ -3,6 +3,7 @@
 //! A record that misses a fact says why: a field is `None` and [`Why`] holds the reason under the field's name, so that hidden, not
 //! readable, and not known on this kernel never look like zero.
 
+mod capabilities;
 mod page;
 mod place;
 mod region;
@@ -13,6 +14,7 @@ mod watch;
 mod why;
 mod wire;
 
+pub use capabilities::*;
 pub use page::*;
 pub use place::*;
 pub use region::*;
@@ -62,6 +64,8 @@ pub enum Record {
     Symbol(SymbolReport),
     /// `info process`
     Process(Box<ProcessReport>),
+    /// `info capabilities`
+    Capabilities(Box<Capabilities>),
     /// A row of `ps`, and of an ambiguous name.
     ProcessEntry(ProcessRow),
     /// `attach`, `detach`: what the session is now looking at.

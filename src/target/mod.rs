@@ -7,10 +7,12 @@
 mod error;
 #[cfg(test)]
 pub(crate) mod fake;
+mod feature;
 pub mod live;
 mod sys;
 
 pub use error::{Error, Result};
+pub use feature::{Feature, Finding, Standing};
 
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
@@ -138,6 +140,11 @@ pub trait Process: Send + Sync {
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     fn status(&self) -> Result<ProcessStatus>;
 
+    /// What can be had of this process, where that is another question than what can be had here at all.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it: only where it is asked for.
     fn smaps(&self) -> Result<Vec<crate::kernel::smaps::Smaps>> {
         Err(Error::NotAvailable {
@@ -247,6 +254,25 @@ pub trait Machine: Send + Sync {
 
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
     fn kernel_option(&self, name: &str) -> Option<bool>;
+
+    /// Whether a map count is of one page, and not an average over the large folio that the page is of; `None` when that cannot be told.
+    /// Kernels from 6.15 on can be built either way.
+    fn has_exact_map_counts(&self) -> Option<bool> {
+        match self.kernel().number < (6, 15) {
+            true => Some(true),
+            false => self.kernel_option("CONFIG_PAGE_MAPCOUNT"),
+        }
+    }
+
+    /// What this kernel and the rights of this program give, each found out by trying it.
+    fn findings(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    /// Who this program is to the kernel; `None` where that does not matter.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     fn huge_page_bytes(&self) -> Option<u64> {

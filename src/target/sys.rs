@@ -181,7 +181,7 @@ pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
     })
 }
 
-/// A page of a file, mapped with no access to it: whoever cuts the file short cannot hurt who never reads.
+/// A page that is mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.
 pub(crate) struct ClosedPage {
     start: *mut c_void,
     length: usize,
@@ -195,6 +195,24 @@ impl ClosedPage {
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, 0)? };
         Ok(ClosedPage { start, length })
+    }
+
+    /// A guard page (Linux 6.13), on which every access would fail.
+    pub(crate) fn guard() -> Result<Self> {
+        // include/uapi/asm-generic/mman-common.h; no library knows it yet.
+        const MADV_GUARD_INSTALL: i32 = 102;
+        let length = rustix::param::page_size();
+        let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let start = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), length, access, kind)? };
+        let page = ClosedPage { start, length };
+        // SAFETY: a page that is nobody else's and that nobody reads.
+        match unsafe { libc::madvise(start, length, MADV_GUARD_INSTALL) } {
+            0 => Ok(page),
+            _ => {
+                Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+            }
+        }
     }
 
     /// Where it is in the address space of this program.

@@ -116,6 +116,7 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
         })
         .parse(input),
         "info process" => Ok((input, Command::InfoProcess)),
+        "info capabilities" => Ok((input, Command::InfoCapabilities)),
         "info symbol" => map(address, Command::InfoSymbol).parse(input),
         "info address" => map(symbol, Command::InfoAddress).parse(input),
         "translate" => map(range, |range| Command::Translate { range }).parse(input),

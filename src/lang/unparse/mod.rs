@@ -65,6 +65,7 @@ impl Display for Command {
             Command::Detach => f.write_str("detach"),
             Command::Ps { filter } => quoted(f, "ps", filter.as_deref()),
             Command::InfoProcess => f.write_str("info process"),
+            Command::InfoCapabilities => f.write_str("info capabilities"),
             Command::InfoSymbol(address) => write!(f, "info symbol {}", address.node),
             Command::InfoAddress(symbol) => write!(f, "info address {}", symbol.node),
             Command::Translate { range } => write!(f, "translate {}", range.node),

@@ -88,6 +88,10 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("regions-summary", "regions size present swapped"),
     (
+        "capabilities",
+        "kernel pid user rights first_user_namespace capabilities",
+    ),
+    (
         "page-flags",
         "address pfn physical flags flags_raw map_count zone node iomem cgroup cgroup_path meanings why",
     ),

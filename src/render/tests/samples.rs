@@ -52,6 +52,10 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("value", Record::Value(value())),
         ("symbol", Record::Symbol(symbol())),
         ("process", Record::Process(Box::new(process()))),
+        (
+            "capabilities",
+            Record::Capabilities(Box::new(capabilities())),
+        ),
         ("process-entry", Record::ProcessEntry(process_row())),
         ("target", Record::Target(target())),
         ("setting", Record::Setting(setting())),

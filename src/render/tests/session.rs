@@ -60,6 +60,36 @@ pub fn process() -> ProcessReport {
     }
 }
 
+pub fn capabilities() -> Capabilities {
+    let capability = |name, available, found: &str, without| Capability {
+        name,
+        available,
+        found: found.into(),
+        without,
+        remedy: None,
+    };
+    Capabilities {
+        kernel: "6.18.44-amd64".into(),
+        pid: Some(812),
+        user: Some(1000),
+        rights: Some(vec!["CAP_SYS_ADMIN", "CAP_SYS_PTRACE"]),
+        first_user_namespace: Some(false),
+        capabilities: vec![
+            capability("pagemap_scan", Some(true), "PAGEMAP_SCAN answers", ""),
+            Capability {
+                remedy: Some("a kernel built with CONFIG_MEM_SOFT_DIRTY".into()),
+                ..capability(
+                    "soft_dirty",
+                    Some(false),
+                    "pmdb's own regions have no `sd` among their VmFlags",
+                    "pages written to since a mark was set cannot be told",
+                )
+            },
+            capability("swap_types", None, "it may not be read", "told as a group"),
+        ],
+    }
+}
+
 pub fn process_row() -> ProcessRow {
     ProcessRow {
         pid: 812,

@@ -1,6 +1,7 @@
 //! Records as text for a person at a terminal.
 
 mod block;
+mod capabilities;
 mod flags;
 mod footnotes;
 mod message;
@@ -148,6 +149,7 @@ impl Renderer for Text {
             Record::Value(value) => session::value(look, value, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
             Record::Process(process) => session::process(look, process, out),
+            Record::Capabilities(report) => capabilities::write(look, report, out),
             Record::Target(target) => session::target(look, target, out),
             Record::Help(help) => message::help(look, help, out),
             Record::Note(note) => message::note(look, note, out),
@@ -181,6 +183,7 @@ fn shape(record: &Record) -> Shape {
         | Record::PageFlags(_)
         | Record::Decoded(_)
         | Record::Process(_)
+        | Record::Capabilities(_)
         | Record::Help(_) => Shape::Block,
         _ => Shape::Line,
     }

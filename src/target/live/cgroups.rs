@@ -44,13 +44,13 @@ impl Cgroups {
 }
 
 /// The mounted hierarchy that memory is charged to. It is not held open, or it could not be unmounted.
-struct Hierarchy {
+pub(super) struct Hierarchy {
     mount: Mount,
     top: OwnedFd,
 }
 
 impl Hierarchy {
-    fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         let text = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
         let text = text.map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
@@ -72,6 +72,11 @@ impl Hierarchy {
             true => Ok(Hierarchy { mount, top }),
             false => Err(failed(Errno::STALE)),
         }
+    }
+
+    /// Where it is mounted.
+    pub(super) fn point(&self) -> &Name {
+        &self.mount.point
     }
 
     /// The inode of the directory at a path below the mount.

@@ -5,13 +5,15 @@ use super::cgroups::Cgroups;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
 use super::memory::SETCAP;
-use super::{list, own_page};
+use super::{features, list, own_page, rights};
 use crate::kernel::config::Config;
 use crate::kernel::iomem::Resources;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize, mounts};
-use crate::target::{Error, KernelVersion, Machine, ProcessEntry, Result};
+use crate::target::{
+    Error, Feature, Finding, KernelVersion, Machine, ProcessEntry, Result, Standing,
+};
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::{pread, retry_on_intr};
@@ -27,7 +29,8 @@ pub(super) struct LiveMachine {
     cgroup_paths: Cgroups,
     zones: OnceLock<Result<Arc<Zones>>>,
     iomem: OnceLock<Result<Arc<Resources>>>,
-    config: OnceLock<Option<Config>>,
+    /// The configuration, and the file that it is from.
+    config: OnceLock<Option<(Config, Name)>>,
     false_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
@@ -60,6 +63,7 @@ impl LiveMachine {
         self.config
             .get_or_init(|| config(&self.kernel.release))
             .as_ref()
+            .map(|(config, _)| config)
     }
 }
 
@@ -129,6 +133,54 @@ impl Machine for LiveMachine {
 
     fn has_soft_dirty(&self) -> Option<bool> {
         *self.soft_dirty.get_or_init(has_soft_dirty)
+    }
+
+    fn findings(&self) -> Vec<Finding> {
+        let kernel = self.kernel.number;
+        let own_maps = Directory::open("/proc/self").and_then(|own| Ok((own.read("maps")?, own)));
+        let map_files = own_maps
+            .map(|(maps, own)| features::map_files(&own, &maps, "pmdb itself"))
+            .ok();
+        self.config();
+        let configuration = self.config.get().and_then(Option::as_ref);
+        let mut findings = vec![
+            features::tried(
+                Feature::PageMap,
+                features::own("pagemap"),
+                "pmdb's own page map can be opened",
+            ),
+            features::other_users(),
+            features::frame_numbers(),
+            features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
+            features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
+            features::exact_map_counts(self.has_exact_map_counts(), kernel),
+            features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
+            features::cgroup_paths(),
+            features::tried(Feature::Iomem, self.iomem(), "/proc/iomem shows addresses"),
+        ];
+        findings.extend(map_files);
+        findings.push(features::tried(
+            Feature::Memory,
+            features::own("mem"),
+            "pmdb's own memory can be opened",
+        ));
+        findings.extend(features::calls());
+        findings.extend([
+            features::soft_dirty(self.has_soft_dirty()),
+            features::guard_bit(),
+            features::idle_bitmap(),
+            features::ksm_flag(&self.flags),
+            features::swap_types(configuration.map(|(_, place)| place)),
+        ]);
+        findings
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        Some(Standing {
+            user: rustix::process::geteuid().as_raw(),
+            rights: rights::held(),
+            in_first_user_namespace: rights::in_first_user_namespace(),
+        })
     }
 
     fn is_shared_memory(&self, device: Device) -> bool {
@@ -214,8 +266,8 @@ fn device_of_a_memfd() -> Option<Device> {
     })
 }
 
-/// The configuration of the kernel that runs, from itself or from where distributions leave it.
-fn config(release: &str) -> Option<Config> {
+/// The configuration of the kernel that runs, from itself or from where distributions leave it, and the file that has it.
+fn config(release: &str) -> Option<(Config, Name)> {
     // A generous bound for a text of some 300 KiB.
     const MOST: u64 = 8 << 20;
     let unpacked = || {
@@ -225,17 +277,15 @@ fn config(release: &str) -> Option<Config> {
             .take(MOST)
             .read_to_end(&mut text)
             .ok()?;
-        Config::new(text)
+        Some((Config::new(text)?, "/proc/config.gz".into()))
     };
     let beside = |path: String| {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = openat(CWD, path, flags, Mode::empty()).ok()?;
+        let file = openat(CWD, &path, flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
         let is_text = u64::try_from(stat.st_size).is_ok_and(|size| size <= MOST);
-        is_text
-            .then(|| read_all(file).ok())
-            .flatten()
-            .and_then(Config::new)
+        let text = is_text.then(|| read_all(file).ok()).flatten()?;
+        Some((Config::new(text)?, Name::from(&*path)))
     };
     unpacked()
         .or_else(|| beside(format!("/boot/config-{release}")))

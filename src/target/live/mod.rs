@@ -3,6 +3,7 @@
 mod attached;
 mod cgroups;
 mod directory;
+mod features;
 mod frames;
 mod handle;
 mod list;

@@ -30,9 +30,15 @@ pub(super) fn false_flags(flags: PageFlags) -> PageFlags {
 }
 
 /// The page-map entry of such a page, if it is resident.
-fn entry() -> Option<PageMapEntry> {
+pub(super) fn entry() -> Option<PageMapEntry> {
     let page = std::hint::black_box(Box::new(std::process::id()));
-    let address = (&raw const *page).addr() as u64;
+    let entry = entry_at((&raw const *page).addr() as u64);
+    std::hint::black_box(&page);
+    entry.filter(|entry| entry.is_present())
+}
+
+/// The page-map entry of an address of this program.
+pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
     let own = Directory::open("/proc/self")
         .and_then(|own| own.file("pagemap"))
         .ok()?;
@@ -43,7 +49,6 @@ fn entry() -> Option<PageMapEntry> {
         &mut entry,
     )
     .ok()?;
-    std::hint::black_box(&page);
     let [entry] = entry;
-    (read == 1 && entry.is_present()).then_some(entry)
+    (read == 1).then_some(entry)
 }

@@ -2,8 +2,8 @@
 
 use super::attached::Attached;
 use super::handle::Handle;
-use super::own_page;
 use super::populated::{self, IN_ENTRIES};
+use super::{features, own_page};
 use crate::kernel::registers::Standing;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
@@ -11,7 +11,8 @@ use crate::kernel::{
     AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
 };
 use crate::target::{
-    Categories, Error, Identity, Layout, Liveness, Populated, Process, ProcessStatus, Result, sys,
+    Categories, Error, Feature, Finding, Identity, Layout, Liveness, Populated, Process,
+    ProcessStatus, Result, sys,
 };
 use procfs::FromRead;
 use rustix::io::Errno;
@@ -148,6 +149,22 @@ impl Process for LiveProcess {
         self.frames_hidden
     }
 
+    fn findings(&self) -> Vec<Finding> {
+        let memory = self.attached.memory();
+        let handle = self.attached.handle();
+        let who = super::handle::named(handle.pid(), &memory.name);
+        let maps = memory.maps_text().unwrap_or_default();
+        vec![
+            features::yes(Feature::PageMap, self.relation(&who)),
+            features::map_files(handle.directory(), &maps, &who),
+            features::tried(
+                Feature::Memory,
+                memory.contents(handle),
+                &format!("the memory of {who} can be opened"),
+            ),
+        ]
+    }
+
     fn registers(&self) -> Result<Registers> {
         match self.standing()? {
             Standing::Waiting(registers) => Ok(registers),
@@ -193,6 +210,31 @@ impl Process for LiveProcess {
 }
 
 impl LiveProcess {
+    /// That its page map is open, and whose process it is.
+    fn relation(&self, who: &str) -> String {
+        let us = rustix::process::geteuid().as_raw();
+        let status = self
+            .file("status")
+            .ok()
+            .and_then(|text| Status::parse(&text).ok());
+        let user = match status {
+            Some(status) if status.user != us => {
+                format!(", which runs as user {}, pmdb as user {us}", status.user)
+            }
+            _ => String::new(),
+        };
+        let link = |path: &str| self.attached.handle().directory().link(path).ok();
+        let own = super::directory::Directory::open("/proc/self");
+        let own = own.and_then(|own| own.link("ns/user")).ok();
+        let namespace = match link("ns/user") {
+            Some(theirs) if own.is_some_and(|own| own != theirs) => {
+                "; it is in another user namespace"
+            }
+            _ => "",
+        };
+        format!("the page map of {who} is open{user}{namespace}")
+    }
+
     /// The whole of a file of the process.
     fn file(&self, name: &str) -> Result<Vec<u8>> {
         let memory = self.attached.memory();

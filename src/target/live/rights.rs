@@ -57,3 +57,36 @@ pub fn hold_back() {
         _ = set_capabilities(None, lowered);
     }
 }
+
+/// Those of the rights that pmdb uses which it holds, or may take up.
+pub(super) fn held() -> Vec<&'static str> {
+    let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
+    let held = NAMES.iter().filter(|(right, _)| permitted.contains(*right));
+    held.map(|(_, name)| *name).collect()
+}
+
+const NAMES: [(CapabilitySet, &str); 4] = [
+    (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+    (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
+    (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
+    (CapabilitySet::CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE"),
+];
+
+/// What page maps of other users' processes take and this program lacks: the right to look at them, and the right to open a file of
+/// mode 0400.
+pub(super) fn missing_for_other_users() -> Vec<&'static str> {
+    let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
+    let opens = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
+    let looks = permitted.contains(CapabilitySet::SYS_PTRACE);
+    let mut missing = Vec::new();
+    missing.extend((!looks).then_some("CAP_SYS_PTRACE"));
+    missing.extend((!permitted.intersects(opens)).then_some("CAP_DAC_READ_SEARCH"));
+    missing
+}
+
+/// Whether this program runs in the first user namespace. Its number is fixed (PROC_USER_INIT_INO in include/linux/proc_ns.h).
+pub(super) fn in_first_user_namespace() -> Option<bool> {
+    const FIRST: u64 = 0xEFFF_FFFD;
+    let stat = rustix::fs::stat("/proc/self/ns/user").ok()?;
+    Some(stat.st_ino == FIRST)
+}

@@ -1,0 +1,157 @@
+//! `info capabilities`: what this kernel and these rights give.
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::report::{Capabilities, Capability, Record};
+use crate::target::{Feature, Finding};
+
+pub(super) const ABOUT: About = About {
+    name: "info capabilities",
+    group: Group::Target,
+    summary: "what this kernel and these rights allow",
+    text: "Everything that pmdb makes use of where it is there: whether it is, how that was found out, what is \
+           missing without it, and what would help. Each is tried on pmdb itself, so that neither a version \
+           number nor being root is taken for an answer.\n\n\
+           With a target, what is another question for each process is asked of that one: its page map, its \
+           mapped files, its memory.",
+    examples: &[Example {
+        line: "info capabilities",
+        does: "what is possible here",
+    }],
+};
+
+pub(super) fn run(context: &mut Context) -> Outcome {
+    let machine = context.state.machine().clone();
+    let mut findings = machine.findings();
+    let target = context.state.target().cloned();
+    let own = target.as_ref().map(|target| target.process.findings());
+    for finding in own.into_iter().flatten() {
+        match findings
+            .iter_mut()
+            .find(|one| one.feature == finding.feature)
+        {
+            Some(general) => *general = finding,
+            None => findings.push(finding),
+        }
+    }
+    let standing = machine.standing();
+    let report = Capabilities {
+        kernel: machine.kernel().release,
+        pid: target.map(|target| target.process.identity().pid),
+        user: standing.as_ref().map(|standing| standing.user),
+        first_user_namespace: standing
+            .as_ref()
+            .and_then(|standing| standing.in_first_user_namespace),
+        rights: standing.map(|standing| standing.rights),
+        capabilities: findings.into_iter().map(capability).collect(),
+    };
+    context.sink.emit(Record::Capabilities(Box::new(report)))?;
+    Ok(Flow::Done)
+}
+
+fn capability(finding: Finding) -> Capability {
+    let (name, without) = words(finding.feature);
+    Capability {
+        name,
+        available: finding.available,
+        found: finding.found,
+        without,
+        remedy: finding.remedy,
+    }
+}
+
+/// The word for a feature, and what is missing where it is not there.
+fn words(feature: Feature) -> (&'static str, &'static str) {
+    match feature {
+        Feature::PageMap => ("page_map", "nothing is known of the pages of a process"),
+        Feature::OtherUsers => (
+            "other_users",
+            "only processes of this user can be attached to",
+        ),
+        Feature::FrameNumbers => (
+            "frame_numbers",
+            "frame numbers, physical addresses and swap slots are hidden; so are flags, map counts and cgroups \
+             of the frames behind addresses",
+        ),
+        Feature::FrameFlags => (
+            "kpageflags",
+            "the flags of frames are not known, nor what only they tell: which pages are merged (ksm), dirty, locked",
+        ),
+        Feature::MapCounts => (
+            "kpagecount",
+            "map counts are not known, and whether a page of a huge mapping is exclusive is not either",
+        ),
+        Feature::ExactMapCounts => (
+            "exact_map_counts",
+            "the map count of a page of a large folio is an average over the folio, and marked with ~",
+        ),
+        Feature::FrameCgroups => (
+            "kpagecgroup",
+            "which memory cgroup a frame is charged to is not known",
+        ),
+        Feature::CgroupPaths => (
+            "cgroup_paths",
+            "memory cgroups are known by inode number alone",
+        ),
+        Feature::Iomem => ("iomem", "what lies at a physical address is not told"),
+        Feature::MapFiles => (
+            "map_files",
+            "mapped files are looked for by path: one that was deleted or replaced gives no symbols",
+        ),
+        Feature::Memory => (
+            "memory",
+            "memory cannot be read: no *ADDR, no u8() to i64(), no symbols of the vdso",
+        ),
+        Feature::Scan => (
+            "pagemap_scan",
+            "every entry of a range is read, which takes long where little is populated; pfn_mapped regions are \
+             told by smaps alone",
+        ),
+        Feature::ScanWriteTracked => (
+            "scan_wpallowed",
+            "regions whose writes userfaultfd tracks are not told from others",
+        ),
+        Feature::ScanWritten => (
+            "scan_written",
+            "pages written to in regions whose writes userfaultfd tracks are not told",
+        ),
+        Feature::ScanFile => ("scan_file", FROM_ENTRIES),
+        Feature::ScanPresent => ("scan_present", FROM_ENTRIES),
+        Feature::ScanSwapped => ("scan_swapped", FROM_ENTRIES),
+        Feature::ScanZero => (
+            "scan_zero",
+            "the page of zeros is told by the flags of its frame alone",
+        ),
+        Feature::ScanHuge => (
+            "scan_huge",
+            "whether a huge page is mapped by one page-table entry is not known",
+        ),
+        Feature::ScanSoftDirty => ("scan_soft_dirty", FROM_ENTRIES),
+        Feature::ScanGuard => ("scan_guard", FROM_ENTRIES),
+        Feature::MapsQuery => (
+            "procmap_query",
+            "the region of an address is looked up in all of /proc/PID/maps: the same answer, later",
+        ),
+        Feature::SoftDirty => (
+            "soft_dirty",
+            "soft_dirty is not known: which pages were written to since the bits were cleared",
+        ),
+        Feature::GuardBit => (
+            "guard_bit",
+            "guard pages are told by the marker in their entries, which kernels have from 6.13 on",
+        ),
+        Feature::IdleBitmap => (
+            "idle_bitmap",
+            "nothing marks pages idle on request, and the idle flag of a frame says little",
+        ),
+        Feature::KsmFlag => (
+            "ksm_flag",
+            "the KSM flag is not believed: pages that are merged are called anonymous",
+        ),
+        Feature::SwapTypes => (
+            "swap_types",
+            "entries of pages that migrate, are poisoned or belong to a device are told as a group",
+        ),
+    }
+}
+
+const FROM_ENTRIES: &str = "the same is read from page-map entries: later, but no less";

@@ -1,0 +1,358 @@
+//! What this kernel and these rights give, found out by trying it on pmdb itself.
+
+use super::cgroups::Hierarchy;
+use super::directory::Directory;
+use super::frames::FrameFile;
+use super::memory::SETCAP;
+use super::{own_page, populated, rights};
+use crate::kernel::{Name, PageFlags, maps};
+use crate::target::{Categories, Error, Feature, Finding, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
+/// A feature that is there.
+pub(super) fn yes(feature: Feature, found: impl Into<String>) -> Finding {
+    finding(feature, Some(true), found, None)
+}
+
+/// A feature that is not there, and what would help.
+pub(super) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    finding(feature, Some(false), found, Some(remedy.into()))
+}
+
+fn finding(
+    feature: Feature,
+    available: Option<bool>,
+    found: impl Into<String>,
+    remedy: Option<String>,
+) -> Finding {
+    Finding {
+        feature,
+        available,
+        found: found.into(),
+        remedy: remedy.filter(|remedy| !remedy.is_empty()),
+    }
+}
+
+/// What came of trying: `found` if it went well, otherwise the error and its remedy.
+pub(super) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
+    match result {
+        Ok(_) => yes(feature, found),
+        Err(error) => finding(
+            feature,
+            Some(false),
+            error.to_string(),
+            error.remedy().map(str::to_owned),
+        ),
+    }
+}
+
+/// A remedy for who lacks CAP_SYS_ADMIN, which only counts in the first user namespace.
+pub(super) fn sys_admin() -> String {
+    match rights::in_first_user_namespace() {
+        Some(false) => "run pmdb outside of this user namespace (container): the right counts in the first one alone".to_owned(),
+        _ if rustix::process::geteuid().is_root() => {
+            "give pmdb CAP_SYS_ADMIN back: something took it from this root (a container, a bounding set)".to_owned()
+        }
+        _ => format!("run pmdb with CAP_SYS_ADMIN: with sudo, or {SETCAP}"),
+    }
+}
+
+/// Frame numbers, by a page of pmdb's own.
+pub(super) fn frame_numbers() -> Finding {
+    let feature = Feature::FrameNumbers;
+    match own_page::entry() {
+        Some(entry) if entry.is_frame_hidden() => no(
+            feature,
+            "the page map shows no frame for a page of pmdb's own that is present",
+            sys_admin(),
+        ),
+        Some(_) => yes(
+            feature,
+            "the page map shows the frame of a page of pmdb's own",
+        ),
+        None => {
+            let found = "pmdb's own page map could not be read; judged by its rights";
+            let permitted = rights::has_sys_admin();
+            finding(
+                feature,
+                Some(permitted),
+                found,
+                (!permitted).then(sys_admin),
+            )
+        }
+    }
+}
+
+/// Processes of other users, by the rights that they take.
+pub(super) fn other_users() -> Finding {
+    let feature = Feature::OtherUsers;
+    let missing = rights::missing_for_other_users();
+    if !missing.is_empty() {
+        let remedy = format!(
+            "run pmdb with {}: with sudo, or {SETCAP}",
+            missing.join(" and ")
+        );
+        return no(feature, format!("{} not held", missing.join(", ")), remedy);
+    }
+    match rights::in_first_user_namespace() {
+        Some(false) => no(
+            feature,
+            "the rights are held, but only over processes of this user namespace",
+            "run pmdb outside of this user namespace (container)",
+        ),
+        _ => yes(feature, "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are held"),
+    }
+}
+
+/// One of the files with a word for each frame, by reading a word.
+pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Finding {
+    let read = file.read(crate::kernel::FrameNumber::new(0), &mut [0u64]);
+    tried(feature, read, &format!("/proc/{name} can be read"))
+}
+
+/// Whether cgroups have paths here.
+pub(super) fn cgroup_paths() -> Finding {
+    let feature = Feature::CgroupPaths;
+    match Hierarchy::open() {
+        Ok(hierarchy) => yes(feature, format!("mounted at {}", hierarchy.point())),
+        error => tried(feature, error, ""),
+    }
+}
+
+/// The calls on page maps and maps, by asking them about pmdb itself.
+pub(super) fn calls() -> Vec<Finding> {
+    let own = |file| Directory::open("/proc/self").and_then(|own| own.file(file));
+    let mut findings = Vec::new();
+    let known = own("pagemap").map(populated::supported);
+    let (scan, known) = match known {
+        Ok(known) if known.is_empty() => (
+            no(
+                Feature::Scan,
+                "the kernel does not know the call PAGEMAP_SCAN",
+                "Linux 6.7 or later; no sandbox that refuses it",
+            ),
+            Some(known),
+        ),
+        Ok(known) => (
+            yes(
+                Feature::Scan,
+                "PAGEMAP_SCAN answers for pmdb's own page map",
+            ),
+            Some(known),
+        ),
+        Err(error) => (
+            finding(Feature::Scan, None, own_file("pagemap", error), None),
+            None,
+        ),
+    };
+    findings.push(scan);
+    findings.extend(
+        CATEGORIES
+            .iter()
+            .map(|&(feature, category, since)| match known {
+                Some(known) if known.contains(category) => yes(feature, "PAGEMAP_SCAN takes it"),
+                Some(_) => no(
+                    feature,
+                    "PAGEMAP_SCAN does not take it",
+                    format!("Linux {since} or later"),
+                ),
+                None => finding(
+                    feature,
+                    None,
+                    "not asked: pmdb's own page map cannot be read",
+                    None,
+                ),
+            }),
+    );
+    findings.push(match own("maps") {
+        Ok(maps) => maps_query(maps),
+        Err(error) => finding(Feature::MapsQuery, None, own_file("maps", error), None),
+    });
+    findings
+}
+
+/// The categories, and the kernel that was the first to have them.
+const CATEGORIES: [(Feature, Categories, &str); 9] = [
+    (Feature::ScanWriteTracked, Categories::WRITE_TRACKED, "6.7"),
+    (Feature::ScanWritten, Categories::WRITTEN, "6.7"),
+    (Feature::ScanFile, Categories::FILE, "6.7"),
+    (Feature::ScanPresent, Categories::PRESENT, "6.7"),
+    (Feature::ScanSwapped, Categories::SWAPPED, "6.7"),
+    (Feature::ScanZero, Categories::ZERO, "6.7"),
+    (Feature::ScanHuge, Categories::HUGE, "6.7"),
+    (Feature::ScanSoftDirty, Categories::SOFT_DIRTY, "6.7"),
+    (Feature::ScanGuard, Categories::GUARD, "6.16"),
+];
+
+fn maps_query(maps: OwnedFd) -> Finding {
+    let feature = Feature::MapsQuery;
+    let here = 0u8;
+    match sys::query_mapping(maps, (&raw const here).addr() as u64) {
+        Ok(_) => yes(feature, "PROCMAP_QUERY finds a region of pmdb's own"),
+        Err(error) => no(
+            feature,
+            format!("PROCMAP_QUERY fails on pmdb's own regions: {error}"),
+            "Linux 6.11 or later; no sandbox that refuses it",
+        ),
+    }
+}
+
+fn own_file(name: &str, error: Errno) -> String {
+    format!("/proc/self/{name} cannot be opened: {error}")
+}
+
+/// Soft-dirty bits, as [`Machine::has_soft_dirty`](crate::target::Machine::has_soft_dirty) found.
+pub(super) fn soft_dirty(known: Option<bool>) -> Finding {
+    let feature = Feature::SoftDirty;
+    let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
+    match known {
+        Some(true) => yes(feature, "pmdb's own regions have `sd` among their VmFlags"),
+        Some(false) => no(
+            feature,
+            "pmdb's own regions have no `sd` among their VmFlags",
+            remedy,
+        ),
+        None => finding(
+            feature,
+            None,
+            "/proc/self/smaps has no VmFlags",
+            Some(remedy.into()),
+        ),
+    }
+}
+
+/// Bit 58, by a guard page of pmdb's own.
+pub(super) fn guard_bit() -> Finding {
+    let feature = Feature::GuardBit;
+    let page = match sys::ClosedPage::guard() {
+        Ok(page) => page,
+        Err(error) => {
+            let found = format!("pmdb cannot make a guard page (MADV_GUARD_INSTALL): {error}");
+            return no(
+                feature,
+                found,
+                "nothing is amiss: before Linux 6.13 there are none",
+            );
+        }
+    };
+    match own_page::entry_at(page.address()) {
+        Some(entry) if entry.is_guard() => yes(
+            feature,
+            "the entry of a guard page of pmdb's own has bit 58",
+        ),
+        Some(_) => no(
+            feature,
+            "the entry of a guard page of pmdb's own has no bit 58",
+            "Linux 6.15 or later",
+        ),
+        None => finding(feature, None, "pmdb's own page map cannot be read", None),
+    }
+}
+
+/// The idle bitmap.
+pub(super) fn idle_bitmap() -> Finding {
+    const PATH: &str = "kernel/mm/page_idle/bitmap";
+    let opened = Directory::open("/sys").and_then(|sys| sys.file(PATH));
+    let (feature, path) = (Feature::IdleBitmap, format!("/sys/{PATH}"));
+    match opened {
+        Ok(_) => yes(feature, format!("{path} can be opened")),
+        Err(Errno::NOENT) => no(
+            feature,
+            format!("there is no {path}"),
+            "a kernel built with CONFIG_IDLE_PAGE_TRACKING",
+        ),
+        Err(error) => no(
+            feature,
+            format!("{path} cannot be opened: {error}"),
+            format!("run pmdb as root: with sudo, or {SETCAP}"),
+        ),
+    }
+}
+
+/// Links to mapped files, by following one: of a process whose `directory` and regions (the text of `maps`) these are.
+pub(super) fn map_files(directory: &Directory, text: &[u8], whose: &str) -> Finding {
+    let feature = Feature::MapFiles;
+    let regions = maps::parse(text).unwrap_or_default();
+    let mut regions = regions.iter();
+    let Some(region) = regions.find(|region| region.inode != 0) else {
+        return finding(feature, None, format!("no file is mapped by {whose}"), None);
+    };
+    let (start, end) = (region.range.start().get(), region.range.end().get());
+    let link = format!("map_files/{start:x}-{end:x}");
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rights::raised(|| openat(directory.fd(), &link, flags, Mode::empty())) {
+        Ok(_) => yes(feature, format!("a link of {whose} can be followed")),
+        Err(error) => no(
+            feature,
+            format!("a link of {whose} cannot be followed: {error}"),
+            match error {
+                Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
+                _ => sys_admin(),
+            },
+        ),
+    }
+}
+
+/// Whether map counts are of single pages.
+pub(super) fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
+    let feature = Feature::ExactMapCounts;
+    let remedy = "a kernel built with CONFIG_PAGE_MAPCOUNT";
+    match exact {
+        Some(true) if kernel < (6, 15) => yes(
+            feature,
+            "before Linux 6.15 every kernel counts for each page",
+        ),
+        Some(true) => yes(feature, "the kernel was built with CONFIG_PAGE_MAPCOUNT"),
+        Some(false) => no(
+            feature,
+            "the kernel was built without CONFIG_PAGE_MAPCOUNT",
+            remedy,
+        ),
+        None => finding(feature, None, NO_CONFIG, Some(CONFIG.into())),
+    }
+}
+
+const NO_CONFIG: &str = "the configuration of this kernel is nowhere to be read";
+const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-RELEASE";
+
+/// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
+pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
+    let feature = Feature::KsmFlag;
+    match own_page::flags(flags) {
+        Some(flags) if flags.contains(PageFlags::KSM) => no(
+            feature,
+            "a page of pmdb's own, which nobody merged, has the flag",
+            "a kernel that does not set it on all anonymous pages",
+        ),
+        Some(_) => yes(
+            feature,
+            "a page of pmdb's own, which nobody merged, does not have the flag",
+        ),
+        None => finding(
+            feature,
+            None,
+            "the flags of a page of pmdb's own cannot be read",
+            Some(sys_admin()),
+        ),
+    }
+}
+
+/// Whether the numbering of swap types is known, from the place that the configuration came from.
+pub(super) fn swap_types(configuration: Option<&Name>) -> Finding {
+    let feature = Feature::SwapTypes;
+    match configuration {
+        Some(place) => yes(
+            feature,
+            format!("from the configuration of this kernel in {place}"),
+        ),
+        None => finding(feature, Some(false), NO_CONFIG, Some(CONFIG.into())),
+    }
+}
+
+/// An error of opening a file of pmdb's own, as a target's would be told.
+pub(super) fn own(file: &str) -> Result<OwnedFd> {
+    let opened = Directory::open("/proc/self").and_then(|own| own.file(file));
+    opened.map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
+}

@@ -2,6 +2,7 @@
 
 mod golden;
 mod hostile;
+mod language;
 mod output;
 mod programs;
 mod rights;

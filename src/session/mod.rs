@@ -199,7 +199,7 @@ impl Session {
 
     /// Ends the row of the prompt when it is left without a command, with the word that does the same, as gdb does.
     pub fn farewell(&mut self) {
-        if io::stdout().is_terminal() {
+        if io::stdout().is_terminal() && !self.is_json() {
             self.say(Record::Text(Text {
                 text: "quit\n".into(),
             }));

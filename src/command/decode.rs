@@ -101,6 +101,7 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
         entry: Some(entry),
         flags: None,
         categories: None,
+        behind: None,
     };
     // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
     let tells = entry.is_present() || entry.swap().is_some();

@@ -149,5 +149,6 @@ fn as_page(frames: &Frames) -> Page {
         flags: frames.flags,
         map_count: frames.map_count,
         huge: None,
+        behind: None,
     }
 }

@@ -4,7 +4,7 @@ use super::Error;
 use crate::inspect::{self, Need, Page, Totals, View};
 use crate::kernel::{AddressRange, PageFlags};
 use crate::lang::{self, GroupKey, PageField, Spanned};
-use crate::report::{Record, Sink, Stopped, WalkSummary};
+use crate::report::{Note, Reason, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
 
 /// The arguments of `walk`, as written.
@@ -21,6 +21,8 @@ pub(super) struct Ended {
     pub totals: Totals,
     /// Whether regions changed meanwhile.
     pub changed: bool,
+    /// Pages of which it could not be told what is behind them, and why not for the first.
+    untold: Option<(u64, Reason)>,
     /// Why it was broken off, if it was.
     pub stopped: Option<Stopped>,
 }
@@ -29,6 +31,13 @@ impl Ended {
     /// Closes with the totals; what was broken off stays broken off.
     pub fn close(mut self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         self.totals.finish();
+        if let Some((pages, reason)) = &self.untold {
+            let message = format!(
+                "left out: whether {pages} untouched {} cached, swapped or past the end, which cannot be known here: {reason}",
+                if *pages == 1 { "page is" } else { "pages are" },
+            );
+            sink.emit(Record::Note(Note { message }))?;
+        }
         let summary = WalkSummary {
             pages: self.totals.pages,
             bytes: self.totals.bytes(),
@@ -70,6 +79,7 @@ pub(super) fn sweep(
     let mut totals = Totals::new(view.page());
     let sink = RefCell::new(sink);
     let mut enough = false;
+    let mut untold: Option<(u64, Reason)> = None;
     let swept = inspect::sweep(
         view,
         spans,
@@ -77,6 +87,9 @@ pub(super) fn sweep(
         &mut || sink.borrow_mut().check(),
         &mut |chunk| {
             let sink = &mut **sink.borrow_mut();
+            if let Some((pages, reason)) = chunk.untold() {
+                untold.get_or_insert((0, reason)).0 += pages;
+            }
             for page in chunk.pages() {
                 if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
                     enough = true;
@@ -95,6 +108,7 @@ pub(super) fn sweep(
     Ok(Ended {
         totals,
         changed,
+        untold,
         stopped,
     })
 }

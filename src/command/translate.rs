@@ -118,6 +118,12 @@ fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> 
             &Reason::NotOnThisKernel("what was read does not tell".into()),
         );
     }
+    // The kind is known, but not what only a look behind it tells.
+    if let Err(reason @ (Reason::NotPermitted(_) | Reason::NotOnThisKernel(_) | Reason::Changed)) =
+        &detail.behind
+    {
+        why.note("kind", reason);
+    }
     let flags = why.take("flags", detail.flags);
     Translation {
         pid: view.target().process.identity().pid,

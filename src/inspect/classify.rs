@@ -2,7 +2,7 @@
 
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
-use crate::target::Categories;
+use crate::target::{Behind, Categories};
 
 /// What stands behind the pages of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,6 +52,8 @@ pub struct Evidence {
     pub flags: Option<PageFlags>,
     /// The scan categories that hold, if they were asked for: `ZERO` and `HUGE` matter.
     pub categories: Option<Categories>,
+    /// What the object behind it has, if that was asked: it matters where nothing is mapped.
+    pub behind: Option<Behind>,
 }
 
 /// What holds for the whole kernel. Rarely wanted, so whoever answers may find it out only then.
@@ -87,7 +89,7 @@ pub fn classify(
             Some(_) => State::Untouched,
         },
     };
-    (state, absent_kind(state, entry, place))
+    (state, absent_kind(state, entry, place, evidence.behind))
 }
 
 /// What an entry with bit 62 is: that bit alone does not make it swapped.
@@ -187,10 +189,23 @@ fn is_ksm(entry: PageMapEntry, flags: Option<PageFlags>, rules: &dyn Rules) -> b
 }
 
 /// What a page that is not present would be.
-fn absent_kind(state: State, entry: PageMapEntry, place: Option<Place>) -> Option<Kind> {
+fn absent_kind(
+    state: State,
+    entry: PageMapEntry,
+    place: Option<Place>,
+    behind: Option<Behind>,
+) -> Option<Kind> {
     let place = place?;
     let own = place.backing.kind();
     Some(match (state, place.backing) {
+        (State::Untouched, Backing::File | Backing::Shmem) => match (behind, place.backing) {
+            (Some(Behind::PastEnd), _) => Kind::PastEnd,
+            (Some(Behind::Contents { cached: true }), _) => Kind::Cached,
+            (Some(Behind::Contents { cached: false }), Backing::File) => Kind::NotCached,
+            // Shared memory keeps its pages in the page cache or in swap.
+            (Some(Behind::Contents { cached: false }), _) => Kind::MaybeSwapped,
+            (Some(Behind::Hole) | None, _) => own,
+        },
         (State::PfnMapped, Backing::Kernel) => Kind::Vdso,
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory goes to swap under its own entry: shared memory leaves an empty one.
@@ -259,7 +274,48 @@ mod tests {
             entry: Some(PageMapEntry::new(raw)),
             flags: None,
             categories: None,
+            behind: None,
         }
+    }
+
+    #[test]
+    fn what_is_behind_untouched_pages() {
+        use Behind::{Contents, Hole, PastEnd};
+        let shared = place(Shmem, true);
+        let (is, is_not) = (Contents { cached: true }, Contents { cached: false });
+        for (place, behind, kind) in [
+            (LIBRARY, None, Kind::File),
+            (LIBRARY, Some(PastEnd), Kind::PastEnd),
+            (LIBRARY, Some(is), Kind::Cached),
+            (LIBRARY, Some(is_not), Kind::NotCached),
+            (shared, None, Kind::Shmem),
+            (shared, Some(Hole), Kind::Shmem),
+            (shared, Some(PastEnd), Kind::PastEnd),
+            (shared, Some(is), Kind::Cached),
+            (shared, Some(is_not), Kind::MaybeSwapped),
+            // What has no object behind it.
+            (HEAP, Some(is), Kind::Anonymous),
+            (place_of_kernel(), Some(is), Kind::Vdso),
+        ] {
+            let evidence = Evidence {
+                behind,
+                ..evidence(0)
+            };
+            let classified = classify(evidence, place, &ALL);
+            assert_eq!(classified, (Untouched, Some(kind)), "{place:?} {behind:?}");
+        }
+        // A marker or a frame says what the page is, whatever is behind.
+        for raw in [0x4400_0000_0000_009f, PLAIN] {
+            let evidence = Evidence {
+                behind: Some(PastEnd),
+                ..evidence(raw)
+            };
+            assert_ne!(classify(evidence, LIBRARY, &ALL).1, Some(Kind::PastEnd));
+        }
+    }
+
+    const fn place_of_kernel() -> Option<Place> {
+        place(Kernel, false)
     }
 
     #[test]

@@ -4,14 +4,14 @@ use super::classify::{Evidence, Place, classify};
 use super::field::exclusive;
 use super::frames::{frame_detail, resources};
 use super::page::Page;
-use super::view::{View, ViewedRegion, no_scan};
+use super::view::{View, ViewedRegion, no_scan, reason};
 use super::{Error, Result};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
 use crate::report::{Fact, PlaceFacts, Reason};
-use crate::target::Categories;
+use crate::target::{Behind, Categories};
 use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
@@ -35,6 +35,8 @@ pub struct PageDetail {
     pub exclusive: Fact<bool>,
     /// Whether one PMD maps it, or it is from the hugetlb pool.
     pub huge: Fact<bool>,
+    /// What the file or shared memory behind an untouched page has.
+    pub behind: Fact<Behind>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and who pays for it.
@@ -51,6 +53,7 @@ pub struct PageDetail {
 struct Look {
     entry: Option<PageMapEntry>,
     categories: Option<Categories>,
+    behind: Fact<Behind>,
 }
 
 impl View<'_> {
@@ -64,7 +67,7 @@ impl View<'_> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let look = self.look(address)?;
+            let look = self.look(address, viewed)?;
             let detail = self.describe(address, viewed, &look)?;
             if self.entry(address)?.map(frame_bits) == look.entry.map(frame_bits) {
                 return Ok(detail);
@@ -82,7 +85,7 @@ impl View<'_> {
         Ok((read > 0).then_some(entry[0]))
     }
 
-    fn look(&self, address: VirtualAddress) -> Result<Look> {
+    fn look(&self, address: VirtualAddress, viewed: Option<&ViewedRegion>) -> Result<Look> {
         let process = &self.target().process;
         let page = self.page();
         let start = page.floor(address);
@@ -102,7 +105,31 @@ impl View<'_> {
             }
             _ => None,
         };
-        Ok(Look { entry, categories })
+        let behind = match (range, viewed, entry) {
+            (Some(range), Some(viewed), Some(entry))
+                if !entry.is_present() && entry.swap().is_none() && self.has_object(viewed) =>
+            {
+                self.behind(&viewed.region, range)
+            }
+            _ => Err(Reason::NotApplicable(
+                "asked only of untouched pages of files and shared memory",
+            )),
+        };
+        Ok(Look {
+            entry,
+            categories,
+            behind,
+        })
+    }
+
+    /// What the object behind `region` has of one page.
+    fn behind(&self, region: &Region, page: AddressRange) -> Fact<Behind> {
+        let runs = self.target().modules.behind(region, page);
+        let first = runs.map(|runs| runs.into_iter().next());
+        match first.map_err(|error| reason(&error))? {
+            Some(run) => run.behind.map_err(|error| reason(&error)),
+            None => Err(Reason::Changed),
+        }
     }
 
     fn describe(
@@ -130,6 +157,7 @@ impl View<'_> {
             entry: look.entry,
             flags: flags.clone().ok(),
             categories: look.categories,
+            behind: look.behind.clone().ok(),
         };
         let (state, kind) = classify(evidence, place, self);
         let huge = match (state, look.categories) {
@@ -147,6 +175,7 @@ impl View<'_> {
             flags: flags.clone().ok(),
             map_count: map_count.clone().ok(),
             huge: huge.clone().ok(),
+            behind: look.behind.clone().ok(),
         };
         let offset = size.offset(address);
         let physical = match (
@@ -173,6 +202,7 @@ impl View<'_> {
                 )),
                 _ => Err(no_frame()),
             },
+            behind: look.behind.clone(),
             soft_dirty: match (look.entry, &available.soft_dirty) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason.clone()),

@@ -7,8 +7,8 @@ use crate::kernel::{
     Region, VirtualAddress,
 };
 use crate::target::{
-    Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine, Modules, Populated,
-    Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+    Behind, BehindRun, Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine,
+    Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -33,6 +33,9 @@ pub struct World {
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
     pub scans: bool,
+    /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
+    pub behind: BTreeMap<u64, Behind>,
+    pub behind_asked: AtomicU64,
     pub liveness: Mutex<Option<Liveness>>,
     pub entries_read: AtomicU64,
     pub scanned: AtomicU64,
@@ -292,5 +295,17 @@ impl Modules for Fake {
     }
     fn image(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
         none()
+    }
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        self.0.behind_asked.fetch_add(1, Ordering::Relaxed);
+        if region.deleted {
+            return none();
+        }
+        let pages = range.start().get() / PAGE..range.end().get() / PAGE;
+        let run = |page| BehindRun {
+            range: self::region(page, 1).range,
+            behind: Ok(self.0.behind.get(&page).copied().unwrap_or(Behind::Hole)),
+        };
+        Ok(pages.map(run).collect())
     }
 }

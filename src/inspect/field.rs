@@ -1,13 +1,12 @@
 //! What the fields of filters mean. Their names stand in [`crate::lang::field`]; `None` is "no answer for this one",
 //! which is neither true nor false.
 
+use super::Result;
 use super::page::{Need, Page};
 use super::stats::RegionStats;
 use super::view::{Availability, View, ViewedRegion};
-use super::{Error, Result};
 use crate::kernel::{Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
-use crate::report::Reason;
 
 /// What a sweep has to find out for `field`.
 pub fn need(field: PageField, available: &Availability) -> Need {
@@ -26,6 +25,7 @@ pub fn need(field: PageField, available: &Availability) -> Need {
             Need::HUGE
         }
         F::SoftDirty => Need::SOFT_DIRTY,
+        F::Cached | F::NotCached | F::PastEnd | F::MaybeSwapped => Need::BEHIND,
         F::MapCount => Need::COUNTS,
         F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
         F::Address => Need::EACH,
@@ -45,27 +45,9 @@ pub fn need_of_frames(field: PageField) -> Option<Need> {
 
 /// Refuses a field that cannot be answered here, naming it.
 pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
-    let unknown = |what, reason: &str| {
-        Err(Error::Unknown {
-            what,
-            reason: Reason::NotOnThisKernel(reason.into()),
-        })
-    };
-    match field {
-        PageField::Cached | PageField::NotCached | PageField::PastEnd => unknown(
-            "whether the page cache has a page of a file that is not mapped",
-            "a walk does not look into the page cache",
-        ),
-        PageField::MaybeSwapped => unknown(
-            "whether shared memory that is not mapped is in swap",
-            "the page map is empty for it",
-        ),
-        _ => {
-            let need = need(field, view.availability());
-            view.require(need)?;
-            Ok(need)
-        }
-    }
+    let need = need(field, view.availability());
+    view.require(need)?;
+    Ok(need)
 }
 
 /// The answer of a field that stands alone; `None` for one that does not.
@@ -99,10 +81,10 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Hugetlb => kind(Kind::Hugetlb),
         F::Vdso => kind(Kind::Vdso),
         F::DeviceMemory => kind(Kind::DeviceMemory),
-        F::Cached => kind(Kind::Cached),
-        F::NotCached => kind(Kind::NotCached),
-        F::PastEnd => kind(Kind::PastEnd),
-        F::MaybeSwapped => kind(Kind::MaybeSwapped),
+        F::Cached => behind(page, Kind::Cached),
+        F::NotCached => behind(page, Kind::NotCached),
+        F::PastEnd => behind(page, Kind::PastEnd),
+        F::MaybeSwapped => behind(page, Kind::MaybeSwapped),
         F::SoftDirty => Some(page.entry.is_soft_dirty()),
         F::Exclusive => exclusive(page),
         F::Thp => page
@@ -125,6 +107,14 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         | F::Mlocked
         | F::Swapbacked
         | F::Idle => flag(frame_flag(field)?, page),
+    }
+}
+
+/// Whether an untouched page is of a kind that only what is behind it tells; `None` where that was not told.
+fn behind(page: &Page, kind: Kind) -> Option<bool> {
+    match (page.state, page.kind, page.behind) {
+        (State::Untouched, Some(Kind::File | Kind::Shmem), None) => None,
+        (_, is, _) => Some(is == Some(kind)),
     }
 }
 

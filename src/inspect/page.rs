@@ -4,12 +4,13 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
 };
+use crate::target::Behind;
 use bitflags::bitflags;
 
 bitflags! {
     /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    pub struct Need: u8 {
+    pub struct Need: u16 {
         /// [`Page::kind`] wherever it can be told: parts the zero page from anonymous memory.
         const KINDS = 1 << 0;
         /// [`Page::flags`], from `/proc/kpageflags`.
@@ -26,6 +27,8 @@ bitflags! {
         const EACH = 1 << 6;
         /// The parts of the spans that lie in no region, as pages in state `unmapped`.
         const HOLES = 1 << 7;
+        /// [`Page::behind`], and by it the kinds of untouched pages of files and shared memory.
+        const BEHIND = 1 << 8;
     }
 }
 
@@ -48,6 +51,8 @@ pub struct Page {
     pub map_count: Option<u64>,
     /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here.
     pub huge: Option<bool>,
+    /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
+    pub behind: Option<Behind>,
 }
 
 impl Page {

@@ -260,6 +260,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         flags: None,
         map_count: count,
         huge,
+        behind: None,
     };
     use super::field::exclusive;
     assert_eq!(exclusive(&page(None, Some(false), EXCLUSIVE)), Some(true));

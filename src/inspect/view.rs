@@ -165,6 +165,11 @@ impl<'a> View<'a> {
         })
     }
 
+    /// Whether a file or shared memory is behind `viewed`, which can be asked what it has of pages that are not mapped.
+    pub(super) fn has_object(&self, viewed: &ViewedRegion) -> bool {
+        matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
+    }
+
     /// What can be known here.
     pub fn availability(&self) -> &Availability {
         self.availability.get_or_init(|| {

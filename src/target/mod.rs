@@ -314,11 +314,42 @@ pub trait ReadAt: Send + Sync {
     fn fingerprint(&self) -> [u64; 4];
 }
 
+/// What the object behind a mapping (a file, shared memory) has of a page, mapped or not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Behind {
+    /// It ends before this page: an access is SIGBUS.
+    PastEnd,
+    /// Shared memory that nobody has put anything into.
+    Hole,
+    /// It has contents for this page.
+    Contents {
+        /// They are in the page cache.
+        cached: bool,
+    },
+}
+
+/// Neighbouring pages for which the same is behind.
+#[derive(Clone, Debug)]
+pub struct BehindRun {
+    /// Whole pages.
+    pub range: AddressRange,
+    /// What is behind them, or why that cannot be known.
+    pub behind: Result<Behind>,
+}
+
 /// The files behind regions.
 pub trait Modules: Send + Sync {
     /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
     /// path under the target's own root).
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>>;
+
+    /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
+    /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
+    fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {
+        Err(Error::NotAvailable {
+            what: format!("what is behind {} is not known here", region.range),
+        })
+    }
 
     /// Bytes of the vdso or another mapping that only memory holds, if they are resident.
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>>;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::{PageFlags, PageMapEntry};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 use rustix::mm;
@@ -181,20 +181,60 @@ pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
     })
 }
 
-/// A page that is mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.
-pub(crate) struct ClosedPage {
+/// How many pages of `length` bytes of `file` from `offset` on are in the page cache: cachestat(2), Linux 6.5. Asks for nothing to be
+/// read. EPERM: only who could write the file may know (Linux 6.13).
+pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<u64> {
+    /// The same on every architecture that this program is built for (arch/*/…/syscall.tbl).
+    const CACHESTAT: libc::c_long = 451;
+    let range = [offset, length];
+    // nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted
+    let mut counts = [0u64; 5];
+    // SAFETY: the kernel reads the two words of `struct cachestat_range` and writes the five of `struct cachestat`.
+    let result = unsafe {
+        libc::syscall(
+            CACHESTAT,
+            file.as_fd().as_raw_fd(),
+            range.as_ptr(),
+            counts.as_mut_ptr(),
+            0,
+        )
+    };
+    match result {
+        0 => Ok(counts[0]),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
+}
+
+/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without access. The kernel
+/// says so of every page to those who could not write the file (Linux 5.2), so callers see to that first.
+pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<Vec<bool>> {
+    let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::SHARED);
+    // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+    let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, offset)? };
+    let mapping = ClosedPages { start, length };
+    let mut residency = vec![0u8; length.div_ceil(rustix::param::page_size())];
+    // SAFETY: the range is that of the mapping, and there is a byte for each page of it.
+    let result = unsafe { libc::mincore(start, mapping.length, residency.as_mut_ptr()) };
+    match result {
+        0 => Ok(residency.into_iter().map(|byte| byte & 1 != 0).collect()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
+}
+
+/// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.
+pub(crate) struct ClosedPages {
     start: *mut c_void,
     length: usize,
 }
 
-impl ClosedPage {
+impl ClosedPages {
     /// Maps the first page of `file`, which may be shorter.
     pub(crate) fn map(file: impl AsFd) -> Result<Self> {
         let length = rustix::param::page_size();
         let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, 0)? };
-        Ok(ClosedPage { start, length })
+        Ok(ClosedPages { start, length })
     }
 
     /// A guard page (Linux 6.13), on which every access would fail.
@@ -205,7 +245,7 @@ impl ClosedPage {
         let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), length, access, kind)? };
-        let page = ClosedPage { start, length };
+        let page = ClosedPages { start, length };
         // SAFETY: a page that is nobody else's and that nobody reads.
         match unsafe { libc::madvise(start, length, MADV_GUARD_INSTALL) } {
             0 => Ok(page),
@@ -221,7 +261,7 @@ impl ClosedPage {
     }
 }
 
-impl Drop for ClosedPage {
+impl Drop for ClosedPages {
     fn drop(&mut self) {
         // SAFETY: just what `map` mapped; no reference into it was ever made.
         _ = unsafe { mm::munmap(self.start, self.length) };

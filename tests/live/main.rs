@@ -6,6 +6,7 @@
 //! What this machine or this user cannot do is skipped by name and reason, and the last line counts the skips.
 #![allow(unsafe_code)]
 
+mod behind;
 mod cgroup;
 mod expressions;
 mod files;
@@ -33,6 +34,7 @@ type Test = (&'static str, fn());
 type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[
+    behind::TESTS,
     cgroup::TESTS,
     expressions::TESTS,
     files::TESTS,

@@ -45,6 +45,19 @@ impl Puppet {
         self.does(verb, &[pages * page_bytes()])
     }
 
+    /// Maps a file that the test holds open.
+    pub fn maps_file(&mut self, file: &std::fs::File, pages: u64, prot: i32, flags: i32) -> u64 {
+        let (pid, fd) = (std::process::id(), file.as_raw_fd());
+        let numbers = [
+            pages * page_bytes(),
+            pid.into(),
+            fd as u64,
+            prot as u64,
+            flags as u64,
+        ];
+        self.does("file", &numbers)
+    }
+
     pub fn writes(&mut self, address: u64, pages: u64) {
         self.does("write", &[address, pages]);
     }
@@ -94,6 +107,13 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "program" => {
             let file = std::fs::File::open("/proc/self/exe").expect("this program");
             fresh(rw, libc::MAP_PRIVATE, Some(file.into()))
+        }
+        "file" => {
+            let path = format!("/proc/{}/fd/{}", number(1), number(2));
+            let writes = number(3) as i32 & libc::PROT_WRITE != 0;
+            let file = std::fs::File::options().read(true).write(writes).open(path);
+            let file = file.expect("the test's file");
+            fresh(number(3) as i32, number(4) as i32, Some(file.into()))
         }
         "hugetlb" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;

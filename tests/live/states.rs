@@ -50,7 +50,7 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
     let swept = pages(
         target,
         &[(address / page_bytes() * page_bytes(), 1)],
-        Need::KINDS | Need::FLAGS,
+        Need::KINDS | Need::FLAGS | Need::BEHIND,
     );
     if let [page] = swept[..] {
         assert_eq!(

@@ -28,6 +28,7 @@ fn present() -> Page {
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
         huge: None,
+        behind: None,
     }
 }
 

@@ -3,11 +3,11 @@
 use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::{Chunk, Content, Entries, Mark};
-use super::frames;
 use super::plan::{Action, READ_PAGES, Step};
+use super::{behind, frames};
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize};
 use crate::report::Stopped;
-use crate::target::{self, Categories, Populated};
+use crate::target::{self, BehindRun, Categories, Populated};
 use std::ops::{ControlFlow, Range};
 
 /// Steps of one batch: enough that small regions share their reads of frames.
@@ -34,6 +34,8 @@ pub(super) struct Piece {
     pub region: Option<usize>,
     pub range: AddressRange,
     pub words: Words,
+    /// What is behind its untouched pages, when asked for.
+    pub behind: Vec<BehindRun>,
 }
 
 pub(super) enum Words {
@@ -89,6 +91,11 @@ impl Batch {
             self.read(view, step, need)?;
         }
         self.steps = steps;
+        if need.contains(Need::BEHIND) {
+            for piece in &mut self.pieces {
+                piece.behind = behind::runs(view, piece, &self.entries);
+            }
+        }
         self.join(view, need)
     }
 
@@ -128,6 +135,7 @@ impl Batch {
                 rules: view,
                 size: view.page(),
                 need,
+                behind: &piece.behind,
             })
         })
     }
@@ -148,6 +156,7 @@ impl Batch {
             region,
             range,
             words,
+            behind: Vec::new(),
         });
     }
 

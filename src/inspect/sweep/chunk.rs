@@ -2,9 +2,10 @@
 
 use super::super::classify::{Evidence, Place, Rules, classify};
 use super::super::page::{Need, Page};
-use super::super::view::ViewedRegion;
+use super::super::view::{ViewedRegion, reason};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
-use crate::target::Categories;
+use crate::report::Reason;
+use crate::target::{Behind, BehindRun, Categories};
 
 /// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
 pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
@@ -25,6 +26,8 @@ pub struct Chunk<'a> {
     pub(super) rules: &'a dyn Rules,
     pub(super) size: PageSize,
     pub(super) need: Need,
+    /// What is behind its untouched pages, in address order; empty when not asked for.
+    pub(super) behind: &'a [BehindRun],
 }
 
 #[derive(Clone, Copy)]
@@ -78,26 +81,45 @@ impl<'a> Chunk<'a> {
             chunk: *self,
             next: 0,
             mark: 0,
+            run: 0,
             rest: None,
         }
     }
 
-    fn whole(&self, entry: Option<PageMapEntry>) -> Page {
+    /// Pages for which it could not be told what is behind them, and why not for the first.
+    pub fn untold(&self) -> Option<(u64, Reason)> {
+        let untold = |run: &'a BehindRun| Some((run.range, run.behind.as_ref().err()?));
+        let mut runs = self.behind.iter().filter_map(untold);
+        let (range, why) = runs.next()?;
+        let pages = runs.map(|(range, _)| range.pages(self.size)).sum::<u64>();
+        Some((pages + range.pages(self.size), reason(why)))
+    }
+
+    /// A stretch without words.
+    fn whole(
+        &self,
+        first: u64,
+        pages: u64,
+        entry: Option<PageMapEntry>,
+        behind: Option<Behind>,
+    ) -> Page {
         let evidence = Evidence {
             entry,
             flags: None,
             categories: None,
+            behind,
         };
         let (state, kind) = classify(evidence, self.place, self.rules);
         Page {
-            address: self.start,
-            pages: self.pages,
+            address: VirtualAddress::new(self.start.get() + (first << self.size.shift())),
+            pages,
             entry: entry.unwrap_or_default(),
             state,
             kind,
             flags: None,
             map_count: None,
             huge: None,
+            behind,
         }
     }
 }
@@ -105,10 +127,12 @@ impl<'a> Chunk<'a> {
 /// The pages of a [`Chunk`].
 pub struct Pages<'a> {
     chunk: Chunk<'a>,
-    /// Index of the next entry; 1 when a stretch without entries was delivered.
+    /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
     /// Where in the marks the next entry lies.
     mark: usize,
+    /// Where in the runs of what is behind the next page lies.
+    run: usize,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
 }
@@ -140,14 +164,18 @@ impl Pages<'_> {
     fn alike(&mut self) -> Option<Page> {
         match self.chunk.content {
             Content::Read(words) => self.read(words),
-            Content::Nothing | Content::Outside if self.next > 0 => None,
+            Content::Nothing | Content::Outside if self.next as u64 >= self.chunk.pages => None,
             Content::Nothing => {
-                self.next = 1;
-                Some(self.chunk.whole(Some(PageMapEntry::default())))
+                let first = self.next as u64;
+                let (behind, limit) = self.behind(first);
+                let pages = limit.min(self.chunk.pages - first);
+                self.next += pages as usize;
+                let empty = Some(PageMapEntry::default());
+                Some(self.chunk.whole(first, pages, empty, behind))
             }
             Content::Outside => {
-                self.next = 1;
-                Some(self.chunk.whole(None))
+                self.next = self.chunk.pages as usize;
+                Some(self.chunk.whole(0, self.chunk.pages, None, None))
             }
         }
     }
@@ -158,6 +186,13 @@ impl Pages<'_> {
         let (categories, limit) = self.categories(words, first);
         let rest = words.entries.get(first..)?;
         let &entry = rest.first()?;
+        let (behind, limit) = match entry.is_present() || entry.swap().is_some() {
+            true => (None, limit),
+            false => {
+                let (behind, pages) = self.behind(first as u64);
+                (behind, limit.min(usize::try_from(pages).unwrap_or(limit)))
+            }
+        };
         let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
         let flags = same(words.flags, first, &mut alike);
         let tail_flags = same(words.tail_flags, first, &mut alike);
@@ -173,6 +208,7 @@ impl Pages<'_> {
             entry: Some(entry),
             flags,
             categories,
+            behind,
         };
         let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
@@ -187,6 +223,7 @@ impl Pages<'_> {
             huge: categories
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE)),
+            behind,
         };
         if !parted {
             return Some(page);
@@ -197,6 +234,24 @@ impl Pages<'_> {
             ..page.nth(1, self.chunk.size)
         });
         Some(page.nth(0, self.chunk.size))
+    }
+
+    /// What is behind page `index`, and for how many pages from there on that holds.
+    #[inline]
+    fn behind(&mut self, index: u64) -> (Option<Behind>, u64) {
+        let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
+        let at = start + (index << shift);
+        while let Some(run) = self.chunk.behind.get(self.run) {
+            let (first, end) = (run.range.start().get(), run.range.end().get());
+            if at < first {
+                return (None, (first - at) >> shift);
+            }
+            if at < end {
+                return (run.behind.as_ref().ok().copied(), (end - at) >> shift);
+            }
+            self.run += 1;
+        }
+        (None, u64::MAX)
     }
 
     /// The categories of entry `index`, and for how many entries from there on they hold.

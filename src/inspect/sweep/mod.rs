@@ -6,6 +6,7 @@
 //! batches in memory.
 
 mod batch;
+mod behind;
 mod chunk;
 mod cores;
 mod frames;

@@ -3,8 +3,8 @@
 use super::{Sweep, sweep};
 use crate::inspect::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::inspect::{Error, Need, Page, View};
-use crate::kernel::{Kind, PageFlags, State};
-use crate::target::{Liveness, Target};
+use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
+use crate::target::{Behind, Liveness, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn swept(target: &Target, need: Need) -> (Vec<Page>, Sweep) {
@@ -351,4 +351,82 @@ fn changes_are_said() {
         );
         assert!(gone.expect_err("gone").to_string().contains(error));
     }
+}
+
+#[test]
+fn what_is_behind_is_asked_only_where_it_matters() {
+    let file = |start, pages, deleted| Region {
+        inode: 7,
+        deleted,
+        ..region(start, pages)
+    };
+    let regions = [
+        region(0x1000, 10),
+        file(0x2000, 10, false),
+        file(0x3000, 10, false),
+        file(0x1_0000, 5000, false),
+        file(0x4_0000, 10, true),
+    ];
+    let mut world = World::new(regions);
+    for page in [0x2000, 0x2004, 0x2009] {
+        world.entries.insert(page, PRESENT | FILE | page);
+    }
+    for page in 0x3000..0x300a {
+        world.entries.insert(page, PRESENT | FILE | page);
+    }
+    let is = |cached| Behind::Contents { cached };
+    world.behind.extend([
+        (0x2001, is(true)),
+        (0x2002, is(true)),
+        (0x2003, is(false)),
+        (0x2004, Behind::PastEnd),
+        (0x2008, Behind::PastEnd),
+        (0x1_0fff, is(false)),
+    ]);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    assert_complete(&world, &pages);
+    assert_eq!(read(&world.behind_asked), 0);
+    assert!(pages.iter().all(|page| page.behind.is_none()));
+
+    let (pages, _) = swept(&target, Need::BEHIND);
+    assert_complete(&world, &pages);
+    // Neither of memory without a file, nor where everything is mapped; the long region comes in two pieces.
+    assert_eq!(read(&world.behind_asked), 4);
+    let kind = |page: u64| {
+        let holds = |one: &&Page| {
+            one.range(PageSize::FOUR_KIB)
+                .is_some_and(|range| range.contains(VirtualAddress::new(page * PAGE)))
+        };
+        pages.iter().find(holds).expect("a page").kind
+    };
+    for (page, expected) in [
+        (0x2000, Kind::File),
+        (0x2001, Kind::Cached),
+        (0x2002, Kind::Cached),
+        (0x2003, Kind::NotCached),
+        // It is mapped: that says more.
+        (0x2004, Kind::File),
+        (0x2008, Kind::PastEnd),
+        (0x1_0ffe, Kind::File),
+        (0x1_0fff, Kind::NotCached),
+        (0x1_1000, Kind::File),
+        (0x4_0000, Kind::File),
+    ] {
+        assert_eq!(kind(page), Some(expected), "{page:#x}");
+    }
+    let view = View::of(&target).expect("a view");
+    let mut untold = 0;
+    let count = sweep(
+        &view,
+        &view.spans(),
+        Need::BEHIND,
+        &mut || Ok(()),
+        &mut |chunk| {
+            untold += chunk.untold().map_or(0, |(pages, _)| pages);
+            Ok(())
+        },
+    );
+    count.expect("a sweep");
+    assert_eq!(untold, 10);
 }

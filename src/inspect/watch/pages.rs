@@ -50,6 +50,7 @@ impl<'a> Merger<'a> {
                 entry: Some(seen.entry),
                 flags: seen.flags,
                 categories: None,
+                behind: None,
             };
             classify(evidence, place, self.rules).0
         };

@@ -226,7 +226,7 @@ pub(super) fn soft_dirty(known: Option<bool>) -> Finding {
 /// Bit 58, by a guard page of pmdb's own.
 pub(super) fn guard_bit() -> Finding {
     let feature = Feature::GuardBit;
-    let page = match sys::ClosedPage::guard() {
+    let page = match sys::ClosedPages::guard() {
         Ok(page) => page,
         Err(error) => {
             let found = format!("pmdb cannot make a guard page (MADV_GUARD_INSTALL): {error}");

@@ -1,6 +1,7 @@
 //! Processes and machines that run now, read from `/proc`.
 
 mod attached;
+mod behind;
 mod cgroups;
 mod directory;
 mod features;

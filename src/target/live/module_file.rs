@@ -4,7 +4,7 @@ use super::directory::{Directory, read_all};
 use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::target::{ReadAt, sys};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 
@@ -55,6 +55,12 @@ impl ModuleFile {
     }
 }
 
+impl AsFd for ModuleFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -63,7 +69,7 @@ fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
 
 /// Device and inode of a file as `maps` calls them: those of a mapping of our own.
 fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
-    let page = sys::ClosedPage::map(file)?;
+    let page = sys::ClosedPages::map(file)?;
     let own = Directory::open("/proc/self")?.file("maps")?;
     if let Ok(mapping) = sys::query_mapping(&own, page.address()) {
         let (major, minor) = mapping.device;

@@ -1,11 +1,12 @@
 //! The files behind regions, by their identity.
 
 use super::attached::Attached;
+use super::behind;
 use super::memory::SETCAP;
 use super::module_file::{ModuleFile, Refusal};
 use super::rights::raised;
 use crate::kernel::{AddressRange, PageMapEntry, Region};
-use crate::target::{Error, Modules, ReadAt, Result};
+use crate::target::{BehindRun, Error, Modules, ReadAt, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
@@ -65,6 +66,21 @@ impl LiveModules {
         Err(refusal)
     }
 
+    /// The file, by whichever way leads to it.
+    fn file(&self, region: &Region) -> Result<ModuleFile> {
+        let mapped = self.by_mapping(region).map_err(Refusal::Failed);
+        let file = match mapped.and_then(|found| ModuleFile::open(found, region)) {
+            // Without the right to it, or as the region has changed meanwhile.
+            Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
+                // Shared anonymous memory has the path of a device, and is not that.
+                Err(Refusal::Special) if region.deleted => Err(Refusal::Replaced),
+                decided => decided,
+            },
+            decided => decided,
+        };
+        file.map_err(|refusal| self.refused(region, refusal))
+    }
+
     fn refused(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
@@ -90,21 +106,19 @@ impl LiveModules {
 
 impl Modules for LiveModules {
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
-        if !region.name.as_bytes().starts_with(b"/") {
-            return Err(Error::NotAvailable {
-                what: format!("there is no file behind {}", region.range),
-            });
+        match region.name.as_bytes().starts_with(b"/") {
+            true => Ok(Box::new(self.file(region)?)),
+            false => Err(no_file(region)),
         }
-        let mapped = self.by_mapping(region).map_err(Refusal::Failed);
-        let file = match mapped.and_then(|found| ModuleFile::open(found, region)) {
-            // Without the right to it, or as the region has changed meanwhile.
-            Err(Refusal::Failed(_) | Refusal::Replaced) => self.by_path(region),
-            decided => decided,
+    }
+
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        let file = match region.inode {
+            0 => return Err(no_file(region)),
+            _ => self.file(region)?,
         };
-        match file {
-            Ok(file) => Ok(Box::new(file)),
-            Err(refusal) => Err(self.refused(region, refusal)),
-        }
+        let page = self.attached.memory().layout.page;
+        behind::runs(&file, region, range, page)
     }
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
@@ -129,6 +143,12 @@ impl Modules for LiveModules {
                 region.name
             ),
         })
+    }
+}
+
+fn no_file(region: &Region) -> Error {
+    Error::NotAvailable {
+        what: format!("there is no file behind {}", region.range),
     }
 }
 

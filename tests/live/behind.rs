@@ -1,0 +1,328 @@
+//! What is behind pages that are not mapped: files in the page cache or not, past their end, shared memory that is in swap.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::states::{detail, pages};
+use super::support::{at, page_bytes, plain_entry, range, skip};
+use pmdb::inspect::{Need, Page};
+use pmdb::kernel::{Kind, State};
+use pmdb::report::Reason;
+use pmdb::target::Target;
+use std::fs::File;
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub const TESTS: &[Test] = &[
+    ("behind::pages_of_a_file", pages_of_a_file),
+    ("behind::a_file_partly_cached", a_file_partly_cached),
+    ("behind::shared_memory", shared_memory),
+    ("behind::shared_memory_in_swap", shared_memory_in_swap),
+    (
+        "behind::nothing_is_read_or_mapped",
+        nothing_is_read_or_mapped,
+    ),
+];
+
+/// A file of so many bytes on a disk, there while this lives: without rights, a path is the only way to it.
+pub struct DiskFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskFile {
+    pub fn of(bytes: u64) -> DiskFile {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Where this program was built there is a disk; /tmp may be a tmpfs.
+        let path = std::env::current_exe().expect("this program");
+        let path = path.with_file_name(format!("behind-{}-{number}", std::process::id()));
+        let options = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path);
+        let file = options.expect("a new file");
+        file.write_all_at(&vec![7; bytes as usize], 0)
+            .expect("to fill it");
+        file.sync_all().expect("to save it");
+        DiskFile { file, path }
+    }
+}
+
+impl Deref for DiskFile {
+    type Target = File;
+    fn deref(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Drops pages of a file from the page cache; what is dirty or mapped stays.
+pub fn drop_cached(file: &File, first: u64, pages: u64) {
+    let (offset, length) = (first * page_bytes(), pages * page_bytes());
+    // SAFETY: a system call without memory.
+    let result = unsafe {
+        libc::posix_fadvise(
+            file.as_raw_fd(),
+            offset as i64,
+            length as i64,
+            libc::POSIX_FADV_DONTNEED,
+        )
+    };
+    assert_eq!(result, 0);
+}
+
+/// Pages of a file that stay in the page cache while this lives, and no others: whatever reclaims memory here.
+pub struct Held {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+impl Held {
+    pub fn of(file: &File, first: u64, pages: u64) -> Held {
+        let (length, offset) = (
+            (pages * page_bytes()) as usize,
+            (first * page_bytes()) as i64,
+        );
+        let (prot, flags, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice; nobody cuts the file short.
+        let start = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), length, prot, flags, fd, offset);
+            assert_ne!(start, libc::MAP_FAILED);
+            // Without reading ahead.
+            assert_eq!(libc::madvise(start, length, libc::MADV_RANDOM), 0);
+            assert_eq!(libc::mlock(start, length), 0);
+            start
+        };
+        Held { start, length }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: just what was mapped.
+        unsafe { libc::munmap(self.start, self.length) };
+    }
+}
+
+/// Whether a page of a file is in the page cache, asked with mincore(2).
+fn is_cached(file: &File, page: u64) -> bool {
+    let mut byte = [0u8];
+    let size = page_bytes() as usize;
+    let offset = (page * page_bytes()) as i64;
+    // SAFETY: a mapping of one page that is not touched, and one byte for it.
+    unsafe {
+        let start = libc::mmap(
+            std::ptr::null_mut(),
+            size,
+            libc::PROT_NONE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            offset,
+        );
+        assert_ne!(start, libc::MAP_FAILED);
+        assert_eq!(libc::mincore(start, size, byte.as_mut_ptr()), 0);
+        libc::munmap(start, size);
+    }
+    byte[0] & 1 != 0
+}
+
+/// The kinds of `pages` untouched pages, asked one by one and in a sweep.
+fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
+    let one_by_one: Vec<Kind> = (0..count)
+        .map(|page| {
+            let detail = detail(target, start + page * page_bytes());
+            assert_eq!(detail.page.state, State::Untouched, "page {page}");
+            detail.page.kind.expect("a kind")
+        })
+        .collect();
+    let swept: Vec<Page> = pages(target, &[(start, count)], Need::BEHIND);
+    let swept: Vec<Kind> = swept
+        .iter()
+        .map(|page| page.kind.expect("a kind"))
+        .collect();
+    assert_eq!(one_by_one, swept);
+    // Together, and not asked.
+    let together = pmdb::inspect::View::of(target).expect("a view");
+    let mut rows = 0;
+    let mut last = None;
+    pmdb::inspect::sweep(
+        &together,
+        &[range(start, count * page_bytes())],
+        Need::BEHIND,
+        &mut || Ok(()),
+        &mut |chunk| {
+            for page in chunk.pages() {
+                rows += u64::from(last != page.kind);
+                last = page.kind;
+            }
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    let changes = one_by_one.chunk_by(|a, b| a == b).count() as u64;
+    assert_eq!(rows, changes);
+    one_by_one
+}
+
+/// Two pages of which one is cached, one not, and what lies beyond the end.
+fn pages_of_a_file() {
+    const NAME: &str = "behind::pages_of_a_file";
+    let file = DiskFile::of(8 * page_bytes() + 1);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_file(&file, 12, libc::PROT_READ, libc::MAP_SHARED);
+    drop_cached(&file, 0, 12);
+    if is_cached(&file, 0) {
+        return skip(NAME, "the filesystem keeps what it should drop");
+    }
+    let _held = Held::of(&file, 3, 1);
+    let target = puppet.0.attach();
+    use Kind::{Cached, NotCached, PastEnd};
+    // The ninth page holds one byte of the file; what follows is beyond it.
+    let expected: Vec<Kind> = (0..12)
+        .map(|page| match page {
+            3 => Cached,
+            0..9 => NotCached,
+            _ => PastEnd,
+        })
+        .collect();
+    assert_eq!(kinds(&target, memory, 12), expected);
+}
+
+fn a_file_partly_cached() {
+    let pages = 2000;
+    let file = DiskFile::of(pages * page_bytes());
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_file(&file, pages, libc::PROT_READ, libc::MAP_PRIVATE);
+    drop_cached(&file, 0, pages);
+    if is_cached(&file, 0) {
+        return skip(
+            "behind::a_file_partly_cached",
+            "the filesystem keeps what it should drop",
+        );
+    }
+    let held = [(0, 1), (3, 1), (5, 200), (1024, 300), (1999, 1)];
+    let _held = held.map(|(first, count)| Held::of(&file, first, count));
+    let target = puppet.0.attach();
+    let found = kinds(&target, memory, pages);
+    let is_held = |page: u64| {
+        held.iter()
+            .any(|&(first, count)| (first..first + count).contains(&page))
+    };
+    for (page, kind) in (0..).zip(found) {
+        assert_eq!(is_cached(&file, page), is_held(page), "page {page}");
+        let expected = match is_held(page) {
+            true => Kind::Cached,
+            false => Kind::NotCached,
+        };
+        assert_eq!(kind, expected, "page {page}");
+    }
+}
+
+fn shared_memory() {
+    for verb in ["memfd", "shared"] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps(verb, 6);
+        puppet.writes(memory + 2 * page_bytes(), 2);
+        // Its page stays in the object, and is mapped here no more.
+        puppet
+            .advises(memory + 3 * page_bytes(), 1, libc::MADV_DONTNEED)
+            .expect("to unmap");
+        let target = puppet.0.attach();
+        let first = detail(&target, memory + 3 * page_bytes());
+        match first.behind {
+            Ok(_) => assert_eq!(first.page.kind, Some(Kind::Cached), "{verb}"),
+            // Nothing but map_files leads there.
+            Err(reason) => {
+                assert!(matches!(
+                    reason,
+                    Reason::NotPermitted(_) | Reason::NotOnThisKernel(_)
+                ));
+                assert!(!super::support::is_root(), "{verb}: {reason}");
+                assert_eq!(first.page.kind, Some(Kind::Shmem));
+                continue;
+            }
+        }
+        let kind = |page| detail(&target, memory + page * page_bytes()).page.kind;
+        for hole in [0, 1, 4, 5] {
+            assert_eq!(kind(hole), Some(Kind::Shmem), "{verb} page {hole}");
+        }
+        let swept = pages(&target, &[(memory, 6)], Need::BEHIND);
+        let swept: Vec<_> = swept.iter().map(|page| page.kind).collect();
+        use Kind::{Cached, Shmem};
+        assert_eq!(
+            swept,
+            [Shmem, Shmem, Shmem, Cached, Shmem, Shmem].map(Some),
+            "{verb}"
+        );
+    }
+}
+
+fn shared_memory_in_swap() {
+    const NAME: &str = "behind::shared_memory_in_swap";
+    let swap = match super::system::swap() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("memfd", 3);
+    puppet.writes(memory, 2);
+    puppet
+        .advises(memory, 2, libc::MADV_PAGEOUT)
+        .expect("to page out");
+    let pid = puppet.0.pid();
+    if plain_entry(pid, memory) != Some(0) {
+        return skip(NAME, "the kernel kept the page");
+    }
+    let target = puppet.0.attach();
+    let one = detail(&target, memory);
+    if one.behind.is_err() {
+        return skip(NAME, "map_files is not for this user");
+    }
+    let found = kinds(&target, memory, 3);
+    use Kind::{MaybeSwapped, Shmem};
+    assert_eq!(found, [MaybeSwapped, MaybeSwapped, Shmem]);
+    assert_eq!(
+        plain_entry(pid, memory),
+        Some(0),
+        "asking brings nothing back"
+    );
+    drop(puppet);
+    drop(swap);
+}
+
+fn nothing_is_read_or_mapped() {
+    let file = DiskFile::of(64 * page_bytes());
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_file(&file, 64, libc::PROT_READ, libc::MAP_SHARED);
+    drop_cached(&file, 0, 64);
+    if is_cached(&file, 0) {
+        return skip(
+            "behind::nothing_is_read_or_mapped",
+            "the filesystem keeps what it should drop",
+        );
+    }
+    let target = puppet.0.attach();
+    assert_eq!(kinds(&target, memory, 64), [Kind::NotCached; 64]);
+    assert!((0..64).all(|page| !is_cached(&file, page)));
+    let mapped = (0..64).map(|page| plain_entry(puppet.0.pid(), memory + page * page_bytes()));
+    assert!(mapped.into_iter().all(|entry| entry == Some(0)));
+    assert_eq!(
+        target
+            .process
+            .region_at(at(memory))
+            .expect("its region")
+            .expect("a region")
+            .range
+            .start(),
+        at(memory)
+    );
+}

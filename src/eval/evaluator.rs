@@ -1,7 +1,6 @@
 //! One evaluation: expressions to values. What it reads of the target's regions it reads once.
 
 use super::error::{Error, Result};
-use super::names::Named;
 use super::{Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOperator};
@@ -183,18 +182,6 @@ impl<'a> Evaluator<'a> {
             Register::ProgramCounter => registers.program_counter,
             Register::StackPointer => registers.stack_pointer,
         })
-    }
-
-    /// What a name stands for, as [`Named`], where the expression is nothing but a name.
-    pub(super) fn named(&self, expression: &Expression, at: Place) -> Result<Option<Named>> {
-        match expression {
-            Expression::Name(name) => self.name(name, at).map(Some),
-            Expression::ModuleSymbol { module, symbol } => {
-                self.module_symbol(module, symbol).map(Some)
-            }
-            Expression::AddressOf(symbol) => self.symbol_name(symbol).map(Some),
-            _ => Ok(None),
-        }
     }
 }
 

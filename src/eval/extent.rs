@@ -2,7 +2,6 @@
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
-use super::functions::frame_range;
 use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
@@ -200,12 +199,24 @@ fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Place) -> R
         .ok_or_else(|| not_ascending(at, &start, &end, start == end))
 }
 
+/// A range of frames from two frames, with its place for an empty or reversed one.
+fn frame_range(start: FrameNumber, end: FrameNumber, at: Place) -> Result<FrameRange> {
+    FrameRange::new(start, end).ok_or_else(|| {
+        not_ascending(
+            at,
+            &format!("pfn:{start}"),
+            &format!("pfn:{end}"),
+            start == end,
+        )
+    })
+}
+
 fn past_the_end(at: Place) -> Error {
     Error::new(at, "the range passes 2^64-1, the last address there is")
 }
 
 /// An empty or reversed range.
-pub(super) fn not_ascending(
+fn not_ascending(
     at: Place,
     start: &dyn std::fmt::Display,
     end: &dyn std::fmt::Display,

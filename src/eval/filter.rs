@@ -3,36 +3,19 @@
 //! A field that has no answer for a page (the map count of a page without a frame) is neither true nor false there, and
 //! neither is its `not`: such a page is left out. A field that cannot be answered here at all is an error that names it.
 
+mod ask;
 mod predicate;
 mod quantity;
 
+use super::Scope;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::space::Space;
-use super::{Scope, suggest};
 use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion, field};
-use crate::kernel::page_flags::FLAGS;
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, Place, RegionField, Spanned};
+use ask::{Answers, Fields};
 use predicate::Predicate;
-
-/// What a filter asks of: a page, or a region.
-trait Answers<F> {
-    fn boolean(&self, field: F) -> Option<bool>;
-    fn integer(&self, field: F) -> Option<u64>;
-    fn text_is(&self, field: F, text: &[u8]) -> Option<bool>;
-    fn flag(&self, flag: PageFlags) -> Option<bool>;
-}
-
-/// What making a filter ready has to know of the fields of `F`.
-trait Fields<F> {
-    /// Notes that `field` is asked for, or says why it cannot be answered here.
-    fn ask(&mut self, field: F, at: Place) -> Result<()>;
-    /// Notes that a flag is asked for.
-    fn ask_flag(&mut self, at: Place) -> Result<()>;
-    /// What the numbers of `field` count in.
-    fn space(&self, field: F) -> Option<Space>;
-}
 
 /// A filter over pages, for `walk` and `watch`. What it needs has been checked against what can be known in `view`.
 ///
@@ -107,18 +90,6 @@ impl RegionFilter {
     pub fn matches(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> bool {
         self.predicate.holds(&RegionAnswers { region, stats }) == Some(true)
     }
-}
-
-/// The flag of that name, or the bit that `bitNN` means.
-fn flag(name: &Spanned<String>) -> Result<PageFlags> {
-    PageFlags::from_flag_name(&name.node).ok_or_else(|| {
-        let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
-        let names = FLAGS.iter().map(|info| info.name.to_owned());
-        match suggest::similar(&name.node, names) {
-            near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
-            _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
-        }
-    })
 }
 
 struct PageFields<'v> {

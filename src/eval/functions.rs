@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value};
-use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
+use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{Function, Place, Range, Spanned};
 
 impl Evaluator<'_> {
@@ -121,16 +121,4 @@ impl Evaluator<'_> {
             Origin::Region(region.name),
         )))
     }
-}
-
-/// A range of frames from two frames, with its place for an empty or reversed one.
-pub(super) fn frame_range(start: FrameNumber, end: FrameNumber, at: Place) -> Result<FrameRange> {
-    FrameRange::new(start, end).ok_or_else(|| {
-        super::extent::not_ascending(
-            at,
-            &format!("pfn:{start}"),
-            &format!("pfn:{end}"),
-            start == end,
-        )
-    })
 }

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value, suggest};
 use crate::kernel::AddressRange;
-use crate::lang::{self, Place};
+use crate::lang::{self, Expression, Place};
 use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
@@ -39,6 +39,17 @@ impl Named {
 }
 
 impl Evaluator<'_> {
+    /// What the expression names, if it is nothing but a name.
+    pub(super) fn named(&self, expression: &Expression, at: Place) -> Result<Option<Named>> {
+        match expression {
+            Expression::Name(name) => self.name(name, at).map(Some),
+            Expression::ModuleSymbol { module, symbol } => {
+                self.module_symbol(module, symbol).map(Some)
+            }
+            Expression::AddressOf(symbol) => self.symbol_name(symbol).map(Some),
+            _ => Ok(None),
+        }
+    }
     /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
     pub(super) fn name(&self, name: &lang::Name, at: Place) -> Result<Named> {
         let name = &name.0;

@@ -6,6 +6,7 @@ use super::file::File;
 use super::index::Index;
 use super::lookup;
 use super::names::Names;
+use super::section::LONGEST_NAME;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
 use std::sync::OnceLock;
@@ -13,9 +14,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// After this many single look-ups an index pays for itself.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
-
-/// Names longer than this are not read on.
-pub(super) const LONGEST_NAME: usize = 64 * 1024;
 
 /// A file opened for its symbols. The handle stays open, so that the inode cannot come to mean another file.
 pub(super) struct Loaded {

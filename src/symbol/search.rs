@@ -2,8 +2,9 @@
 
 use super::NoSymbols;
 use super::demangle::{may_be_mangled, split_version};
-use super::loaded::{LONGEST_NAME, Loaded};
+use super::loaded::Loaded;
 use super::query::Query;
+use super::section::LONGEST_NAME;
 use super::table::{self, Symbol};
 use super::version::Version;
 use crate::kernel::Name;

@@ -2,11 +2,12 @@
 
 use super::NoSymbols;
 use super::file::File;
-use super::loaded::LONGEST_NAME;
 use object::elf;
 
 /// A symbol table of more bytes than this is not passed over (16 million symbols).
 const LARGEST_TABLE: u64 = 384 << 20;
+/// Names longer than this are not read on.
+pub(super) const LONGEST_NAME: usize = 64 * 1024;
 
 /// A section header, as much of it as is used.
 #[derive(Clone, Copy, Debug)]

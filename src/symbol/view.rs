@@ -46,22 +46,21 @@ impl Placed {
     }
 }
 
-impl<'a> View<'a> {
-    pub(super) fn new(
-        symbols: &'a Symbols,
-        target: &'a Target,
-        regions: &'a [Region],
-        number: u64,
-    ) -> Self {
+impl Symbols {
+    /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
+    /// it uses that the file has not changed, and reads it again if it has.
+    pub fn over<'a>(&'a self, target: &'a Target, regions: &'a [Region]) -> View<'a> {
         View {
-            symbols,
+            symbols: self,
             target,
             regions,
-            number,
+            number: self.next_view(),
             grouped: OnceLock::new(),
         }
     }
+}
 
+impl View<'_> {
     /// The modules, in order of their first address.
     pub fn modules(&self) -> &[Module] {
         &self.grouped().modules

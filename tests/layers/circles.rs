@@ -8,9 +8,7 @@ use proc_macro2::{Delimiter, TokenTree};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The rooms where files still need each other.
-const EXCEPTIONS: [&str; 9] = [
-    "command", "eval", "inspect", "lang", "render", "repl", "session", "symbol", "target",
-];
+const EXCEPTIONS: [&str; 6] = ["command", "inspect", "lang", "repl", "session", "target"];
 
 /// What may stand before the name of a definition.
 const DEFINING: [&str; 8] = [

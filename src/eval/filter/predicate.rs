@@ -1,11 +1,12 @@
 //! A filter, worked out as far as it does not depend on the page or region.
 
+use super::ask::{Answers, Fields};
 use super::quantity::Quantity;
-use super::{Answers, Fields, flag};
-use crate::eval::error::Result;
+use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
-use crate::eval::space;
+use crate::eval::{space, suggest};
 use crate::kernel::PageFlags;
+use crate::kernel::page_flags::FLAGS;
 use crate::lang::{BinaryOperator, Comparison, Filter, Spanned};
 use std::cmp::Ordering;
 
@@ -167,4 +168,16 @@ fn operator(comparison: Comparison) -> BinaryOperator {
         Comparison::Equal => BinaryOperator::Equal,
         Comparison::NotEqual => BinaryOperator::NotEqual,
     }
+}
+
+/// The flag of that name, or the bit that `bitNN` means.
+fn flag(name: &Spanned<String>) -> Result<PageFlags> {
+    PageFlags::from_flag_name(&name.node).ok_or_else(|| {
+        let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
+        let names = FLAGS.iter().map(|info| info.name.to_owned());
+        match suggest::similar(&name.node, names) {
+            near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
+            _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
+        }
+    })
 }

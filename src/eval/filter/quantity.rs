@@ -1,6 +1,6 @@
 //! A number in a filter: of fields, and of what is the same for all.
 
-use super::{Answers, Fields};
+use super::ask::{Answers, Fields};
 use crate::eval::Integer;
 use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;

@@ -1,6 +1,6 @@
 //! Blocks: labelled lines under each other, and the pieces that several of them share.
 
-use super::Look;
+use super::look::Look;
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;

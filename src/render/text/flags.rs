@@ -1,8 +1,8 @@
 //! `flags` and `decode`: every bit with its meaning.
 
-use super::Look;
 use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
+use super::look::Look;
 use super::words;
 use crate::kernel::PageFlags;
 use crate::render::line::Line;

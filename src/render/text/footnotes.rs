@@ -1,7 +1,7 @@
 //! Why something is not known: each reason once, with all the fields that it is about.
 
-use super::Look;
 use super::block::field;
+use super::look::Look;
 use super::words;
 use crate::render::theme::Role;
 use crate::report::{Reason, Why};

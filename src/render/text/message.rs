@@ -1,7 +1,7 @@
 //! Help, notes and errors.
 
-use super::Look;
 use super::block;
+use super::look::Look;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;

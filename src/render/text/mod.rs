@@ -4,6 +4,7 @@ mod block;
 mod capabilities;
 mod flags;
 mod footnotes;
+mod look;
 mod message;
 mod region;
 mod rows;
@@ -16,35 +17,13 @@ mod words;
 
 use super::Renderer;
 use super::columns::{Cell, Layout};
-use super::line::Line;
 use super::theme::Theme;
 use crate::report::Record;
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
-use std::cell::OnceCell;
+use look::Look;
 use std::io::{self, Write};
 use tables::Table;
-
-/// How text is to look.
-#[derive(Clone, Debug)]
-pub struct Look {
-    theme: Theme,
-    width: Option<usize>,
-    /// Looked up with the first time that is shown.
-    zone: OnceCell<TimeZone>,
-}
-
-impl Look {
-    /// The zone in which times are shown.
-    fn zone(&self) -> &TimeZone {
-        self.zone.get_or_init(TimeZone::system)
-    }
-
-    /// An empty line that wraps at the width of the terminal.
-    fn line(&self) -> Line {
-        Line::new(self.theme, self.width)
-    }
-}
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
@@ -67,9 +46,8 @@ impl Text {
     /// With this theme. `width` is the terminal's, in columns, and `None` for a pipe or a file: nothing is then cut, wrapped or
     /// left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
-        let zone = OnceCell::new();
         Text {
-            look: Look { theme, width, zone },
+            look: Look::new(theme, width),
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
@@ -79,7 +57,7 @@ impl Text {
     /// As [`new`](Self::new), with times in `zone`.
     pub fn with_time_zone(theme: Theme, width: Option<usize>, zone: TimeZone) -> Self {
         let mut text = Text::new(theme, width);
-        text.look.zone = OnceCell::from(zone);
+        text.look = text.look.with_time_zone(zone);
         text
     }
 

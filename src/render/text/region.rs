@@ -1,8 +1,8 @@
 //! `region`: one region in full.
 
-use super::Look;
 use super::block::{self, REMARK, field, missing};
 use super::footnotes::Footnotes;
+use super::look::Look;
 use super::words;
 use crate::kernel::State;
 use crate::render::theme::Role;

@@ -1,8 +1,8 @@
 //! How a record fills a row of its table.
 
-use super::Look;
 use super::block::{missing, region_name};
 use super::footnotes::Footnotes;
+use super::look::Look;
 use super::tables::Table;
 use super::{watch, words};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, State};

@@ -1,7 +1,7 @@
 //! Values, symbols, processes, and what the session looks at.
 
-use super::Look;
 use super::block::{field, region_name};
+use super::look::Look;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::{ProcessReport, Reason, SymbolReport, TargetReport, ValueReport};

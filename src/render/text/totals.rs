@@ -1,6 +1,6 @@
 //! What closes a table: totals, in one sentence.
 
-use super::Look;
+use super::look::Look;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, percent, size};

@@ -1,8 +1,8 @@
 //! `translate ADDR`: everything known about one address, a line a question.
 
-use super::Look;
 use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
+use super::look::Look;
 use super::words;
 use crate::kernel::{PageMapEntry, State};
 use crate::render::theme::Role;

@@ -1,7 +1,7 @@
 //! `watch`: a line a change.
 
-use super::Look;
 use super::footnotes;
+use super::look::Look;
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};

@@ -1,0 +1,44 @@
+//! How text is to look: what every record is written with.
+
+use crate::render::line::Line;
+use crate::render::theme::Theme;
+use jiff::tz::TimeZone;
+use std::cell::OnceCell;
+
+/// How text is to look.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) theme: Theme,
+    /// Of the terminal, in columns; `None` for a pipe or a file.
+    pub(super) width: Option<usize>,
+    /// Looked up with the first time that is shown.
+    zone: OnceCell<TimeZone>,
+}
+
+impl Look {
+    /// With times in the local time zone.
+    pub(super) fn new(theme: Theme, width: Option<usize>) -> Self {
+        Look {
+            theme,
+            width,
+            zone: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn with_time_zone(self, zone: TimeZone) -> Self {
+        Look {
+            zone: OnceCell::from(zone),
+            ..self
+        }
+    }
+
+    /// The zone in which times are shown.
+    pub(super) fn zone(&self) -> &TimeZone {
+        self.zone.get_or_init(TimeZone::system)
+    }
+
+    /// An empty line that wraps at the width of the terminal.
+    pub(super) fn line(&self) -> Line {
+        Line::new(self.theme, self.width)
+    }
+}

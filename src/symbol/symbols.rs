@@ -1,0 +1,81 @@
+//! The files behind regions, kept from one command to the next.
+
+use super::file::File;
+use super::loaded::Loaded;
+use super::module::Module;
+use super::reason::NoSymbols;
+use crate::kernel::{AddressRange, Device, Name};
+use crate::target::Target;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files kept open for their symbols at the same time, at most.
+const MOST_OPEN: usize = 256;
+
+/// What is known of the files behind regions. Lives as long as the session; look through it with [`Symbols::over`].
+#[derive(Default)]
+pub struct Symbols {
+    files: Mutex<HashMap<FileKey, Arc<Loaded>>>,
+    views: AtomicU64,
+}
+
+/// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct FileKey {
+    device: Device,
+    inode: u64,
+    name: Name,
+    image: Option<(u32, AddressRange)>,
+}
+
+impl Symbols {
+    /// A number for a new view, other than all before; none is 0.
+    pub(super) fn next_view(&self) -> u64 {
+        1 + self.views.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The file of a module, opened and read if it is not known yet or has changed since.
+    pub(super) fn load(
+        &self,
+        target: &Target,
+        module: &Module,
+        view: u64,
+    ) -> Result<Arc<Loaded>, NoSymbols> {
+        let Some(region) = module.regions.first() else {
+            return Err(NoSymbols::NotLoaded);
+        };
+        let key = FileKey {
+            device: module.device,
+            inode: module.inode,
+            name: module.name.clone(),
+            image: module
+                .is_vdso()
+                .then(|| (target.process.identity().pid, region.range)),
+        };
+        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&key).cloned();
+        if let Some(loaded) = known {
+            let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
+            if fresh || loaded.file.is_unchanged() {
+                return Ok(loaded);
+            }
+            lock().remove(&key);
+        }
+        // Read without the lock: modules may be loaded side by side.
+        let bytes = match module.is_vdso() {
+            true => target.modules.image(region)?,
+            false => target.modules.open(region)?,
+        };
+        let loaded = Arc::new(Loaded::read(File::new(bytes), view)?);
+        let mut files = lock();
+        if files.len() >= MOST_OPEN {
+            // Those of this view are in use; the others can be opened again.
+            files.retain(|_, other| other.seen.load(Ordering::Relaxed) == view);
+        }
+        if files.len() < MOST_OPEN {
+            files.insert(key, Arc::clone(&loaded));
+        }
+        Ok(loaded)
+    }
+}

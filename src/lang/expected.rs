@@ -1,7 +1,6 @@
 //! What could stand at a place: said in errors, and asked for by completion.
 
-use super::field::{PageField, RegionField};
-use super::filter::FilterField;
+use super::field::{FilterField, PageField, RegionField};
 
 /// Something that could stand at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,7 +97,7 @@ impl Expected {
                 .filter(move |field| wanted(*field))
                 .map(F::name)
         }
-        let functions = || super::parser::FUNCTIONS.iter().map(|(name, _)| *name);
+        let functions = || super::words::FUNCTIONS.iter().map(|(name, _)| *name);
         match self {
             Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) => vec![word],

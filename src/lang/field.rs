@@ -1,6 +1,6 @@
 //! The fields that filters know: one table for pages, one for regions. Parser, evaluator, completion and help read them.
 
-use super::filter::FilterField;
+use std::fmt::Debug;
 
 /// What a field holds, and so what may be done with it in a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,24 @@ pub enum ValueType<F: 'static> {
     Text,
     /// Is compared with `==` and `!=` to one of these boolean fields: `state == swapped`.
     Word(&'static [F]),
+}
+
+/// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
+pub trait FilterField: Copy + Clone + Debug + PartialEq + Eq + 'static {
+    /// Every field, in the order of the help.
+    const ALL: &'static [Self];
+    /// Whether `flags(NAME)` makes sense.
+    const HAS_FLAGS: bool;
+    /// As it is written.
+    fn name(self) -> &'static str;
+    /// What it holds.
+    fn value_type(self) -> ValueType<Self>;
+    /// One line for the help.
+    fn doc(self) -> &'static str;
+    /// The field with that name.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|field| field.name() == name)
+    }
 }
 
 macro_rules! fields {

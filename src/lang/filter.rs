@@ -1,9 +1,6 @@
 //! Filters: what `where` and `until` ask of each page or region.
 
-use std::fmt::Debug;
-
 use super::expression::{BinaryOperator, Expression, UnaryOperator};
-use super::field::ValueType;
 use super::place::Spanned;
 
 /// A filter over the fields `F` (of pages or of regions).
@@ -81,22 +78,4 @@ pub enum Comparison {
     Equal,
     /// `!=`
     NotEqual,
-}
-
-/// A set of fields that filters can be made of: [`super::PageField`] or [`super::RegionField`].
-pub trait FilterField: Copy + Clone + Debug + PartialEq + Eq + 'static {
-    /// Every field, in the order of the help.
-    const ALL: &'static [Self];
-    /// Whether `flags(NAME)` makes sense.
-    const HAS_FLAGS: bool;
-    /// As it is written.
-    fn name(self) -> &'static str;
-    /// What it holds.
-    fn value_type(self) -> ValueType<Self>;
-    /// One line for the help.
-    fn doc(self) -> &'static str;
-    /// The field with that name.
-    fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|field| field.name() == name)
-    }
 }

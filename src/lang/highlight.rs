@@ -1,37 +1,10 @@
 //! What each part of a line is, for colouring what is typed: as the parser takes it, not as it looks.
 
+pub use super::class::Class;
+
 use super::lexer::{self, TokenKind};
 use super::parser;
 use super::place::{Place, Spanned};
-
-/// What a part of a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// The name of a command.
-    Command,
-    /// A word of the language: `where`, `by`, `full`, `on`.
-    Keyword,
-    /// A field of a filter.
-    Field,
-    /// A function or an integer type before its parenthesis.
-    Function,
-    /// A number, a size or a time, and what was pasted for one.
-    Number,
-    /// A symbol, module or region.
-    Name,
-    /// `$name`, `$`, `$1`.
-    Variable,
-    /// Text in quotes, raw text, a path.
-    Text,
-    /// An operator or punctuation mark.
-    Operator,
-    /// A comment.
-    Comment,
-    /// What goes to the shell.
-    Shell,
-    /// What cannot stand where it does. Never the part that ends the line: it may still be being typed.
-    Wrong,
-}
 
 /// The parts of a line in order, without overlaps; blanks are part of none.
 pub fn classes(line: &str) -> Vec<Spanned<Class>> {

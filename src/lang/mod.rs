@@ -6,6 +6,7 @@
 //! error, and is what `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the
 //! usage of commands from the file itself (`grammar`).
 
+mod class;
 pub mod commands;
 pub mod complete;
 pub mod error;
@@ -23,12 +24,12 @@ pub mod place;
 pub mod setting;
 pub mod syntax;
 mod unparse;
+mod words;
 
 pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;
 pub use expected::Expected;
-pub use field::{PageField, RegionField};
-pub use filter::FilterField;
+pub use field::{FilterField, PageField, RegionField};
 pub use setting::SETTINGS;
 pub use syntax::*;
 

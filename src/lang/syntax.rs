@@ -8,8 +8,8 @@ pub use super::expression::{
     BinaryOperator, Expression, Function, HistoryReference, IntegerType, Name, Range, Register,
     SymbolName, UnaryOperator,
 };
-pub use super::field::{PageField, RegionField, ValueType};
-pub use super::filter::{Comparison, Filter, FilterField, Quantity};
+pub use super::field::{FilterField, PageField, RegionField, ValueType};
+pub use super::filter::{Comparison, Filter, Quantity};
 pub use super::place::{Place, Spanned};
 pub use super::setting::{ColorChoice, Setting, SettingValue};
 

@@ -210,7 +210,7 @@ impl House {
         }
         let mut passed_on = reading.imports.iter().filter_map(|import| {
             let path = match import.name.as_str() {
-                "*" => [&import.path[..], &[name.clone()]].concat(),
+                "*" => [&import.path[..], std::slice::from_ref(name)].concat(),
                 own if own == name => import.path.clone(),
                 _ => return None,
             };

@@ -6,55 +6,20 @@ use nom::combinator::{cut, map, opt};
 use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
-use super::expression::symbol;
 use super::filter::filter;
+use super::names::symbol;
 use super::range::{address, range, value};
 use super::raw::{Raw, raw, raw_text, target};
 use super::setting::{setting, setting_value};
 use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
+use crate::lang::class::Class;
 use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::highlight::Class;
 use crate::lang::lexer::{TokenKind, unescape};
 use crate::lang::place::Spanned;
-use crate::lang::syntax::{
-    Assignment, Command, Format, GroupKey, OnRequest, Reading, RegionOrder, Shown,
-};
-
-pub(in crate::lang) static REGION_ORDERS: &[(&str, RegionOrder)] = &[
-    ("size", RegionOrder::Size),
-    ("rss", RegionOrder::Rss),
-    ("name", RegionOrder::Name),
-];
-
-pub(in crate::lang) static GROUP_KEYS: &[(&str, GroupKey)] = &[
-    ("state", GroupKey::State),
-    ("kind", GroupKey::Kind),
-    ("flags", GroupKey::Flags),
-    ("region", GroupKey::Region),
-    ("run", GroupKey::Run),
-];
-
-pub(in crate::lang) static READINGS: &[(&str, Reading)] =
-    &[("entry", Reading::Entry), ("flags", Reading::Flags)];
-
-pub(in crate::lang) static FORMATS: &[(&str, Format)] = &[
-    ("x", Format::Hexadecimal),
-    ("d", Format::Signed),
-    ("u", Format::Unsigned),
-    ("o", Format::Octal),
-    ("t", Format::Binary),
-    ("a", Format::Address),
-    ("c", Format::Character),
-    ("z", Format::PaddedHexadecimal),
-];
-
-pub(in crate::lang) static ON_REQUEST: &[(&str, OnRequest)] = &[
-    ("flags", OnRequest::Flags),
-    ("mapcount", OnRequest::MapCount),
-    ("soft_dirty", OnRequest::SoftDirty),
-];
+use crate::lang::syntax::{Assignment, Command, Format, OnRequest, Shown};
+use crate::lang::words::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
 
 /// The name of a command, in full.
 pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str>> {

@@ -1,18 +1,20 @@
-//! Expressions: precedence climbing over the table of operators.
+//! Expressions: precedence climbing over the table of operators, down to what a parenthesis holds, which may be a span.
 
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 
-use super::place::{FUNCTIONS, INTEGER_TYPES, place};
-use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark};
-use crate::lang::error::SyntaxError;
+use super::atoms::{bracketed, constant, indexed, text};
+use super::names::{named, symbol};
+use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark, silent_mark, silent_word};
+use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, SymbolName, UnaryOperator};
+use crate::lang::expression::{Expression, Name, Range, UnaryOperator};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::{BINARY, Level, UNARY};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::place::Spanned;
 use crate::lang::syntax::BinaryOperator;
+use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
 
 /// `expression`
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -90,7 +92,7 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 /// `primary`
-pub(super) fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((place, text, named, indexed, bracketed, parenthesised)).parse(input)
 }
 
@@ -101,171 +103,105 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(inner.node, open.to(close))))
 }
 
-fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
-        TokenKind::Text(text) => Some(Expression::Text(text.clone())),
-        _ => None,
-    })
+/// `place`: the values that filters have too.
+pub(super) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    alt((constant, address_of, physical, call, read)).parse(input)
 }
 
-fn bracketed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| {
-        let inner = token.text.strip_prefix('[')?.strip_suffix(']')?;
-        (token.kind == TokenKind::Bracketed).then(|| Expression::BracketedRegion(inner.to_owned()))
-    })
+fn address_of(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, and) = silent_mark("&")(input)?;
+    let (behind, symbol) = cut(symbol).parse(behind)?;
+    let at = and.to(symbol.at);
+    Ok((behind, Spanned::new(Expression::AddressOf(symbol.node), at)))
 }
 
-fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    input.accept(Expected::Expression, |token| match &token.kind {
-        TokenKind::Indexed {
-            module,
-            module_length,
-            index,
-        } => {
-            let middle = token.at.start + module_length;
-            Some(Expression::ModuleRegion {
-                module: Spanned::new(Name(module.clone()), Place::new(token.at.start, middle)),
-                index: Spanned::new(*index, Place::new(middle + 1, token.at.end - 1)),
-            })
-        }
-        _ => None,
-    })
-}
-
-/// `name`
-pub(super) fn name(input: Tokens<'_>, expected: Expected) -> Parsed<'_, Spanned<Name>> {
-    input.accept(expected, |token| match &token.kind {
-        TokenKind::Name => Some(Name(token.text.to_owned())),
-        TokenKind::Quoted(name) => Some(Name(name.clone())),
-        _ => None,
-    })
-}
-
-/// Whether the next token is this mark with nothing before it.
-pub(super) fn glued(input: Tokens<'_>, text: &str) -> bool {
-    input
-        .first()
-        .is_some_and(|token| token.glued && is_mark(token, text))
-}
-
-/// Fails unless nothing stands before the next token.
-fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
-    if input.first().is_none_or(|token| token.glued) {
-        Ok((input, ()))
-    } else {
-        input.fail(expected)
-    }
-}
-
-/// What `name!` has behind it.
-enum InModule {
-    Symbol(Name),
-    Address(u64),
-}
-
-/// The `!` and what follows it, if a `!` is glued on here.
-fn in_module<'a>(input: Tokens<'a>, addresses: bool) -> Parsed<'a, Option<Spanned<InModule>>> {
-    if !glued(input, "!") {
-        return Ok((input, None));
-    }
-    let (behind, _) = mark("!")(input)?;
-    let (behind, ()) = cut(|input| need_glue(input, Expected::Symbol)).parse(behind)?;
-    let (behind, found) = cut(|input: Tokens<'a>| {
-        input.expect(Expected::Symbol);
-        input.accept(
-            if addresses {
-                Expected::Number
-            } else {
-                Expected::Symbol
-            },
-            |token| match &token.kind {
-                TokenKind::Name => Some(InModule::Symbol(Name(token.text.to_owned()))),
-                TokenKind::Quoted(name) => Some(InModule::Symbol(Name(name.clone()))),
-                TokenKind::Number(address) if addresses => Some(InModule::Address(*address)),
-                _ => None,
-            },
-        )
-    })
-    .parse(behind)?;
-    Ok((behind, Some(found)))
-}
-
-/// A name, alone or before a `!`.
-fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, first) = name(input, Expected::Expression)?;
-    let unquoted = input
-        .first()
-        .is_some_and(|token| token.kind == TokenKind::Name);
-    if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
-        return unknown_function(behind, &first);
-    }
-    let (behind, second) = in_module(behind, true)?;
-    Ok((
-        behind,
-        match second {
-            None => first.map(Expression::Name),
-            Some(second) => {
-                let at = first.at.to(second.at);
-                let node = match second.node {
-                    InModule::Symbol(name) => Expression::ModuleSymbol {
-                        module: first,
-                        symbol: Spanned::new(name, second.at),
-                    },
-                    InModule::Address(address) => Expression::ModuleAddress {
-                        module: first,
-                        address: Spanned::new(address, second.at),
-                    },
-                };
-                Spanned::new(node, at)
-            }
-        },
-    ))
-}
-
-fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
-    let known: Vec<&str> = FUNCTIONS
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(INTEGER_TYPES.iter().map(|(name, _)| *name))
-        .collect();
-    input.fault(SyntaxError {
-        at: name.at,
-        message: format!("there is no function `{}`", name.node.0),
-        hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied()),
-        expected: known.iter().map(|name| format!("`{name}`")).collect(),
-    })
-}
-
-/// `symbol`
-pub(super) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
-    let (behind, first) = name(input, Expected::Symbol)?;
-    let (behind, second) = in_module(behind, false)?;
-    Ok((
-        behind,
-        match second {
-            Some(Spanned {
-                node: InModule::Symbol(name),
+/// `pfn:E`, `phys:E`
+fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, (wrap, at)) = alt((
+        silent_word("pfn").map(|at| {
+            (
+                Expression::Frame as fn(Box<Spanned<Expression>>) -> Expression,
                 at,
-            }) => {
-                let whole = first.at.to(at);
-                Spanned::new(
-                    SymbolName {
-                        module: Some(first),
-                        symbol: Spanned::new(name, at),
-                    },
-                    whole,
-                )
-            }
-            _ => {
-                let at = first.at;
-                Spanned::new(
-                    SymbolName {
-                        module: None,
-                        symbol: first,
-                    },
-                    at,
-                )
-            }
-        },
+            )
+        }),
+        silent_word("phys").map(|at| {
+            (
+                Expression::Physical as fn(Box<Spanned<Expression>>) -> Expression,
+                at,
+            )
+        }),
     ))
+    .parse(input)?;
+    if !glued(behind, ":") {
+        return Err(nom::Err::Error(Failed));
+    }
+    let (behind, _) = mark(":")(behind)?;
+    let (behind, operand) = input.nested(|| cut(primary).parse(behind))?;
+    let at = at.to(operand.at);
+    Ok((behind, Spanned::new(wrap(Box::new(operand)), at)))
+}
+
+fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, function) = before_parenthesis(input, FUNCTIONS)?;
+    let inside = || (cut(span), cut(mark(")"))).parse(behind);
+    let (behind, (argument, close)) = input.nested(inside)?;
+    let node = Expression::Call {
+        function: function.node,
+        argument: Box::new(argument),
+    };
+    Ok((behind, Spanned::new(node, function.at.to(close))))
+}
+
+fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, as_type) = before_parenthesis(input, INTEGER_TYPES)?;
+    let inside = || (cut(expression), cut(mark(")"))).parse(behind);
+    let (behind, (address, close)) = input.nested(inside)?;
+    let node = Expression::Read {
+        as_type: as_type.node,
+        address: Box::new(address),
+    };
+    Ok((behind, Spanned::new(node, as_type.at.to(close))))
+}
+
+/// A known word and the `(` behind it: only that makes a name a function.
+fn before_parenthesis<'a, T: Copy>(
+    input: Tokens<'a>,
+    known: &'static [(&'static str, T)],
+) -> Parsed<'a, Spanned<T>> {
+    let found = input
+        .first()
+        .filter(|token| token.kind == TokenKind::Name)
+        .and_then(|token| known.iter().find(|(name, _)| *name == token.text));
+    match found {
+        Some((name, meaning)) => {
+            let (behind, (at, _)) = (silent_word(name), silent_mark("(")).parse(input)?;
+            input.notes.note_class(Class::Function, at);
+            Ok((behind, Spanned::new(*meaning, at)))
+        }
+        None => Err(nom::Err::Error(Failed)),
+    }
+}
+
+/// `span`
+pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+    input.expect(Expected::Range);
+    let (behind, start) = expression(input)?;
+    if let Ok((behind, _)) = mark("..")(behind) {
+        let (behind, end) = cut(expression).parse(behind)?;
+        let at = start.at.to(end.at);
+        return Ok((behind, Spanned::new(Range::Span { start, end }, at)));
+    }
+    if let Ok((behind, _)) = mark(",")(behind) {
+        let (behind, (_, length)) = (cut(mark("+")), cut(expression)).parse(behind)?;
+        let at = start.at.to(length.at);
+        return Ok((behind, Spanned::new(Range::Length { start, length }, at)));
+    }
+    let quoted = input
+        .first()
+        .is_none_or(|token| token.kind != TokenKind::Name);
+    let whole = match start.node {
+        Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,
+        other => Range::Expression(other),
+    };
+    Ok((behind, Spanned::new(whole, start.at)))
 }

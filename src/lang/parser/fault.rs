@@ -3,8 +3,7 @@
 use super::stream::Notes;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::field::{PageField, RegionField};
-use crate::lang::filter::FilterField;
+use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{NumberFault, Token, TokenKind};
 use crate::lang::place::{Place, Spanned};
 

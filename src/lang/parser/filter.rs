@@ -7,13 +7,12 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 
-use super::expression::{operator, unary_operator};
-use super::place::place;
+use super::expression::{operator, place, unary_operator};
 use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, word};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::field::ValueType;
-use crate::lang::filter::{Filter, FilterField, Quantity};
+use crate::lang::field::{FilterField, ValueType};
+use crate::lang::filter::{Filter, Quantity};
 use crate::lang::highlight::Class;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::{COMPARISONS, Level};

@@ -1,10 +1,11 @@
 //! Level 2 of the grammar: tokens into a tree, with nom.
 
+mod atoms;
 mod command;
 mod expression;
 mod fault;
 mod filter;
-mod place;
+mod names;
 mod range;
 mod raw;
 mod setting;
@@ -13,15 +14,12 @@ mod stream;
 use nom::Parser;
 use nom::combinator::cut;
 
+use super::class::Class;
 use super::error::SyntaxError;
 use super::expected::Expected;
-use super::highlight::Class;
 use super::lexer::{self, Token, TokenKind};
 use super::place::{Place, Spanned};
 use super::syntax::{Line, Output};
-pub(in crate::lang) use command::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
-pub(in crate::lang) use place::{FUNCTIONS, INTEGER_TYPES};
-pub(in crate::lang) use setting::{COLOR_CHOICES, SWITCH};
 use stream::{Failed, Notes, Parsed, Tokens};
 
 /// Parses one line.

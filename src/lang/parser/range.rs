@@ -2,12 +2,12 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::cut;
 
-use super::expression::expression;
-use super::stream::{Failed, Parsed, Tokens, mark};
+use super::expression::{expression, span};
+use super::raw::split_text;
+use super::stream::{Failed, Parsed, Tokens};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, Range};
+use crate::lang::expression::{Expression, Range};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::place::Spanned;
 
@@ -33,30 +33,6 @@ pub(super) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted_address, expression)).parse(input)
 }
 
-/// `span`
-pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
-    input.expect(Expected::Range);
-    let (behind, start) = expression(input)?;
-    if let Ok((behind, _)) = mark("..")(behind) {
-        let (behind, end) = cut(expression).parse(behind)?;
-        let at = start.at.to(end.at);
-        return Ok((behind, Spanned::new(Range::Span { start, end }, at)));
-    }
-    if let Ok((behind, _)) = mark(",")(behind) {
-        let (behind, (_, length)) = (cut(mark("+")), cut(expression)).parse(behind)?;
-        let at = start.at.to(length.at);
-        return Ok((behind, Spanned::new(Range::Length { start, length }, at)));
-    }
-    let quoted = input
-        .first()
-        .is_none_or(|token| token.kind != TokenKind::Name);
-    let whole = match start.node {
-        Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,
-        other => Range::Expression(other),
-    };
-    Ok((behind, Spanned::new(whole, start.at)))
-}
-
 fn integer(value: u64) -> Expression {
     Expression::Integer(i128::from(value))
 }
@@ -79,7 +55,7 @@ fn pasted_range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
         _ => return Err(nom::Err::Error(Failed)),
     };
     Ok((
-        pass_over_text(Tokens { rest, ..input }),
+        split_text(Tokens { rest, ..input }).1,
         Spanned::new(range, token.at),
     ))
 }
@@ -94,7 +70,7 @@ fn pasted_address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
                 ..
             },
             rest @ ..,
-        ] => (*address, *at, pass_over_text(Tokens { rest, ..input }).rest),
+        ] => (*address, *at, split_text(Tokens { rest, ..input }).1.rest),
         [register, first, second, rest @ ..] => match (&register.kind, &first.kind, &second.kind) {
             (
                 TokenKind::Name,
@@ -106,25 +82,4 @@ fn pasted_address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         _ => return Err(nom::Err::Error(Failed)),
     };
     Ok((Tokens { rest, ..input }, Spanned::new(integer(address), at)))
-}
-
-/// Whatever is left of the command.
-fn pass_over_text(input: Tokens<'_>) -> Tokens<'_> {
-    let length = input
-        .rest
-        .iter()
-        .take_while(|token| is_text(&token.kind))
-        .count();
-    Tokens {
-        rest: input.rest.get(length..).unwrap_or(&[]),
-        ..input
-    }
-}
-
-/// Whether a token is part of raw text, and not the end of the command.
-pub(super) fn is_text(kind: &TokenKind) -> bool {
-    !matches!(
-        kind,
-        TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment
-    )
 }

@@ -1,10 +1,9 @@
 //! Raw text: arguments that are taken as they were typed.
 
-use super::range::is_text;
 use super::stream::{Parsed, Tokens};
+use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::highlight::Class;
-use crate::lang::lexer::TokenKind;
+use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::place::{Place, Spanned};
 use crate::lang::syntax::TargetName;
 
@@ -14,25 +13,33 @@ pub(super) struct Raw {
     pub quoted: bool,
 }
 
+/// The tokens that are text, and what ends the command behind them.
+pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
+    let ends = |token: &Token<'_>| {
+        matches!(
+            token.kind,
+            TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment
+        )
+    };
+    let length = input.rest.iter().position(ends);
+    let (text, rest) = input.rest.split_at(length.unwrap_or(input.rest.len()));
+    (text, Tokens { rest, ..input })
+}
+
 /// `raw`: as typed, or one quoted token without its quotes.
 pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
-        let length = input
-            .rest
-            .iter()
-            .take_while(|token| is_text(&token.kind))
-            .count();
-        let (text, rest) = input.rest.split_at(length);
+        let (text, behind) = split_text(input);
         let (Some(first), Some(last)) = (text.first(), text.last()) else {
             return input.fail(what);
         };
-        if rest.is_empty() {
+        if behind.rest.is_empty() {
             input.notes.note_raw_text(what, first.at.start);
         }
         let at = first.at.to(last.at);
         input.notes.note_class(Class::Text, at);
         let raw = match &first.kind {
-            TokenKind::Quoted(text) | TokenKind::Text(text) if length == 1 => Raw {
+            TokenKind::Quoted(text) | TokenKind::Text(text) if text.len() == 1 => Raw {
                 text: text.clone(),
                 quoted: true,
             },
@@ -41,7 +48,7 @@ pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
                 quoted: false,
             },
         };
-        Ok((Tokens { rest, ..input }, Spanned::new(raw, at)))
+        Ok((behind, Spanned::new(raw, at)))
     }
 }
 

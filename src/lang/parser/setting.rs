@@ -4,16 +4,9 @@ use nom::Parser;
 use nom::combinator::{cut, map};
 
 use super::stream::{Failed, Parsed, Tokens, number, one_of, word};
-use crate::lang::setting::{ColorChoice, SETTINGS, Setting, SettingType, SettingValue};
+use crate::lang::setting::{SETTINGS, Setting, SettingType, SettingValue};
 use crate::lang::syntax::Assignment;
-
-pub(in crate::lang) static SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
-
-pub(in crate::lang) static COLOR_CHOICES: &[(&str, ColorChoice)] = &[
-    ("auto", ColorChoice::Auto),
-    ("always", ColorChoice::Always),
-    ("never", ColorChoice::Never),
-];
+use crate::lang::words::{COLOR_CHOICES, SWITCH};
 
 /// The name of a setting, of one word or two.
 pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {

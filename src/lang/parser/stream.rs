@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use nom::error::{ErrorKind, ParseError};
 use nom::{IResult, Input, Needed};
 
+use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::highlight::Class;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::place::{Place, Spanned};
 
@@ -229,6 +229,13 @@ fn silent<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Par
 /// Whether the token is this mark.
 pub(super) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
     token.kind == TokenKind::Mark && token.text == mark
+}
+
+/// Whether the next token is this mark with nothing before it.
+pub(super) fn glued(input: Tokens<'_>, text: &str) -> bool {
+    input
+        .first()
+        .is_some_and(|token| token.glued && is_mark(token, text))
 }
 
 /// One of these words, with what it stands for.

@@ -2,12 +2,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::spelled;
 use crate::lang::expression::{Expression, HistoryReference, Name, Range, Register, SymbolName};
 use crate::lang::lexer::{escape, is_plain_name};
 use crate::lang::operators::Level;
-use crate::lang::parser::{FUNCTIONS, INTEGER_TYPES};
 use crate::lang::syntax::BinaryOperator;
+use crate::lang::words::{FUNCTIONS, INTEGER_TYPES, spelled};
 
 impl Display for Name {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

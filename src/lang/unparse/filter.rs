@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::lang::filter::{Filter, FilterField, Quantity};
+use crate::lang::field::FilterField;
+use crate::lang::filter::{Filter, Quantity};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
 

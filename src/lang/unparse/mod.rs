@@ -7,18 +7,10 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use super::lexer::escape;
-use super::parser::{
-    COLOR_CHOICES, FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH,
-};
 use super::syntax::{Assignment, Command, Line, Output, SettingValue, Shown, TargetName};
-
-/// How a word of a table is written.
-fn spelled<T: PartialEq>(words: &[(&'static str, T)], meaning: &T) -> &'static str {
-    words
-        .iter()
-        .find(|(_, one)| one == meaning)
-        .map_or("", |(text, _)| text)
-}
+use super::words::{
+    COLOR_CHOICES, FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, spelled,
+};
 
 /// " KEYWORD VALUE", or nothing.
 fn clause(f: &mut Formatter<'_>, keyword: &str, value: Option<impl Display>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Location};
-use crate::inspect::{View, frame_detail};
+use crate::inspect::{View, frame_detail, is_average};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
@@ -84,13 +84,15 @@ fn report(
     let detail = frame_detail(machine, frame);
     let mut why = Why::default();
     let flags = why.take("flags", detail.flags);
+    let map_count = why.take("map_count", detail.map_count);
     FlagsReport {
         address,
         pfn: Some(frame),
         physical: frame.physical(machine.page()),
         flags,
         flags_raw: flags,
-        map_count: why.take("map_count", detail.map_count),
+        map_count,
+        map_count_average: is_average(machine, flags, map_count),
         place: FramePlace::of(detail.place, &mut why),
         meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
         why,
@@ -120,6 +122,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         flags: None,
         flags_raw: None,
         map_count: None,
+        map_count_average: false,
         place: FramePlace::default(),
         meanings: Vec::new(),
         why,

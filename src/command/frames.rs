@@ -3,7 +3,7 @@
 use super::through::{Arguments, flags_key};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
-use crate::inspect::{self, Frames, Need, Page, sweep_frames};
+use crate::inspect::{self, Frames, Need, Page, is_average, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::GroupKey;
 use crate::report::{self, FramesSummary, Note, Record, Stopped};
@@ -69,6 +69,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             flags: frames.flags,
             flags_raw: frames.flags,
             map_count: frames.map_count,
+            map_count_average: is_average(&*machine, frames.flags, frames.map_count),
             zone: zone.map(|zone| zone.name.clone()),
             node: zone.map(|zone| zone.node),
         }))

@@ -145,6 +145,11 @@ fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> 
         swap,
         flags,
         flags_raw: flags,
+        map_count_average: inspect::is_average(
+            &*view.target().machine,
+            flags,
+            detail.page.map_count,
+        ),
         map_count: why.take("map_count", detail.map_count),
         place: FramePlace::of(detail.place, &mut why),
         region: detail.region.as_ref().map(Into::into),

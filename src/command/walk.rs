@@ -3,7 +3,7 @@
 use super::through::{self, Arguments, Go, flags_key};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View};
+use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View, is_average};
 use crate::inspect::{GroupKey as Key, Row};
 use crate::kernel::{AddressRange, Kind, Name, State};
 use crate::lang::GroupKey;
@@ -185,6 +185,7 @@ impl Walk<'_> {
             flags: page.flags,
             flags_raw: page.flags,
             map_count: page.map_count,
+            map_count_average: is_average(&*self.view.target().machine, page.flags, page.map_count),
             huge: page.huge,
             region: self.region_name(row.region),
             why,

@@ -3,11 +3,12 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{self, Change, Filter, Look, Need, View, Watcher};
+use crate::inspect::{self, Change, Filter, Look, Need, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Name, Region};
 use crate::lang::{self, OnRequest, PageField, Spanned};
 use crate::report::{
-    Blind, Event, EventKind, Record, Sink, Stopped, SymbolBrief, WatchStart, WatchSummary,
+    Blind, Event, EventKind, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
+    WatchSummary,
 };
 use crate::symbol::Symbols;
 use crate::target::Target;
@@ -263,6 +264,14 @@ impl Watch<'_> {
     }
 }
 
+/// With the mark of map counts that are averages.
+fn marked(facts: PageFacts, target: &Target) -> PageFacts {
+    PageFacts {
+        map_count_average: is_average(&*target.machine, facts.flags, facts.map_count),
+        ..facts
+    }
+}
+
 fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let detail = match (&change.kind, &change.region, &change.region_after) {
@@ -289,8 +298,8 @@ fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event 
         address: change.address,
         pages: change.pages,
         kind: change.kind,
-        before: change.before,
-        after: change.after,
+        before: change.before.map(|facts| marked(facts, target)),
+        after: change.after.map(|facts| marked(facts, target)),
         region: change.region.map(|region| region.name),
         symbol,
         detail,

@@ -110,6 +110,14 @@ pub fn sweep_frames(
     Ok(at - range.start().get())
 }
 
+/// Whether a map count may be an average over the large folio that the frame is of: where the kernel counts so, or may do so, and the
+/// flags do not say that it is a page by itself.
+pub fn is_average(machine: &dyn Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
+    map_count.is_some_and(|times| times > 0)
+        && flags.is_none_or(PageFlags::is_in_large_folio)
+        && machine.has_exact_map_counts() != Some(true)
+}
+
 /// All there is to know of one frame; each part says why when it is not known.
 pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
     let mut flags = [PageFlags::empty()];

@@ -25,7 +25,7 @@ mod watch;
 pub use classify::Backing;
 pub use detail::PageDetail;
 pub use filter::Filter;
-pub use frames::{FrameDetail, Frames, frame_detail, sweep_frames};
+pub use frames::{FrameDetail, Frames, frame_detail, is_average, sweep_frames};
 pub use groups::{GroupBy, GroupKey, Groups};
 pub use page::{Need, Page};
 pub use rows::{Row, Rows, Run, Runs};

@@ -24,6 +24,11 @@ impl Config {
         })
     }
 
+    /// Whether the kernel counts the mappings of each page, as all did before Linux 6.15, and not only those of a large folio as a whole.
+    pub fn counts_each_page(&self) -> bool {
+        self.is_set("CONFIG_PAGE_MAPCOUNT")
+    }
+
     /// Those that lay out the swap types.
     pub fn swap_options(&self) -> SwapOptions {
         SwapOptions {
@@ -62,6 +67,13 @@ mod tests {
         ] {
             assert!(!config.is_set(absent), "{absent}");
         }
+        assert!(!config.counts_each_page());
+        let exact =
+            Config::new(b"# CONFIG_NO_PAGE_MAPCOUNT is not set\nCONFIG_PAGE_MAPCOUNT=y\n".to_vec());
+        assert!(exact.expect("options").counts_each_page());
+        let average =
+            Config::new(b"CONFIG_NO_PAGE_MAPCOUNT=y\n# CONFIG_PAGE_MAPCOUNT is not set\n".to_vec());
+        assert!(!average.expect("options").counts_each_page());
         assert_eq!(Config::new(b"# nothing\n".to_vec()), None);
         assert_eq!(Config::new(Vec::new()), None);
     }

@@ -306,6 +306,12 @@ impl PageFlags {
             )
             .collect()
     }
+    /// Whether the page is one of a large folio whose mappings some kernels count only as a whole (CONFIG_NO_PAGE_MAPCOUNT, Linux 6.15): the
+    /// map count that they give for it is an average. Pages of the hugetlb pool are mapped whole or not at all.
+    pub fn is_in_large_folio(self) -> bool {
+        self.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
+            && !self.contains(PageFlags::HUGE)
+    }
     /// Each set flag by itself with its bit, the nameless too.
     pub fn each(self) -> impl Iterator<Item = (u32, PageFlags)> {
         (0..64)
@@ -328,6 +334,24 @@ impl PageFlags {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_of_large_folios() {
+        let flags = |bits: &[u32]| {
+            let bits = bits.iter().fold(0u64, |all, bit| all | 1 << bit);
+            PageFlags::from_bits_retain(bits)
+        };
+        // A transparent huge page, its tail, a large folio of the page cache, a page of the hugetlb pool, a page by itself.
+        for (bits, expected) in [
+            (&[12, 15, 22][..], true),
+            (&[12, 16, 22], true),
+            (&[5, 15, 22], true),
+            (&[12, 15, 17], false),
+            (&[5, 12, 14], false),
+        ] {
+            assert_eq!(flags(bits).is_in_large_folio(), expected, "{bits:?}");
+        }
+    }
 
     #[test]
     fn names_by_bit_and_back() {

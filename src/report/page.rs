@@ -1,6 +1,6 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, optional_hex};
+use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, not, optional_hex};
 use super::{FramePlace, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
@@ -105,6 +105,9 @@ pub struct Translation {
     pub flags_raw: Option<PageFlags>,
     /// How often the frame is mapped (`/proc/kpagecount`).
     pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
     /// Where the frame lies.
     #[serde(flatten)]
     pub place: FramePlace,
@@ -145,6 +148,9 @@ pub struct FlagsReport {
     pub flags_raw: Option<PageFlags>,
     /// How often it is mapped.
     pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
     /// Where it lies.
     #[serde(flatten)]
     pub place: FramePlace,

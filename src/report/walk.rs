@@ -1,7 +1,7 @@
 //! Records of `walk` and of `translate RANGE`.
 
 use super::Why;
-use super::wire::{every_state, flag_names, flags_hex};
+use super::wire::{every_state, flag_names, flags_hex, not};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,6 +49,9 @@ pub struct Pages {
     pub flags_raw: Option<PageFlags>,
     /// Map count, the same for all.
     pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
     /// Mapped by one PMD (or hugetlb).
     pub huge: Option<bool>,
     /// Name of the region.
@@ -77,6 +80,9 @@ pub struct Frames {
     pub flags_raw: Option<PageFlags>,
     /// Map count.
     pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
     /// Memory zone.
     pub zone: Option<String>,
     /// NUMA node.

@@ -1,7 +1,7 @@
 //! Records of `watch`.
 
 use super::SymbolBrief;
-use super::wire::flag_names;
+use super::wire::{flag_names, not};
 use crate::kernel::{FrameNumber, Name, PageFlags, State, VirtualAddress};
 use serde::{Serialize, Serializer};
 
@@ -119,6 +119,9 @@ pub struct PageFacts {
     pub flags: Option<PageFlags>,
     /// Map count, when it is watched.
     pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
 }
 
 /// What is being watched, and what cannot be seen here.

@@ -60,6 +60,11 @@ pub fn optional_object<S: Serializer>(
     }
 }
 
+/// Whether a field that is there only when it is true is left out.
+pub fn not(field: &bool) -> bool {
+    !field
+}
+
 /// Serialises an optional word as a hexadecimal string.
 pub fn optional_hex<S: Serializer>(raw: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     match raw {

@@ -256,12 +256,8 @@ pub trait Machine: Send + Sync {
     fn kernel_option(&self, name: &str) -> Option<bool>;
 
     /// Whether a map count is of one page, and not an average over the large folio that the page is of; `None` when that cannot be told.
-    /// Kernels from 6.15 on can be built either way.
     fn has_exact_map_counts(&self) -> Option<bool> {
-        match self.kernel().number < (6, 15) {
-            true => Some(true),
-            false => self.kernel_option("CONFIG_PAGE_MAPCOUNT"),
-        }
+        None
     }
 
     /// What this kernel and the rights of this program give, each found out by trying it.

@@ -98,6 +98,7 @@ fn facts(seen: Seen, state: State) -> PageFacts {
         pfn: seen.entry.frame(),
         flags: seen.flags,
         map_count: seen.map_count,
+        map_count_average: false,
     }
 }
 

@@ -62,17 +62,17 @@ const FIELDS: &[(&str, &str)] = &[
     (
         "translation",
         "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count zone node iomem cgroup \
+         file_mapped huge swap flags flags_raw map_count [map_count_average] zone node iomem cgroup \
          cgroup_path region symbol [nearest] why",
     ),
     ("run", "start end physical pfn pages state [why]"),
     (
         "pages",
-        "start end pages state kind pfn flags flags_raw map_count huge region [why]",
+        "start end pages state kind pfn flags flags_raw map_count [map_count_average] huge region [why]",
     ),
     (
         "frames",
-        "pfn physical frames bytes flags flags_raw map_count zone node",
+        "pfn physical frames bytes flags flags_raw map_count [map_count_average] zone node",
     ),
     (
         "walk-summary",
@@ -93,7 +93,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "page-flags",
-        "address pfn physical flags flags_raw map_count zone node iomem cgroup cgroup_path meanings why",
+        "address pfn physical flags flags_raw map_count [map_count_average] zone node iomem cgroup cgroup_path meanings why",
     ),
     (
         "decoded",
@@ -230,7 +230,7 @@ start          end                size  state      kind           frame     coun
 0x7ffff7dc0000 0x7ffff7de8000  160 KiB  present    file           0x1a4eac     31  libc.so.6      referenced active …
 0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
 0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
-0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400      1  (anonymous)    active thp owner_2 …
+0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400     ~1  (anonymous)    active thp owner_2 …
 0x555555579000 0x555555679000    1 MiB  untouched  anonymous      -             -  [heap]         -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
 stopped early: the totals are of what was looked at

@@ -85,6 +85,7 @@ pub fn present() -> Translation {
         flags: Some(PageFlags::from_bits_retain(0x400005868)),
         flags_raw: Some(PageFlags::from_bits_retain(0x400005868)),
         map_count: Some(1),
+        map_count_average: false,
         place: place(),
         region: Some(data()),
         symbol: Some(counter()),
@@ -222,6 +223,7 @@ pub fn pages() -> Pages {
         flags,
         flags_raw: flags,
         map_count: Some(31),
+        map_count_average: false,
         huge: Some(false),
         region: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         why: Why::default(),
@@ -239,6 +241,7 @@ pub fn untouched_pages() -> Pages {
         flags: None,
         flags_raw: None,
         map_count: None,
+        map_count_average: false,
         huge: None,
         region: Name::from("[heap]"),
         why: why(&[
@@ -261,6 +264,7 @@ pub fn huge_pages() -> Pages {
         flags,
         flags_raw: flags,
         map_count: Some(1),
+        map_count_average: true,
         huge: Some(true),
         region: Name::default(),
         ..pages()
@@ -296,6 +300,7 @@ pub fn frames() -> Frames {
         flags: Some(PageFlags::from_bits_retain(0x86c)),
         flags_raw: Some(PageFlags::from_bits_retain(0x86c)),
         map_count: Some(31),
+        map_count_average: true,
         zone: Some("Normal".into()),
         node: Some(0),
     }
@@ -349,6 +354,7 @@ pub fn flags() -> FlagsReport {
         flags,
         flags_raw: flags,
         map_count: Some(0),
+        map_count_average: false,
         place: FramePlace {
             iomem: None,
             cgroup: Some(6338),

@@ -97,6 +97,7 @@ pub fn facts(state: State, frame: Option<u64>) -> PageFacts {
         pfn: frame.map(pfn),
         flags: None,
         map_count: None,
+        map_count_average: false,
     }
 }
 
@@ -121,6 +122,7 @@ pub fn flags_event() -> Event {
     let side = |flags, map_count| PageFacts {
         flags: Some(flags),
         map_count: Some(map_count),
+        map_count_average: map_count == 2,
         ..facts(State::Present, Some(0x2b3f00))
     };
     Event {

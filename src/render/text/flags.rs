@@ -46,8 +46,7 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
                 "not counted, as always for the page of zeros".to_owned()
             }
             0 => "by no page table".to_owned(),
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
+            times => words::times(times, report.map_count_average),
         });
         line.end(out)?;
     }

@@ -79,7 +79,7 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
         },
         frame(pages.pfn, &pages.why, pages.state),
         match pages.map_count {
-            Some(times) => Cell::new(count(times)),
+            Some(times) => Cell::new(words::map_count(count(times), pages.map_count_average)),
             None => absent(&pages.why, "map_count", pages.state),
         },
         Cell::of(role, name),
@@ -99,9 +99,9 @@ fn frame_cells(frames: &Frames) -> Vec<Cell> {
             .bytes
             .map_or_else(unknown, |bytes| Cell::new(size(bytes))),
         Cell::new(count(frames.frames)),
-        frames
-            .map_count
-            .map_or_else(unknown, |times| Cell::new(count(times))),
+        frames.map_count.map_or_else(unknown, |times| {
+            Cell::new(words::map_count(count(times), frames.map_count_average))
+        }),
         frames.zone.as_ref().map_or_else(unknown, Cell::new),
         frames.node.map_or_else(unknown, Cell::new),
         frames.flags.map_or_else(unknown, flags_cell),

@@ -174,10 +174,9 @@ fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let times = t.map_count.map(|times| match times {
-        1 => "once".to_owned(),
-        times => format!("{times} times"),
-    });
+    let times = t
+        .map_count
+        .map(|times| words::times(times, t.map_count_average));
     let by = t.exclusive.map(|exclusive| match exclusive {
         true => "exclusive: by this mapping alone",
         false => "not exclusive",

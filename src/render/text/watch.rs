@@ -1,7 +1,7 @@
 //! `watch`: a line a change.
 
-use super::footnotes;
 use super::look::Look;
+use super::{footnotes, words};
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
@@ -81,6 +81,8 @@ fn change(event: &Event) -> Vec<String> {
     if let (Some(was), Some(is)) = (before.map_count, after.map_count)
         && was != is
     {
+        let was = words::map_count(was, before.map_count_average);
+        let is = words::map_count(is, after.map_count_average);
         parts.push(format!("mapped {was} → {is}"));
     }
     if parts.is_empty() {

@@ -65,6 +65,21 @@ pub fn untouched(kind: Kind) -> &'static str {
     }
 }
 
+/// A map count; one that may be an average over a large folio is marked.
+pub fn map_count(times: impl std::fmt::Display, average: bool) -> String {
+    format!("{}{times}", if average { "~" } else { "" })
+}
+
+/// How often a frame is mapped.
+pub fn times(times: u64, average: bool) -> String {
+    match (times, average) {
+        (1, false) => "once".to_owned(),
+        (1, true) => "~1 time (an average over its folio)".to_owned(),
+        (times, true) => format!("~{times} times (an average over its folio)"),
+        (times, false) => format!("{times} times"),
+    }
+}
+
 /// Where a field stands among others: the order in which blocks show them.
 pub fn rank(name: &str) -> usize {
     const ORDER: [&str; 18] = [

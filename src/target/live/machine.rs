@@ -34,6 +34,7 @@ pub(super) struct LiveMachine {
     false_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
+    exact_map_counts: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
     unmounted: Option<Device>,
     /// Whose mounts count too: those of a container are not in pmdb's own list.
@@ -54,6 +55,7 @@ impl LiveMachine {
             false_flags: OnceLock::new(),
             huge_page_bytes: OnceLock::new(),
             soft_dirty: OnceLock::new(),
+            exact_map_counts: OnceLock::new(),
             unmounted: device_of_a_memfd(),
             target,
         }
@@ -133,6 +135,14 @@ impl Machine for LiveMachine {
 
     fn has_soft_dirty(&self) -> Option<bool> {
         *self.soft_dirty.get_or_init(has_soft_dirty)
+    }
+
+    fn has_exact_map_counts(&self) -> Option<bool> {
+        let look = || match self.kernel.number < (6, 15) {
+            true => Some(true),
+            false => self.config().map(Config::counts_each_page),
+        };
+        *self.exact_map_counts.get_or_init(look)
     }
 
     fn findings(&self) -> Vec<Finding> {

@@ -29,8 +29,8 @@ pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
 /// `raw`: as typed, or one quoted token without its quotes.
 pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
-        let (text, behind) = split_text(input);
-        let (Some(first), Some(last)) = (text.first(), text.last()) else {
+        let (tokens, behind) = split_text(input);
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
             return input.fail(what);
         };
         if behind.rest.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
         let at = first.at.to(last.at);
         input.notes.note_class(Class::Text, at);
         let raw = match &first.kind {
-            TokenKind::Quoted(text) | TokenKind::Text(text) if text.len() == 1 => Raw {
+            TokenKind::Quoted(text) | TokenKind::Text(text) if tokens.len() == 1 => Raw {
                 text: text.clone(),
                 quoted: true,
             },

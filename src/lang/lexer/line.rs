@@ -7,7 +7,9 @@ use nom::character::complete::{char, satisfy};
 use nom::combinator::{eof, not, opt, peek, recognize, rest, value};
 use nom::sequence::{pair, preceded, terminated};
 
-use super::{Lexed, TokenKind, blanks0, is_blank, quoted};
+use super::quoted;
+use super::rule::{Lexed, blanks0, is_blank};
+use super::token::TokenKind;
 
 pub(super) fn comment_line(text: &str) -> Lexed<'_, TokenKind> {
     value(TokenKind::CommentLine, pair(char('#'), rest)).parse(text)

@@ -9,22 +9,8 @@ use nom::character::complete::{char, satisfy};
 use nom::combinator::{opt, recognize};
 use nom::sequence::pair;
 
-use super::{Lexed, TokenKind, is_word_character};
-
-/// Why a word that begins with a digit is no number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::lang) enum NumberFault {
-    /// Larger than 2^64-1.
-    TooLarge,
-    /// It begins with a zero: octal elsewhere, decimal elsewhere, hexadecimal in what pmap prints.
-    LeadingZero,
-    /// Hexadecimal digits without a `0x`.
-    LooksHexadecimal,
-    /// A suffix that is none.
-    Suffix,
-    /// Anything else.
-    Malformed,
-}
+use super::rule::{Lexed, is_word_character};
+use super::token::{NumberFault, TokenKind};
 
 /// NUMBER, PAGES, DURATION or BAD_NUMBER.
 pub(super) fn number(text: &str) -> Lexed<'_, TokenKind> {

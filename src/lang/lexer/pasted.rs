@@ -8,7 +8,9 @@ use nom::combinator::opt;
 use nom::sequence::{delimited, preceded, terminated};
 
 use super::number::decimal;
-use super::{Lexed, TokenKind, blanks0, blanks1, either, is_blank, is_letter, no_match, quoted};
+use super::quoted;
+use super::rule::{Lexed, blanks0, blanks1, either, is_blank, is_letter, no_match};
+use super::token::TokenKind;
 
 /// The most characters of a type or symbol: with no limit, a line of opening brackets would be read to its end for each.
 const LONGEST: usize = 4096;

@@ -2,7 +2,8 @@
 
 use nom::Parser;
 
-use super::{Lexed, TokenKind, no_match};
+use super::rule::{Lexed, no_match};
+use super::token::TokenKind;
 
 /// The most characters between quotes: with no limit, a line of opening quotes would be read to its end for each.
 const LONGEST: usize = 4096;

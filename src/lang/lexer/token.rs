@@ -1,0 +1,78 @@
+//! What lines are cut into.
+
+use std::time::Duration;
+
+use crate::lang::expression::HistoryReference;
+use crate::lang::place::Place;
+
+/// What a token is, with its value where it has one. The names are those of the grammar's rules.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::lang) enum TokenKind {
+    CommentLine,
+    Shell(String),
+    Comment,
+    Pipe {
+        text: String,
+        offset: usize,
+    },
+    Redirect {
+        append: bool,
+        path: String,
+        offset: usize,
+    },
+    Name,
+    Quoted(String),
+    Text(String),
+    Indexed {
+        module: String,
+        module_length: usize,
+        index: u64,
+    },
+    Bracketed,
+    Variable,
+    History(HistoryReference),
+    Number(u64),
+    Pages(u64),
+    Duration(Duration),
+    BadNumber(NumberFault),
+    PastedValue(u64),
+    PastedAddress(u64),
+    PastedFrame(u64),
+    MapsLine {
+        start: u64,
+        end: u64,
+    },
+    PmapLine {
+        start: u64,
+        length: u64,
+    },
+    /// An operator or punctuation mark of the syntax.
+    Mark,
+    /// A `|` outside parentheses with no shell command behind it.
+    LonePipe,
+    Other,
+}
+
+/// A token, where it stands, and whether it follows the one before with nothing between.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::lang) struct Token<'a> {
+    pub kind: TokenKind,
+    pub text: &'a str,
+    pub at: Place,
+    pub glued: bool,
+}
+
+/// Why a word that begins with a digit is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lang) enum NumberFault {
+    /// Larger than 2^64-1.
+    TooLarge,
+    /// It begins with a zero: octal elsewhere, decimal elsewhere, hexadecimal in what pmap prints.
+    LeadingZero,
+    /// Hexadecimal digits without a `0x`.
+    LooksHexadecimal,
+    /// A suffix that is none.
+    Suffix,
+    /// Anything else.
+    Malformed,
+}

@@ -1,0 +1,109 @@
+//! Names, variables, brackets and marks.
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::bytes::complete::{tag, take_while, take_while1};
+use nom::character::complete::{char, satisfy};
+use nom::combinator::{opt, recognize, value};
+use nom::multi::many0_count;
+
+use super::quoted;
+use super::rule::{Lexed, is_blank, is_letter, is_word_character, no_match};
+use super::token::{NumberFault, TokenKind};
+use crate::lang::expression::HistoryReference;
+
+/// The marks of the syntax, longer ones before their beginnings.
+const MARKS: &[&str] = &[
+    "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=",
+    "!", "~", "&", "^", "|", "(", ")", ",", ":",
+];
+
+/// `main`, `libc.so.6`, `a::b`: dots and `::` only between word characters.
+fn name_text(text: &str) -> Lexed<'_, &str> {
+    recognize((
+        satisfy(is_letter),
+        take_while(is_word_character),
+        many0_count((alt((tag("::"), tag("."))), take_while1(is_word_character))),
+    ))
+    .parse(text)
+}
+
+/// Whether a name needs no quotes.
+pub(in crate::lang) fn is_plain_name(text: &str) -> bool {
+    matches!(name_text(text), Ok(("", _)))
+}
+
+pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
+    value(TokenKind::Name, name_text).parse(text)
+}
+
+pub(super) fn indexed(text: &str) -> Lexed<'_, TokenKind> {
+    let (bracket, module) =
+        alt((name_text.map(str::to_owned), quoted::name_content)).parse(text)?;
+    let (remaining, (_, digits, _)) = (
+        char('['),
+        take_while1(|c: char| c.is_ascii_digit()),
+        char(']'),
+    )
+        .parse(bracket)?;
+    match digits.parse() {
+        Ok(index) => Ok((
+            remaining,
+            TokenKind::Indexed {
+                module,
+                module_length: text.len() - bracket.len(),
+                index,
+            },
+        )),
+        Err(_) => no_match(text),
+    }
+}
+
+pub(super) fn bracketed(text: &str) -> Lexed<'_, TokenKind> {
+    value(
+        TokenKind::Bracketed,
+        (char('['), take_while1(|c| c != '[' && c != ']'), char(']')),
+    )
+    .parse(text)
+}
+
+pub(super) fn variable(text: &str) -> Lexed<'_, TokenKind> {
+    value(
+        TokenKind::Variable,
+        (char('$'), satisfy(is_letter), take_while(is_word_character)),
+    )
+    .parse(text)
+}
+
+pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
+    let (remaining, (_, second, digits)) = (
+        char('$'),
+        opt(char('$')),
+        take_while(|c: char| c.is_ascii_digit()),
+    )
+        .parse(text)?;
+    let reference = match (second, digits) {
+        (None, "") => Some(HistoryReference::Last),
+        (Some(_), "") => Some(HistoryReference::Back(1)),
+        (None, digits) => digits.parse().ok().map(HistoryReference::Number),
+        (Some(_), digits) => digits.parse().ok().map(HistoryReference::Back),
+    };
+    let kind = match reference {
+        // gdb: $$0 is $
+        Some(HistoryReference::Back(0)) => TokenKind::History(HistoryReference::Last),
+        Some(reference) => TokenKind::History(reference),
+        None => TokenKind::BadNumber(NumberFault::TooLarge),
+    };
+    Ok((remaining, kind))
+}
+
+pub(super) fn mark(text: &str) -> Lexed<'_, TokenKind> {
+    match MARKS.iter().find(|mark| text.starts_with(**mark)) {
+        Some(mark) => value(TokenKind::Mark, tag(*mark)).parse(text),
+        None => no_match(text),
+    }
+}
+
+pub(super) fn other(text: &str) -> Lexed<'_, TokenKind> {
+    value(TokenKind::Other, satisfy(|c| !is_blank(c))).parse(text)
+}

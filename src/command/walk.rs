@@ -106,7 +106,8 @@ impl Walk<'_> {
     /// What has to be read: all that the filter wants, and of the rest what can be had.
     fn need(&self, shown: Need) -> Need {
         let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
-        self.view.obtainable(shown) | asked | holes(self.spans)
+        // The totals count physical runs, of which the zero page is none.
+        self.view.obtainable(shown | Need::KINDS) | asked | holes(self.spans)
     }
 
     /// Rows of neighbours.

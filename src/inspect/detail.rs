@@ -1,7 +1,6 @@
 //! All there is to know of one address.
 
 use super::classify::{Evidence, Place, classify};
-use super::field::exclusive;
 use super::frames::{frame_detail, resources};
 use super::page::Page;
 use super::view::{View, ViewedRegion, no_scan, reason};
@@ -195,7 +194,7 @@ impl View<'_> {
         };
         Ok(PageDetail {
             address,
-            exclusive: match (state, exclusive(&page)) {
+            exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
                 (State::Present, None) => Err(Reason::NotOnThisKernel(
                     "the kernel's own mark is wrong inside huge mappings, and the map count is not known".into(),

@@ -86,7 +86,7 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::PastEnd => behind(page, Kind::PastEnd),
         F::MaybeSwapped => behind(page, Kind::MaybeSwapped),
         F::SoftDirty => Some(page.entry.is_soft_dirty()),
-        F::Exclusive => exclusive(page),
+        F::Exclusive => page.exclusive(),
         F::Thp => page
             .huge
             .map(|huge| huge && page.kind != Some(Kind::Hugetlb)),
@@ -123,18 +123,6 @@ fn behind(page: &Page, kind: Kind) -> Option<bool> {
 pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
     match page.state {
         State::Present => page.flags.map(|flags| flags.contains(flag)),
-        _ => Some(false),
-    }
-}
-
-/// Whether the frame is mapped here and nowhere else; `None` where bit 56 cannot be trusted and there is no map count.
-#[inline]
-pub fn exclusive(page: &Page) -> Option<bool> {
-    match (page.state, page.map_count, page.huge) {
-        (State::Present, Some(count), _) => Some(count == 1),
-        // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
-        (State::Present, None, Some(true)) if page.kind != Some(Kind::Hugetlb) => None,
-        (State::Present, None, _) => Some(page.entry.is_exclusive()),
         _ => Some(false),
     }
 }

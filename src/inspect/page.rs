@@ -81,12 +81,41 @@ impl Page {
         AddressRange::new(self.address, self.end(page))
     }
 
+    /// Whether the frame is mapped here and nowhere else; `None` where bit 56 cannot be trusted and there is no map count.
+    #[inline]
+    pub fn exclusive(&self) -> Option<bool> {
+        match (self.state, self.map_count, self.huge) {
+            (State::Present, Some(count), _) => Some(count == 1),
+            // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
+            (State::Present, None, Some(true)) if self.kind != Some(Kind::Hugetlb) => None,
+            (State::Present, None, _) => Some(self.entry.is_exclusive()),
+            _ => Some(false),
+        }
+    }
+
+    /// Whether it is the shared page of zeros, small or huge: nobody's memory.
+    pub fn is_zero(&self) -> bool {
+        self.state == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
+    }
+
+    /// Whether `next` can follow it in one row or run: frames go on, or there are none. The one zero page follows itself.
+    pub(super) fn frames_go_on(&self, next: &Page) -> bool {
+        match (self.frame(), next.frame()) {
+            (Some(first), Some(second)) if self.kind == Some(Kind::Zero) => first == second,
+            (Some(first), Some(second)) => first.checked_add(self.pages) == Some(second),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// The page `index` pages into it, alone. Callers keep `index` below `pages`.
     pub fn nth(&self, index: u64, page: PageSize) -> Page {
         let address = self.address.get().saturating_add(index << page.shift());
         let entry = match self.entry.frame() {
-            Some(_) => PageMapEntry::new(self.entry.raw().wrapping_add(index)),
-            None => self.entry,
+            Some(_) if self.kind != Some(Kind::Zero) => {
+                PageMapEntry::new(self.entry.raw().wrapping_add(index))
+            }
+            _ => self.entry,
         };
         Page {
             address: VirtualAddress::new(address),

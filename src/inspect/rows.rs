@@ -62,14 +62,11 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
         && a.huge == b.huge
         && a.map_count == b.map_count
         && of_folio(a.flags) == of_folio(b.flags)
-        && match (a.frame(), b.frame()) {
-            (Some(first), Some(second)) => first.checked_add(a.pages) == Some(second),
-            (None, None) => true,
-            _ => false,
-        }
+        && a.frames_go_on(b)
 }
 
-/// Pages that follow each other virtually and physically; or, without visible frames, that are in the same state.
+/// Pages that follow each other virtually and physically; or, without visible frames, that are in the same state. Neighbours that are all
+/// the one zero page make a run too, though not a physical one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first byte.
@@ -96,7 +93,8 @@ impl Run {
 #[derive(Debug)]
 pub struct Runs {
     size: PageSize,
-    run: Option<Run>,
+    /// The run as one page, and whether its kind is that of all.
+    run: Option<(Page, bool)>,
 }
 
 impl Runs {
@@ -108,36 +106,33 @@ impl Runs {
     /// Takes the next page. Gives back the run before it, if the page does not belong to that.
     #[inline]
     pub fn push(&mut self, page: &Page) -> Option<Run> {
-        let end = |run: &Run| {
-            run.start
-                .checked_add(run.pages.saturating_mul(self.size.bytes()))
-        };
         match &mut self.run {
-            Some(run)
-                if end(run) == Some(page.address)
+            Some((run, alike))
+                if run.end(self.size) == page.address
                     && run.state == page.state
-                    && match (run.frame, page.frame()) {
-                        (Some(first), Some(second)) => first.checked_add(run.pages) == Some(second),
-                        (None, None) => true,
-                        _ => false,
-                    } =>
+                    && run.is_zero() == page.is_zero()
+                    && run.frames_go_on(page) =>
             {
                 run.pages += page.pages;
-                run.kind = run.kind.filter(|_| run.kind == page.kind);
+                *alike &= run.kind == page.kind;
                 None
             }
-            run => run.replace(Run {
-                start: page.address,
-                pages: page.pages,
-                frame: page.frame(),
-                state: page.state,
-                kind: page.kind,
-            }),
+            run => run.replace((*page, true)).map(finished),
         }
     }
 
     /// The last run.
     pub fn finish(&mut self) -> Option<Run> {
-        self.run.take()
+        self.run.take().map(finished)
+    }
+}
+
+fn finished((page, alike): (Page, bool)) -> Run {
+    Run {
+        start: page.address,
+        pages: page.pages,
+        frame: page.frame(),
+        state: page.state,
+        kind: page.kind.filter(|_| alike),
     }
 }

@@ -1,7 +1,6 @@
 //! What is in a region, in bytes.
 
 use super::Result;
-use super::field::exclusive;
 use super::page::Need;
 use super::sweep::sweep;
 use super::totals::Totals;
@@ -62,7 +61,7 @@ pub fn region_stats(
                 Some(count) => count == 0,
                 None => matches!(page.kind, Some(Kind::Zero | Kind::HugeZero)),
             };
-            match exclusive(&page) {
+            match page.exclusive() {
                 _ if nobodys => {}
                 Some(true) => private += bytes,
                 Some(false) if page.map_count.is_none() && page.kind.is_none() => unknown += bytes,

@@ -108,6 +108,53 @@ fn rows_join_what_is_the_same() {
 }
 
 #[test]
+fn the_zero_page_is_one_row_and_no_run() {
+    let mut world = World::new([region(0x100, 20)]);
+    for page in 0x100..0x108 {
+        world.entries.insert(page, PRESENT | 1);
+    }
+    world.flags.insert(1, PageFlags::ZERO_PAGE.bits());
+    world.maps(0x108, 4, 2);
+    let (_, target) = world.target();
+    for need in [Need::KINDS, Need::KINDS | Need::FLAGS | Need::COUNTS] {
+        let lengths: Vec<u64> = rows(&target, need)
+            .iter()
+            .map(|row| row.page.pages)
+            .collect();
+        assert_eq!(lengths, [8, 4, 8]);
+        let mut runs = Runs::new(SIZE);
+        let mut all = Vec::new();
+        let mut totals = Totals::new(SIZE);
+        each(&target, need, |page, _| {
+            all.extend(runs.push(page));
+            totals.add(page);
+        });
+        all.extend(runs.finish());
+        totals.finish();
+        let brief: Vec<_> = all
+            .iter()
+            .map(|run| (run.frame.map(|frame| frame.get()), run.pages, run.kind))
+            .collect();
+        let anonymous = Some(Kind::Anonymous);
+        assert_eq!(
+            brief,
+            [
+                (Some(1), 8, Some(Kind::Zero)),
+                (Some(2), 4, anonymous),
+                (None, 8, anonymous)
+            ]
+        );
+        assert_eq!(
+            (totals.runs(), totals.longest_run_bytes()),
+            (Some(1), Some(4 * PAGE))
+        );
+    }
+    let zeros = rows(&target, Need::KINDS)[0].page;
+    let frames: Vec<_> = zeros.each(SIZE).map(|page| page.frame()).collect();
+    assert_eq!(frames, vec![zeros.frame(); 8]);
+}
+
+#[test]
 fn a_huge_page_is_one_row() {
     let mut world = World::new([region(0, 4 * HUGE)]);
     world.maps_huge(HUGE, 100 * HUGE);
@@ -263,13 +310,12 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         huge,
         behind: None,
     };
-    use super::field::exclusive;
-    assert_eq!(exclusive(&page(None, Some(false), EXCLUSIVE)), Some(true));
-    assert_eq!(exclusive(&page(None, Some(false), 0)), Some(false));
-    assert_eq!(exclusive(&page(None, Some(true), EXCLUSIVE)), None);
-    assert_eq!(exclusive(&page(Some(1), Some(true), 0)), Some(true));
+    assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));
+    assert_eq!(page(None, Some(false), 0).exclusive(), Some(false));
+    assert_eq!(page(None, Some(true), EXCLUSIVE).exclusive(), None);
+    assert_eq!(page(Some(1), Some(true), 0).exclusive(), Some(true));
     assert_eq!(
-        exclusive(&page(Some(2), Some(true), EXCLUSIVE)),
+        page(Some(2), Some(true), EXCLUSIVE).exclusive(),
         Some(false)
     );
 }

@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::rows::{Run, Runs};
-use crate::kernel::{PageSize, State};
+use crate::kernel::{Kind, PageSize, State};
 use std::collections::BTreeMap;
 
 /// Counts of the pages that went by in address order.
@@ -54,7 +54,9 @@ impl Totals {
     }
 
     fn count(&mut self, run: Run) {
-        if run.frame.is_some() {
+        // However often it is mapped, the page of zeros is one, and nobody's.
+        let is_zero = matches!(run.kind, Some(Kind::Zero | Kind::HugeZero));
+        if run.frame.is_some() && !is_zero {
             self.physical_runs += 1;
             self.longest = self.longest.max(run.pages);
         }
@@ -65,7 +67,8 @@ impl Totals {
         self.pages.saturating_mul(self.size.bytes())
     }
 
-    /// Physically contiguous runs; `None` when frames are hidden.
+    /// Physically contiguous runs, without those of the zero page ([`Need::KINDS`](super::Need::KINDS) tells it); `None` when frames are
+    /// hidden.
     pub fn runs(&self) -> Option<u64> {
         (!self.hidden).then_some(self.physical_runs)
     }

@@ -72,7 +72,7 @@ fields! {
         Swapped "swapped" Boolean, "the page is in swap";
         Guard "guard" Boolean, "a guard page (MADV_GUARD_INSTALL): any access kills";
         Poisoned "poisoned" Boolean, "poisoned by userfaultfd (UFFDIO_POISON)";
-        UserfaultWriteProtected "uffd_wp" Boolean, "write-protected by userfaultfd";
+        UserfaultWriteProtected "uffd_wp" Boolean, "nothing there but a write-protection marker of userfaultfd (the state)";
         Migrating "migrating" Boolean, "on its way to another frame";
         HardwarePoisoned "hwpoison" Boolean, "the memory behind the page is broken";
         Device "device" Boolean, "in the memory of a device (private or exclusive)";

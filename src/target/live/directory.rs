@@ -58,7 +58,9 @@ impl Directory {
 
 /// Reads to the end.
 pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // Without a size to go by, the reads of an empty buffer start with 32 bytes; and `/proc` makes its text anew for each.
+    const FIRST: usize = 4096;
+    let mut bytes = Vec::with_capacity(FIRST);
     let read = File::from(file).read_to_end(&mut bytes);
     read.map_err(|error| {
         rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)

@@ -8,5 +8,6 @@ mod programs;
 mod rights;
 mod run;
 mod scripts;
+mod standing;
 mod status;
 mod watching;

@@ -1,7 +1,7 @@
 //! `info capabilities`: what is there, how that is known, and what would help where it is not.
 
-use super::Look;
 use super::block::field;
+use super::look::Look;
 use crate::render::theme::Role;
 use crate::report::{Capabilities, Capability};
 use std::io::{self, Write};

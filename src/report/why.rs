@@ -25,7 +25,7 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::FrameHidden => f.write_str("frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)"),
+            Reason::FrameHidden => f.write_str("frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo and outside of containers, or give it the capability)"),
             Reason::NotPermitted(text) | Reason::NotOnThisKernel(text) => f.write_str(text),
             Reason::NotApplicable(text) => f.write_str(text),
             Reason::Changed => f.write_str("the target changed while it was being read"),

@@ -235,10 +235,29 @@ start          end                size  state      kind           frame     coun
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
 stopped early: the totals are of what was looked at
 the regions changed meanwhile: run it again for a consistent picture
-hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo, or give it the capability)
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo and outside of containers, or give
+          it the capability)
 unknown   flags, map count: /proc/kpageflags may be read by root alone
 
 "#]].raw());
+}
+
+#[test]
+fn notes_of_a_table_stand_under_it_also_after_a_block() {
+    let said = [
+        Record::Translation(Box::new(present())),
+        Record::Run(hidden_run()),
+    ];
+    let text = text(Some(120), &said);
+    let at = |words: &str| {
+        text.find(words)
+            .unwrap_or_else(|| panic!("{words}: {text}"))
+    };
+    assert!(
+        at("0x7ffff7dc8000") < at("hidden    physical, frame: "),
+        "{text}"
+    );
+    assert_eq!(text.matches("hidden    physical").count(), 1, "{text}");
 }
 
 #[test]

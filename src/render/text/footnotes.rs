@@ -45,6 +45,15 @@ impl Footnotes {
         }
     }
 
+    /// Takes those of another collection too.
+    pub fn append(&mut self, others: Footnotes) {
+        for (reason, fields) in others.0 {
+            for field in fields {
+                self.add(field, &reason);
+            }
+        }
+    }
+
     /// Writes them and forgets them.
     pub fn write(&mut self, look: &Look, out: &mut dyn Write) -> io::Result<()> {
         for (reason, mut fields) in std::mem::take(&mut self.0) {

@@ -102,8 +102,11 @@ impl Renderer for Text {
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
             _ => (),
         }
-        if let Some((table, cells)) = rows::row(record, &self.look, &mut self.footnotes) {
+        let mut footnotes = Footnotes::default();
+        if let Some((table, cells)) = rows::row(record, &self.look, &mut footnotes) {
+            // What ends here has its own notes.
             self.separate(Shape::Row(table), out)?;
+            self.footnotes.append(footnotes);
             return self.row(table, cells, out);
         }
         self.separate(shape(record), out)?;

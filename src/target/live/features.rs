@@ -3,13 +3,14 @@
 use super::cgroups::Hierarchy;
 use super::directory::Directory;
 use super::frames::FrameFile;
-use super::memory::SETCAP;
 use super::{own_page, populated, rights};
 use crate::kernel::{Name, PageFlags, maps};
 use crate::target::{Categories, Error, Feature, Finding, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
+
+const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
 
 /// A feature that is there.
 pub(super) fn yes(feature: Feature, found: impl Into<String>) -> Finding {
@@ -48,17 +49,6 @@ pub(super) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Find
     }
 }
 
-/// A remedy for who lacks CAP_SYS_ADMIN, which only counts in the first user namespace.
-pub(super) fn sys_admin() -> String {
-    match rights::in_first_user_namespace() {
-        Some(false) => "run pmdb outside of this user namespace (container): the right counts in the first one alone".to_owned(),
-        _ if rustix::process::geteuid().is_root() => {
-            "give pmdb CAP_SYS_ADMIN back: something took it from this root (a container, a bounding set)".to_owned()
-        }
-        _ => format!("run pmdb with CAP_SYS_ADMIN: with sudo, or {SETCAP}"),
-    }
-}
-
 /// Frame numbers, by a page of pmdb's own.
 pub(super) fn frame_numbers() -> Finding {
     let feature = Feature::FrameNumbers;
@@ -66,7 +56,7 @@ pub(super) fn frame_numbers() -> Finding {
         Some(entry) if entry.is_frame_hidden() => no(
             feature,
             "the page map shows no frame for a page of pmdb's own that is present",
-            sys_admin(),
+            rights::way_to(SYS_ADMIN),
         ),
         Some(_) => yes(
             feature,
@@ -79,7 +69,7 @@ pub(super) fn frame_numbers() -> Finding {
                 feature,
                 Some(permitted),
                 found,
-                (!permitted).then(sys_admin),
+                (!permitted).then(|| rights::way_to(SYS_ADMIN)),
             )
         }
     }
@@ -90,10 +80,7 @@ pub(super) fn other_users() -> Finding {
     let feature = Feature::OtherUsers;
     let missing = rights::missing_for_other_users();
     if !missing.is_empty() {
-        let remedy = format!(
-            "run pmdb with {}: with sudo, or {SETCAP}",
-            missing.join(" and ")
-        );
+        let remedy = rights::way_to(&missing.join(" and "));
         return no(feature, format!("{} not held", missing.join(", ")), remedy);
     }
     match rights::in_first_user_namespace() {
@@ -266,7 +253,7 @@ pub(super) fn idle_bitmap() -> Finding {
         Err(error) => no(
             feature,
             format!("{path} cannot be opened: {error}"),
-            format!("run pmdb as root: with sudo, or {SETCAP}"),
+            rights::way_to("CAP_DAC_READ_SEARCH"),
         ),
     }
 }
@@ -289,7 +276,7 @@ pub(super) fn map_files(directory: &Directory, text: &[u8], whose: &str) -> Find
             format!("a link of {whose} cannot be followed: {error}"),
             match error {
                 Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
-                _ => sys_admin(),
+                _ => rights::way_to(SYS_ADMIN),
             },
         ),
     }
@@ -334,7 +321,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
             feature,
             None,
             "the flags of a page of pmdb's own cannot be read",
-            Some(sys_admin()),
+            Some(rights::way_to(SYS_ADMIN)),
         ),
     }
 }

@@ -1,7 +1,7 @@
 //! `/proc/kpageflags` and its kin: a 64-bit word for each page frame.
 
 use super::directory::Directory;
-use super::memory::SETCAP;
+use super::rights;
 use crate::kernel::FrameNumber;
 use crate::target::{Error, Result, sys};
 use rustix::fd::OwnedFd;
@@ -42,7 +42,7 @@ impl FrameFile {
         let file = opened.map_err(|error| match error {
             Errno::ACCESS | Errno::PERM => Error::NotPermitted {
                 what: format!("may not open /proc/{name}: it is for root"),
-                remedy: format!("run pmdb as root or with CAP_DAC_READ_SEARCH: with sudo, or {SETCAP}"),
+                remedy: rights::way_to("CAP_DAC_READ_SEARCH"),
             },
             Errno::NOENT => Error::NotAvailable {
                 what: format!(

@@ -4,7 +4,6 @@ use super::attached::Attached;
 use super::cgroups::Cgroups;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
-use super::memory::SETCAP;
 use super::{features, list, own_page, rights};
 use crate::kernel::config::Config;
 use crate::kernel::iomem::Resources;
@@ -231,7 +230,7 @@ fn iomem() -> Result<Arc<Resources>> {
         false => Ok(Arc::new(resources)),
         true => Err(Error::NotPermitted {
             what: "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN".to_owned(),
-            remedy: format!("run pmdb as root: with sudo, or {SETCAP}"),
+            remedy: rights::way_to("CAP_SYS_ADMIN"),
         }),
     }
 }

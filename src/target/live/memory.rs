@@ -1,6 +1,7 @@
 //! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
 
 use super::handle::{Handle, named};
+use super::rights;
 use crate::kernel::status::Status;
 use crate::kernel::{Name, PageMapEntry, PageSize};
 use crate::target::{Error, Layout, Result, sys};
@@ -181,12 +182,6 @@ pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> E
     };
     Error::NotPermitted {
         what: format!("may not open {path} of {who}: {why}"),
-        remedy: format!(
-            "run pmdb with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: with sudo, or {SETCAP}"
-        ),
+        remedy: rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
     }
 }
-
-/// How pmdb gets its rights without sudo.
-pub(super) const SETCAP: &str =
-    "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";

@@ -2,9 +2,8 @@
 
 use super::attached::Attached;
 use super::behind;
-use super::memory::SETCAP;
 use super::module_file::{ModuleFile, Refusal};
-use super::rights::raised;
+use super::rights::{SETCAP, raised};
 use crate::kernel::{AddressRange, PageMapEntry, Region};
 use crate::target::{BehindRun, Error, Modules, ReadAt, Result};
 use rustix::fd::OwnedFd;

@@ -58,6 +58,23 @@ pub fn hold_back() {
     }
 }
 
+/// How pmdb gets its rights without sudo.
+pub(super) const SETCAP: &str =
+    "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";
+
+/// How who runs pmdb could give it the rights that were missing.
+pub(super) fn way_to(needed: &str) -> String {
+    match in_first_user_namespace() {
+        Some(false) => format!(
+            "run pmdb with {needed} outside of this user namespace (container): rights in it do not reach out of it"
+        ),
+        _ if rustix::process::geteuid().is_root() => format!(
+            "give pmdb {needed}, which root has unless something took it (a container, a bounding set)"
+        ),
+        _ => format!("run pmdb with {needed}: with sudo, or {SETCAP}"),
+    }
+}
+
 /// Those of the rights that pmdb uses which it holds, or may take up.
 pub(super) fn held() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);

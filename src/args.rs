@@ -167,10 +167,11 @@ impl Arguments {
 }
 
 fn target_name(text: &str) -> TargetName {
-    match text.parse() {
-        Ok(id) => TargetName::Id(id),
-        Err(_) if text == "self" => TargetName::Itself,
-        Err(_) => TargetName::Name(text.to_owned()),
+    match text.parse::<u32>() {
+        // As at the prompt: a process called 007 is a name.
+        Ok(id) if id.to_string() == text => TargetName::Id(id),
+        _ if text == "self" => TargetName::Itself,
+        _ => TargetName::Name(text.to_owned()),
     }
 }
 

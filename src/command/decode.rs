@@ -81,6 +81,12 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
                 None => "0: hidden, as it was read without CAP_SYS_ADMIN".to_owned(),
             },
         });
+    } else if entry.is_swap_hidden() {
+        bits.push(BitMeaning {
+            bits: "0-54".to_owned(),
+            name: "type, offset",
+            meaning: "0: hidden, as it was read without CAP_SYS_ADMIN".to_owned(),
+        });
     } else if let Some(swap) = entry.swap() {
         bits.push(BitMeaning {
             bits: "5-54".to_owned(),
@@ -115,7 +121,7 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
             .and_then(|frame| frame.physical(machine.page())),
         swap: entry
             .swap()
-            .filter(|_| state == Some(State::Swapped))
+            .filter(|_| state == Some(State::Swapped) && !entry.is_swap_hidden())
             .map(|swap| SwapSlot {
                 kind: swap.kind,
                 offset: swap.offset,

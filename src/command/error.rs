@@ -66,6 +66,14 @@ impl Error {
         }
     }
 
+    /// `count 0`, `limit 0`: asked for, and for nothing.
+    pub(super) fn nothing_wanted(clause: &str) -> Self {
+        Error::Refused {
+            message: format!("`{clause} 0` asks for nothing"),
+            hint: Some(format!("leave it out, or write `{clause} 1` or more")),
+        }
+    }
+
     /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 1 anything else.
     pub fn status(&self) -> u8 {
         match self {

@@ -50,6 +50,9 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
+    if arguments.limit == Some(0) {
+        return Err(Error::nothing_wanted("limit"));
+    }
     let spans = match eval::range(arguments.range, context.state)? {
         Extent::Addresses(spans) => spans,
         Extent::Frames(frames) => return frames::walk(context, frames, arguments),

@@ -81,6 +81,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
                 .into());
         }
     };
+    if arguments.count == Some(0) {
+        return Err(Error::nothing_wanted("count"));
+    }
     context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
     let until = match arguments.until {

@@ -102,8 +102,7 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) ->
     if entry.is_guard() {
         return State::Guard;
     }
-    // The first slot of an area holds its header, so no page is ever there: type and offset are hidden from this opener.
-    if swap.kind == 0 && swap.offset == 0 {
+    if entry.is_swap_hidden() {
         return match (rules.swap_in_use(), entry.is_uffd_wp()) {
             (true, _) => State::Swapped,
             (false, true) => State::UffdWp,

@@ -220,7 +220,7 @@ impl View<'_> {
                 },
             },
             swap: match (state, entry.swap()) {
-                (State::Swapped, Some(swap)) if swap.kind == 0 && swap.offset == 0 => Err(
+                (State::Swapped, _) if entry.is_swap_hidden() => Err(
                     Reason::NotPermitted("hidden: swap slots need CAP_SYS_ADMIN".into()),
                 ),
                 (State::Swapped, Some(swap)) => Ok(swap),

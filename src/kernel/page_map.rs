@@ -120,6 +120,12 @@ impl PageMapEntry {
     pub fn is_frame_hidden(self) -> bool {
         self.is_present() && self.frame().is_none()
     }
+    /// Whether type and offset of a non-present entry are hidden: both are 0 for an opener without CAP_SYS_ADMIN. The first slot of
+    /// an area holds its header, so no page is ever really there.
+    pub fn is_swap_hidden(self) -> bool {
+        self.swap()
+            .is_some_and(|swap| (swap.kind, swap.offset) == (0, 0))
+    }
     /// Type and offset of a non-present entry, when bit 62 says that there is one.
     pub fn swap(self) -> Option<SwapEntry> {
         (!self.is_present() && self.is_swap_entry()).then_some(SwapEntry {
@@ -154,6 +160,11 @@ mod tests {
         let swapped = PageMapEntry::new(0x4000_0000_0000_0020);
         assert_eq!(swapped.swap(), Some(SwapEntry { kind: 0, offset: 1 }));
         assert_eq!(swapped.frame(), None);
+        assert!(!swapped.is_swap_hidden() && !guard.is_swap_hidden());
+        // The two as an unprivileged opener sees them.
+        assert!(PageMapEntry::new(1 << 62).is_swap_hidden());
+        assert!(PageMapEntry::new(1 << 62 | 1 << 58).is_swap_hidden());
+        assert!(!PageMapEntry::new(0).is_swap_hidden());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What could be typed next: the parser says which kinds, the target and the system say which names.
 
 use crate::command;
+use crate::kernel::name::is_plain;
 use crate::kernel::page_flags::FLAGS;
 use crate::lang::complete::{Expectation, expectation};
 use crate::lang::{self, Expected};
@@ -87,6 +88,14 @@ impl Offers<'_> {
         }
     }
 
+    /// Takes up an offer, unless a terminal could not show it as it is: names of files, regions and processes are somebody else's, and
+    /// the line editor prints them raw.
+    fn add(&mut self, shown: String, typed: String) {
+        if shown.chars().all(is_plain) {
+            self.found.insert(Offer { shown, typed });
+        }
+    }
+
     fn word(&mut self, word: &str, blank: bool) {
         if word.starts_with(self.typed) {
             let typed = if blank && word.ends_with(char::is_alphanumeric) {
@@ -94,10 +103,7 @@ impl Offers<'_> {
             } else {
                 word.to_owned()
             };
-            self.found.insert(Offer {
-                shown: word.to_owned(),
-                typed,
-            });
+            self.add(word.to_owned(), typed);
         }
     }
 
@@ -106,10 +112,7 @@ impl Offers<'_> {
         let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
         if name.starts_with(begun) {
             let typed = lang::Name(name.to_owned()).to_string();
-            self.found.insert(Offer {
-                shown: name.to_owned(),
-                typed,
-            });
+            self.add(name.to_owned(), typed);
         }
     }
 
@@ -238,7 +241,7 @@ impl Offers<'_> {
                     }
                 }
             };
-            self.found.insert(Offer { shown, typed });
+            self.add(shown, typed);
             if self.found.len() >= MOST {
                 return;
             }
@@ -313,6 +316,19 @@ mod tests {
         assert_eq!(
             replacements(&format!("show > {base}/scr")),
             [format!("{base}/script.pmdb")]
+        );
+    }
+
+    #[test]
+    fn names_that_could_move_the_cursor_are_not_offered() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().to_str().unwrap();
+        for name in ["evil\u{1b}[2J", "evil\u{202e}", "evil\n", "evil"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(
+            replacements(&format!("source {base}/ev")),
+            [format!("{base}/evil")]
         );
     }
 

@@ -49,6 +49,15 @@ fn a_watch_that_nobody_reads_ends_although_nothing_happens() {
     );
 }
 
+#[test]
+fn nothing_is_waited_for_in_vain() {
+    let home = Home::new();
+    home.run(&["-batch", "-p", "self", "-ex", "watch [stack] count 0"])
+        .failed(1, "`count 0` asks for nothing");
+    home.run(&["-batch", "-p", "self", "-ex", "walk [stack] limit 0"])
+        .failed(1, "`limit 0` asks for nothing");
+}
+
 /// Reads up to the record with which a watch begins.
 fn until_started(out: &mut impl BufRead) {
     let mut line = String::new();

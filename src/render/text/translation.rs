@@ -133,6 +133,8 @@ fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
             None => "0-54 frame hidden",
         };
         line.word(", ", Role::Plain, frame);
+    } else if entry.is_swap_hidden() {
+        line.word(", ", Role::Plain, "0-54 swap type and offset hidden");
     } else if let Some(swap) = entry.swap() {
         line.word(", ", Role::Plain, format!("0-4 swap type {}", swap.kind))
             .word(", ", Role::Plain, format!("5-54 offset {:#x}", swap.offset));

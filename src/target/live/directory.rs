@@ -11,10 +11,10 @@ use std::io::Read;
 pub(super) struct Directory(OwnedFd);
 
 impl Directory {
-    /// Opens `path` without any right to what is in it.
+    /// Opens `path` without any right to what is in it. Where /proc is mounted with `hidepid=2`, even that takes rights.
     pub(super) fn open(path: &str) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Directory(openat(CWD, path, flags, Mode::empty())?))
+        raised(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
     }
 
     /// The handle itself, for opens of other kinds.
@@ -42,17 +42,20 @@ impl Directory {
     /// The names in it, or in a directory below it, that are numbers: processes, threads.
     pub(super) fn numbers(&self, path: &str) -> Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = Dir::new(raised(|| openat(&self.0, path, flags, Mode::empty()))?)?;
-        let mut numbers = Vec::new();
-        for entry in directory {
-            let name = entry?
-                .file_name()
-                .to_str()
-                .ok()
-                .and_then(|name| name.parse::<u32>().ok());
-            numbers.extend(name);
-        }
-        Ok(numbers)
+        // `hidepid` decides as the entries are read.
+        raised(|| {
+            let directory = Dir::new(openat(&self.0, path, flags, Mode::empty())?)?;
+            let mut numbers = Vec::new();
+            for entry in directory {
+                let name = entry?
+                    .file_name()
+                    .to_str()
+                    .ok()
+                    .and_then(|name| name.parse::<u32>().ok());
+                numbers.extend(name);
+            }
+            Ok(numbers)
+        })
     }
 }
 

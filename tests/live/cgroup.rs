@@ -3,15 +3,14 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, at, skip};
+use super::system::{self, Changed};
 use pmdb::inspect::{View, frame_detail};
 use pmdb::report::CgroupPath;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 pub const TESTS: &[Test] = &[
     (
@@ -24,57 +23,25 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A cgroup that is removed by a process that watches over it, so also when the test is killed.
+/// A cgroup of the test's own.
 struct Cgroup {
     path: PathBuf,
-    guard: Child,
+    _made: Changed,
 }
-
-/// Makes the directory, says so, and removes it when its input ends; what still runs in it goes to its parent.
-const GUARD: &str = r#"
-trap '' INT HUP TERM
-mkdir "$1" 2>/dev/null || { echo "may not make a cgroup"; exit 0; }
-echo on
-cat >/dev/null
-tries=0
-while test -d "$1" && ! rmdir "$1" 2>/dev/null && test $tries -lt 100000; do
-    tries=$((tries + 1))
-    for process in $(cat "$1/cgroup.procs"); do
-        echo $process > "${1%/*}/cgroup.procs"
-    done 2>/dev/null
-done
-"#;
 
 impl Cgroup {
     fn make() -> Result<Cgroup, String> {
         // A name as nobody should choose one.
-        let name = [
-            format!("pmdb live {} \\", std::process::id()).as_bytes(),
-            b"\xff",
-        ]
-        .concat();
+        let id = std::process::id().to_string();
+        let name = [b"pmdb live ", id.as_bytes(), b" \\\xff"].concat();
         let path = hierarchy()?.join(OsStr::from_bytes(&name));
-        let mut guard = Command::new("sh")
-            .args(["-c", GUARD, "sh"])
-            .arg(&path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut said = String::new();
-        let output = guard.stdout.take().ok_or("no output")?;
-        let read = BufReader::new(output).read_line(&mut said);
-        read.map_err(|error| error.to_string())?;
-        let cgroup = Cgroup { path, guard };
-        if said.trim() != "on" {
-            return Err(said.trim().to_owned());
-        }
+        let made = system::cgroup(&path)?;
         // Of the second version, a group has the controllers that its parent hands down.
-        match fs::read_to_string(cgroup.path.join("cgroup.controllers")) {
+        match fs::read_to_string(path.join("cgroup.controllers")) {
             Ok(controllers) if !controllers.split_whitespace().any(|one| one == "memory") => {
                 Err("cgroups here do not account for memory".into())
             }
-            _ => Ok(cgroup),
+            _ => Ok(Cgroup { path, _made: made }),
         }
     }
 
@@ -84,13 +51,6 @@ impl Cgroup {
 
     fn inode(&self) -> u64 {
         fs::metadata(&self.path).expect("the directory").ino()
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        drop(self.guard.stdin.take());
-        _ = self.guard.wait();
     }
 }
 

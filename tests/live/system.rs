@@ -1,10 +1,12 @@
-//! Settings of the whole machine that a test needs for a while: swap, huge pages in the pool, merging.
+//! What of the whole machine a test needs for a while: swap, huge pages in the pool, merging, a cgroup.
 //!
 //! A shell changes them, says so, and puts them back when its input ends: when the test is done with them, and also when the test is
 //! killed. One at a time.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -73,26 +75,46 @@ echo 1 > sleep_millisecs
 echo 1 > run
 "#;
 
+/// Makes the cgroup that is named to it; what still runs in it at the end goes to its parent.
+const CGROUP: &str = r#"
+off() {
+    tries=0
+    while test -d "$1" && ! rmdir "$1" 2>/dev/null && test $tries -lt 100000; do
+        tries=$((tries + 1))
+        for process in $(cat "$1/cgroup.procs"); do
+            echo $process > "${1%/*}/cgroup.procs"
+        done 2>/dev/null || true
+    done
+}
+mkdir "$1" 2>/dev/null || refuse "no cgroup may be made"
+trap 'off "$1"' EXIT
+"#;
+
 /// Somewhere to swap to. Fails with the reason why there is none.
 pub fn swap() -> Result<Changed, String> {
     let is_on = || {
         let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
         areas.lines().count() > 1
     };
-    change(is_on, SWAP)
+    change(is_on, SWAP, &[])
 }
 
 /// Two free huge pages in the pool.
 pub fn huge_pages() -> Result<Changed, String> {
-    change(|| false, HUGE_PAGES)
+    change(|| false, HUGE_PAGES, &[])
 }
 
 /// Samepage merging.
 pub fn merging() -> Result<Changed, String> {
-    change(|| false, MERGING)
+    change(|| false, MERGING, &[])
 }
 
-fn change(is_so: impl Fn() -> bool, script: &str) -> Result<Changed, String> {
+/// A cgroup, at this path.
+pub fn cgroup(path: &Path) -> Result<Changed, String> {
+    change(|| false, CGROUP, &[path.as_os_str()])
+}
+
+fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Result<Changed, String> {
     let mut changed = Changed {
         guard: None,
         _lock: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
@@ -105,7 +127,8 @@ fn change(is_so: impl Fn() -> bool, script: &str) -> Result<Changed, String> {
     }
     let script = [BEFORE, script, AFTER].concat();
     let guard = Command::new("sh")
-        .args(["-c", &script])
+        .args(["-c", &script, "sh"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         // Of its own, so that who kills the tests as a group does not kill what puts the machine back.

@@ -52,6 +52,36 @@ fn frame_is_shown(run: &Run) -> bool {
     run.status == Some(0) && run.objects().iter().any(|object| object["pfn"].is_number())
 }
 
+/// Every file of `/proc` that pmdb has a use for is open to it, also those of which the kernel asks who reads them: where the
+/// arguments of another user's process are (in `stat`) is told only to who may look at that process.
+fn assert_all_is_possible(run: &Run) {
+    run.is_fine();
+    let objects = run.objects();
+    let of_type = |kind: &str| objects.iter().find(|object| object["type"] == kind);
+    let capabilities = of_type("capabilities").expect("capabilities");
+    let names = [
+        "page_map",
+        "other_users",
+        "frame_numbers",
+        "kpageflags",
+        "kpagecount",
+        "iomem",
+        "map_files",
+        "memory",
+    ];
+    for capability in capabilities["capabilities"].as_array().expect("a list") {
+        let name = capability["name"].as_str().expect("a name");
+        assert!(
+            capability["available"] == true || !names.contains(&name),
+            "{capability}"
+        );
+    }
+    let process = of_type("process").expect("a process");
+    let program = std::env::args().next().expect("this program");
+    let line = process["command_line"].as_str().expect("its arguments");
+    assert!(line.starts_with(&program), "{line}");
+}
+
 #[test]
 fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
     let home = Home::new();
@@ -98,6 +128,16 @@ fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
         };
         let run = as_user(&look);
         assert!(frame_is_shown(&run), "effective: {effective}: {run:?}");
+        assert_all_is_possible(&as_user(&[
+            "--json",
+            "-p",
+            &pid,
+            "-batch",
+            "-ex",
+            "info capabilities",
+            "-ex",
+            "info process",
+        ]));
         as_user(&["-batch", "-x", "secret"]).failed(1, "secret cannot be read: permission denied");
         as_user(&["-batch", "-ex", "show > /etc/pmdb-test"]).failed(1, "permission denied");
         as_user(&["-batch", "-ex", "source secret"]).failed(1, "permission denied");

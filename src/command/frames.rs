@@ -81,7 +81,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         &*machine,
         range,
         Need::FLAGS | Need::COUNTS,
-        &mut || sink.borrow_mut().check(),
+        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
         &mut |frames| match one_by_one {
             true => each(frames).try_for_each(|frame| visit(&frame)),
             false => visit(frames),

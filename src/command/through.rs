@@ -77,6 +77,8 @@ pub(super) fn sweep(
     mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<Go, Stopped>,
 ) -> Result<Ended, Error> {
     let mut totals = Totals::new(view.page());
+    let total = spans.iter().map(|span| span.pages(view.page())).sum();
+    let mut done = 0u64;
     let sink = RefCell::new(sink);
     let mut enough = false;
     let mut untold: Option<(u64, Reason)> = None;
@@ -90,6 +92,8 @@ pub(super) fn sweep(
             if let Some((pages, reason)) = chunk.untold() {
                 untold.get_or_insert((0, reason)).0 += pages;
             }
+            sink.progress(done, total, "pages")?;
+            done = done.saturating_add(chunk.pages);
             for page in chunk.pages() {
                 if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
                     enough = true;

@@ -38,14 +38,14 @@ pub struct FrameDetail {
 const READ_FRAMES: u64 = 8192;
 
 /// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`] and [`Need::COUNTS`]
-/// count. Ends early where physical memory does: what was looked at is given back.
+/// count. `check` is told between reads how many frames were looked at, and says whether to go on. Ends early where physical memory does: what was looked at is given back.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames(
     machine: &dyn Machine,
     range: FrameRange,
     need: Need,
-    check: &mut dyn FnMut() -> Result<(), Stopped>,
+    check: &mut dyn FnMut(u64) -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
     let zones = machine.zones().ok();
@@ -56,7 +56,7 @@ pub fn sweep_frames(
     let mut zone_end = 0;
     let mut at = range.start().get();
     while at < end {
-        check()?;
+        check(at - range.start().get())?;
         let wanted = (end - at).min(READ_FRAMES) as usize;
         let first = FrameNumber::new(at);
         let mut read = wanted;

@@ -20,6 +20,12 @@ pub trait Sink {
     /// Whether the command should stop, for long work that has nothing to emit yet.
     fn check(&mut self) -> Result<(), Stopped>;
 
+    /// Says how far long work has got, for whoever waits: `done` of `total` `what` (a word in the plural). Asks as
+    /// [`check`](Sink::check) does whether to stop, and costs little more.
+    fn progress(&mut self, _done: u64, _total: u64, _what: &'static str) -> Result<(), Stopped> {
+        self.check()
+    }
+
     /// Waits between two looks; ends at once when the command should stop.
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped>;
 }

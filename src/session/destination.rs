@@ -2,7 +2,7 @@
 
 use super::failure::words;
 use super::pager::Pager;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -117,6 +117,21 @@ impl<'a> Destination<'a> {
         {
             // What cannot be written now cannot be written later either, and is said then.
             let _ = output.write_all(b"\n").and_then(|()| output.flush());
+        }
+    }
+
+    /// Whether what is written stands on a terminal at once.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Destination::Screen { live: true, .. })
+    }
+
+    /// Whether nobody but pmdb writes on the terminal meanwhile: a program that reads from a pipe may be a pager.
+    pub fn leaves_the_terminal_alone(&self) -> bool {
+        match self {
+            Destination::Screen { live: true, .. } | Destination::File(_) => true,
+            Destination::Screen { output, .. } => rustix::fs::fstat(output.get_ref())
+                .is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo()),
+            Destination::Pipe { .. } => false,
         }
     }
 

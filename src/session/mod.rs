@@ -17,6 +17,7 @@ mod job;
 mod lines;
 mod pager;
 mod printer;
+mod progress;
 mod script;
 mod serve;
 mod shell;

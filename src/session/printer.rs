@@ -2,6 +2,7 @@
 
 use super::destination::Destination;
 use super::interrupt::Interrupts;
+use super::progress::Progress;
 use crate::render::Renderer;
 use crate::report::{Record, Sink, Stopped};
 use std::io;
@@ -12,6 +13,7 @@ pub struct Printer<'a> {
     renderer: Box<dyn Renderer>,
     destination: Destination<'a>,
     interrupts: &'a Interrupts,
+    progress: Progress,
     text: Vec<u8>,
     failure: Option<io::Error>,
     interrupted: bool,
@@ -41,6 +43,7 @@ impl<'a> Printer<'a> {
     ) -> Self {
         Printer {
             renderer,
+            progress: Progress::new(destination.leaves_the_terminal_alone()),
             destination,
             interrupts,
             text: Vec::new(),
@@ -71,6 +74,7 @@ impl<'a> Printer<'a> {
 
     /// Writes what is left, and gives the destination back to be closed.
     pub fn finish(mut self) -> (Destination<'a>, Ended) {
+        self.progress.clear();
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
             let written = finished
@@ -107,6 +111,7 @@ impl<'a> Printer<'a> {
     /// Tells the command to stop, once for each Ctrl-C: after that it may still print its totals.
     fn interrupt(&mut self) -> Stopped {
         self.interrupted = true;
+        self.progress.clear();
         self.interrupts.forget();
         // The terminal has just shown ^C where the cursor stood.
         self.destination.start_row();
@@ -117,6 +122,9 @@ impl<'a> Printer<'a> {
 impl Sink for Printer<'_> {
     fn emit(&mut self, record: Record) -> Result<(), Stopped> {
         self.check()?;
+        if self.destination.is_live() {
+            self.progress.clear();
+        }
         match &record {
             Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
             // Looking goes on while nobody turns pages.
@@ -138,6 +146,12 @@ impl Sink for Printer<'_> {
             Err(_) if !self.regardless => Err(self.interrupt()),
             _ => Ok(()),
         }
+    }
+
+    fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
+        self.check()?;
+        self.progress.show(done, total, what);
+        Ok(())
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {

@@ -530,7 +530,7 @@ fn frames_of_the_machine() {
             &*machine,
             range(1, 1),
             Need::FLAGS,
-            &mut || Ok(()),
+            &mut |_| Ok(()),
             &mut |_| Ok(()),
         );
         assert!(matches!(refused, Err(Error::Target(_))), "{refused:?}");
@@ -541,7 +541,7 @@ fn frames_of_the_machine() {
         &*machine,
         range(16, 20_000),
         Need::FLAGS | Need::COUNTS,
-        &mut || Ok(()),
+        &mut |_| Ok(()),
         &mut |row| {
             rows.push(*row);
             Ok(())
@@ -560,7 +560,7 @@ fn frames_of_the_machine() {
         &*machine,
         range(1 << 50, 10),
         Need::FLAGS,
-        &mut || Ok(()),
+        &mut |_| Ok(()),
         &mut |_| Ok(()),
     );
     assert_eq!(nothing.expect("no failure"), 0);

@@ -1,0 +1,55 @@
+//! How far a long command has got: a line on standard error, for whoever waits at a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+/// Nobody needs to be told of what is over sooner.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The line, once there is one.
+#[derive(Debug)]
+pub struct Progress {
+    /// Since when nothing was said.
+    silent_since: Instant,
+    bar: Option<ProgressBar>,
+    wanted: bool,
+}
+
+impl Progress {
+    /// Nothing is shown yet, and never where `wanted` is false or standard error is no terminal.
+    pub fn new(wanted: bool) -> Self {
+        Progress {
+            silent_since: Instant::now(),
+            bar: None,
+            wanted: wanted && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Shows that `done` of `total` are done, if nothing has been said for long enough.
+    pub fn show(&mut self, done: u64, total: u64, what: &'static str) {
+        if !self.wanted || (self.bar.is_none() && self.silent_since.elapsed() < PATIENCE) {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template(
+                "{bar:30} {percent:>3} %  {human_pos} of {human_len} {msg}",
+            );
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        bar.set_message(what);
+        bar.set_length(total);
+        bar.set_position(done.min(total));
+    }
+
+    /// Takes the line away: something else is to be said.
+    pub fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        if self.wanted {
+            self.silent_since = Instant::now();
+        }
+    }
+}

@@ -23,12 +23,14 @@ mod set;
 mod shell;
 mod show;
 mod source;
+mod summary;
 mod symbol;
 mod table;
 mod through;
 mod translate;
 mod walk;
 mod watch;
+mod who;
 
 pub use error::Error;
 pub use table::{About, Example, Group, TABLE, find};
@@ -104,6 +106,8 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
             walk::run(context, &arguments)
         }
         Command::Flags { place } => flags::run(context, place),
+        Command::Who { place } => who::run(context, place),
+        Command::Summary(summarized) => summary::run(context, summarized),
         Command::Decode { value, reading } => decode::run(context, value, *reading),
         Command::Watch {
             range,

@@ -86,6 +86,8 @@ pub static TABLE: &[About] = &[
     regions::ABOUT,
     walk::ABOUT,
     flags::ABOUT,
+    who::ABOUT,
+    summary::ABOUT,
     decode::ABOUT,
     print::ABOUT,
     symbol::ABOUT_SYMBOL,

@@ -8,8 +8,10 @@ use crate::kernel::{
 };
 use crate::target::{
     Behind, BehindRun, Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine,
-    Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+    Modules, Opened, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Relation, Result,
+    Target,
 };
+use std::cmp::Ordering as Order;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +38,11 @@ pub struct World {
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
     pub behind: BTreeMap<u64, Behind>,
     pub behind_asked: AtomicU64,
+    pub pid: u32,
+    /// Which address space it has: worlds of the same one share it.
+    pub space: u32,
+    /// The processes of the machine, each with its parent; `None` for those that may not be opened.
+    pub processes: Vec<(Relation, Option<Arc<World>>)>,
     pub liveness: Mutex<Option<Liveness>>,
     pub entries_read: AtomicU64,
     pub scanned: AtomicU64,
@@ -69,6 +76,7 @@ impl World {
         World {
             regions: Mutex::new(regions.into_iter().collect()),
             scans: true,
+            pid: 1,
             ..World::default()
         }
     }
@@ -120,7 +128,7 @@ fn none<T>() -> Result<T> {
 impl Process for Fake {
     fn identity(&self) -> Identity {
         Identity {
-            pid: 1,
+            pid: self.0.pid,
             start_time: 0,
             name: Name::from("fake"),
         }
@@ -141,6 +149,11 @@ impl Process for Fake {
             .unwrap_or(Liveness::Alive))
     }
     fn regions(&self) -> Result<Vec<Region>> {
+        if *self.0.liveness.lock().expect("a lock") == Some(Liveness::Exited) {
+            return Err(Error::Gone {
+                what: "gone".into(),
+            });
+        }
         Ok(self.0.regions.lock().expect("a lock").clone())
     }
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
@@ -179,6 +192,7 @@ impl Process for Fake {
             let is_huge = |start: &u64| (*start..start + HUGE).contains(&page);
             let mut categories = Categories::empty();
             categories.set(Categories::HUGE, self.0.huge.iter().any(is_huge));
+            categories.set(Categories::PRESENT, raw & PRESENT != 0);
             categories.set(Categories::ZERO, raw & PRESENT != 0 && raw << 9 >> 9 == 1);
             categories &= wanted;
             let next = Populated {
@@ -286,6 +300,33 @@ impl Machine for Fake {
     }
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
         none()
+    }
+    fn relations(&self) -> Result<Vec<Relation>> {
+        Ok(self.0.processes.iter().map(|(one, _)| *one).collect())
+    }
+    fn open(&self, pid: u32) -> Result<Opened> {
+        let mut all = self.0.processes.iter();
+        match all.find(|(one, _)| one.pid == pid) {
+            Some((_, Some(world))) => Ok(Opened {
+                process: Box::new(Fake(world.clone())),
+                modules: Box::new(Fake(world.clone())),
+            }),
+            Some((_, None)) => Err(Error::NotPermitted {
+                what: "refused".into(),
+                remedy: String::new(),
+            }),
+            None => Err(Error::Gone {
+                what: "gone".into(),
+            }),
+        }
+    }
+    fn compare_memory(&self, one: u32, other: u32) -> Option<Order> {
+        let space = |pid: u32| {
+            let mut all = self.0.processes.iter();
+            let (_, world) = all.find(|(one, _)| one.pid == pid)?;
+            Some(world.as_ref()?.space)
+        };
+        Some(space(one)?.cmp(&space(other)?))
     }
 }
 

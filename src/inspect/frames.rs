@@ -120,17 +120,13 @@ pub fn is_average(machine: &dyn Machine, flags: Option<PageFlags>, map_count: Op
 
 /// All there is to know of one frame; each part says why when it is not known.
 pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
-    let mut flags = [PageFlags::empty()];
-    let mut count = [0];
     let mut cgroup = [0];
-    let flags_read = machine.frame_flags(frame, &mut flags);
-    let count_read = machine.frame_counts(frame, &mut count);
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
     let cgroup = one(cgroup_read, cgroup);
     FrameDetail {
         frame,
-        flags: one(flags_read, flags),
-        map_count: one(count_read, count),
+        flags: flags_of(machine, frame),
+        map_count: count_of(machine, frame),
         place: PlaceFacts {
             zone: zone(machine, frame),
             iomem: frame
@@ -141,6 +137,20 @@ pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
             cgroup,
         },
     }
+}
+
+/// The flags of one frame.
+pub(super) fn flags_of(machine: &dyn Machine, frame: FrameNumber) -> Fact<PageFlags> {
+    let mut flags = [PageFlags::empty()];
+    let read = machine.frame_flags(frame, &mut flags);
+    one(read, flags)
+}
+
+/// How often one frame is mapped.
+pub(super) fn count_of(machine: &dyn Machine, frame: FrameNumber) -> Fact<u64> {
+    let mut count = [0];
+    let read = machine.frame_counts(frame, &mut count);
+    one(read, count)
 }
 
 fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {

@@ -79,7 +79,8 @@ impl Groups {
         }
     }
 
-    fn count(&mut self, key: GroupKey, pages: u64) {
+    /// Counts `pages` pages of a group.
+    pub fn count(&mut self, key: GroupKey, pages: u64) {
         let sum = self.pages.entry(key).or_default();
         *sum = sum.saturating_add(pages);
     }

@@ -21,6 +21,7 @@ mod tests;
 mod totals;
 mod view;
 mod watch;
+pub mod who;
 
 pub use classify::Backing;
 pub use detail::PageDetail;

@@ -9,6 +9,7 @@ pub mod mounts;
 pub mod name;
 pub mod page;
 pub mod page_flags;
+mod page_letters;
 pub mod page_map;
 pub mod region;
 pub mod registers;

@@ -29,6 +29,8 @@ pub static COMMANDS: &[CommandName] = &[
     plain("regions"),
     short("walk", &["w"]),
     short("flags", &["f"]),
+    plain("who"),
+    plain("summary"),
     plain("decode"),
     short("print", &["p"]),
     plain("info symbol"),

@@ -105,6 +105,13 @@ pub enum Command {
         /// Whose frame.
         place: Spanned<Expression>,
     },
+    /// `who PLACE`: an address, `pfn:N` or `phys:N`.
+    Who {
+        /// Whose frame.
+        place: Spanned<Expression>,
+    },
+    /// `summary [frames | RANGE]`
+    Summary(Summarized),
     /// `decode VALUE [as entry|flags]`: a raw 64-bit word, explained.
     Decode {
         /// The word.
@@ -199,6 +206,18 @@ pub enum GroupKey {
     Region,
     /// The run of physically consecutive frames.
     Run,
+}
+
+/// What `summary` adds up.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum Summarized {
+    /// The whole process.
+    Process,
+    /// All frames of physical memory.
+    Frames,
+    /// The pages, or with `pfn:A..pfn:B` the frames, of a range.
+    Range(Spanned<Range>),
 }
 
 /// How `decode` reads a raw word.

@@ -11,6 +11,7 @@ mod session;
 mod sink;
 mod walk;
 mod watch;
+mod who;
 mod why;
 mod wire;
 
@@ -22,6 +23,7 @@ pub use session::*;
 pub use sink::{Sink, Stopped};
 pub use walk::*;
 pub use watch::*;
+pub use who::*;
 pub use why::{Fact, Reason, Why};
 
 use serde::Serialize;
@@ -44,6 +46,12 @@ pub enum Record {
     FramesSummary(FramesSummary),
     /// A row of `walk … by`.
     Group(Group),
+    /// A row of `summary`.
+    Summary(SummaryRow),
+    /// A row of `who`.
+    Mapper(Mapper),
+    /// What closes `who`.
+    WhoSummary(WhoSummary),
     /// `region`, and a row of `regions`.
     Region(Box<RegionReport>),
     /// The totals that close `regions`.

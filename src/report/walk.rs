@@ -134,3 +134,25 @@ pub struct Group {
     /// … in bytes.
     pub bytes: u64,
 }
+
+/// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.
+#[derive(Clone, Debug, Serialize)]
+pub struct SummaryRow {
+    /// The flags by name; `None` without a frame, or where they cannot be read.
+    #[serde(serialize_with = "flag_names")]
+    pub flags: Option<PageFlags>,
+    /// … and as a number.
+    #[serde(serialize_with = "flags_hex")]
+    pub flags_raw: Option<PageFlags>,
+    /// … and as letters, those of the kernel's page-types.
+    pub letters: Option<String>,
+    /// The state of the pages; `None` for frames of the machine, which have none.
+    pub state: Option<State>,
+    /// How many.
+    pub pages: u64,
+    /// … in bytes.
+    pub bytes: u64,
+    /// Reasons for what is `null`.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
+}

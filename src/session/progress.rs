@@ -7,6 +7,11 @@ use std::time::{Duration, Instant};
 /// Nobody needs to be told of what is over sooner.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// How often the line may change in a second.
+const REDRAWS: u8 = 8;
+/// What stands in it.
+const LINE: &str = "[{bar:30}] {percent:>3} %  {human_pos} of {human_len} {msg}";
+
 /// The line, once there is one.
 #[derive(Debug)]
 pub struct Progress {
@@ -32,14 +37,15 @@ impl Progress {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template(
-                "{bar:30} {percent:>3} %  {human_pos} of {human_len} {msg}",
-            );
+            let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
+            let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);
+            let style = ProgressStyle::with_template(LINE).map(|style| style.progress_chars("#>-"));
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        bar.set_message(what);
-        bar.set_length(total);
+        // Each of these draws the line anew, as often as it may.
+        if bar.length() != Some(total) {
+            bar.set_length(total);
+        }
         bar.set_position(done.min(total));
     }
 

@@ -19,6 +19,7 @@ use crate::kernel::{
     VirtualAddress,
 };
 use bitflags::bitflags;
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 /// Who the target is: more than a number, as numbers are used again.
@@ -285,6 +286,45 @@ pub trait Machine: Send + Sync {
 
     /// Every process that can be listed.
     fn processes(&self) -> Result<Vec<ProcessEntry>>;
+
+    /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of
+    /// their memory (a command line is read from it).
+    fn relations(&self) -> Result<Vec<Relation>> {
+        Ok(Vec::new())
+    }
+
+    /// Opens one of these, as attaching does.
+    ///
+    /// # Errors
+    /// As for attaching: refused, gone meanwhile.
+    fn open(&self, pid: u32) -> Result<Opened> {
+        Err(Error::NotAvailable {
+            what: format!("process {pid} cannot be looked at from here"),
+        })
+    }
+
+    /// An order of address spaces, in which two processes are equal if they share one without being threads of each other
+    /// (`kcmp(2)`: vfork, `clone` with CLONE_VM alone). `None` when the kernel does not tell.
+    fn compare_memory(&self, _one: u32, _other: u32) -> Option<Ordering> {
+        None
+    }
+}
+
+/// A process and whose child it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Relation {
+    /// Process id.
+    pub pid: u32,
+    /// Its parent's; 0 for none.
+    pub parent: u32,
+}
+
+/// A process that was opened beside the target.
+pub struct Opened {
+    /// Its process.
+    pub process: Box<dyn Process>,
+    /// The files behind its regions.
+    pub modules: Box<dyn Modules>,
 }
 
 /// A kernel release.

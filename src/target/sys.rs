@@ -6,6 +6,7 @@ use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 use rustix::mm;
+use std::cmp::Ordering;
 use std::ffi::c_void;
 
 /// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
@@ -46,6 +47,31 @@ pub(crate) fn read_words<T: Word>(file: impl AsFd, first: u64, into: &mut [T]) -
         done += read;
     }
     Ok(done)
+}
+
+/// Where the address space of `one` stands to that of `other` in an order that means nothing but that equal ones are the same.
+/// `None` if the kernel does not tell: one of them is gone, the rights are missing, or it was built without `kcmp`.
+pub(crate) fn compare_memory(one: u32, other: u32) -> Option<Ordering> {
+    /// `enum kcmp_type` (include/uapi/linux/kcmp.h).
+    const KCMP_VM: libc::c_int = 1;
+    let pid = |pid: u32| libc::pid_t::try_from(pid).ok();
+    // SAFETY: the call takes five numbers and no pointers.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_kcmp,
+            pid(one)?,
+            pid(other)?,
+            KCMP_VM,
+            0usize,
+            0usize,
+        )
+    };
+    match answer {
+        0 => Some(Ordering::Equal),
+        1 => Some(Ordering::Less),
+        2 => Some(Ordering::Greater),
+        _ => None,
+    }
 }
 
 /// `struct page_region`: a stretch of pages of the same categories.

@@ -9,7 +9,7 @@ use nom::sequence::preceded;
 use super::filter::filter;
 use super::names::symbol;
 use super::range::{address, range, value};
-use super::raw::{Raw, raw, raw_text, target};
+use super::raw::{Raw, raw, raw_text, split_text, target};
 use super::setting::{setting, setting_value};
 use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
 use crate::lang::class::Class;
@@ -18,7 +18,7 @@ use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{TokenKind, unescape};
 use crate::lang::place::Spanned;
-use crate::lang::syntax::{Assignment, Command, Format, OnRequest, Shown};
+use crate::lang::syntax::{Assignment, Command, Format, OnRequest, Shown, Summarized};
 use crate::lang::words::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
 
 /// The name of a command, in full.
@@ -93,6 +93,8 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
         "regions" => regions(input),
         "walk" => walk(input),
         "flags" => map(address, |place| Command::Flags { place }).parse(input),
+        "who" => map(address, |place| Command::Who { place }).parse(input),
+        "summary" => map(summarized, Command::Summary).parse(input),
         "decode" => {
             let reading = opt(preceded(word("as"), cut(one_of(READINGS))));
             map((value, reading), |(value, reading)| Command::Decode {
@@ -199,6 +201,19 @@ fn walk(input: Tokens<'_>) -> Parsed<'_, Command> {
             limit,
         },
     ))
+}
+
+/// `frames` by itself is a word; in an expression, or in quotes, it is a name.
+fn summarized(input: Tokens<'_>) -> Parsed<'_, Summarized> {
+    input.expect(Expected::Word("frames"));
+    let is_last = split_text(input).0.len() == 1;
+    if let (true, Ok((behind, _))) = (is_last, word("frames")(input)) {
+        return Ok((behind, Summarized::Frames));
+    }
+    map(opt(range), |range| {
+        range.map_or(Summarized::Process, Summarized::Range)
+    })
+    .parse(input)
 }
 
 fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {

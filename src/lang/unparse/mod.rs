@@ -7,7 +7,10 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use super::lexer::escape;
-use super::syntax::{Assignment, Command, Line, Output, SettingValue, Shown, TargetName};
+use super::syntax::{
+    Assignment, Command, Expression, Line, Name, Output, Range, SettingValue, Shown, Summarized,
+    TargetName,
+};
 use super::words::{
     COLOR_CHOICES, FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, spelled,
 };
@@ -87,6 +90,15 @@ impl Display for Command {
                 clause(f, "limit", *limit)
             }
             Command::Flags { place } => write!(f, "flags {}", place.node),
+            Command::Who { place } => write!(f, "who {}", place.node),
+            Command::Summary(Summarized::Process) => f.write_str("summary"),
+            Command::Summary(Summarized::Frames) => f.write_str("summary frames"),
+            Command::Summary(Summarized::Range(range)) => match &range.node {
+                Range::Expression(Expression::Name(Name(name))) if name == "frames" => {
+                    f.write_str("summary 'frames'")
+                }
+                range => write!(f, "summary {range}"),
+            },
             Command::Decode { value, reading } => {
                 write!(f, "decode {}", value.node)?;
                 clause(f, "as", reading.map(|reading| spelled(READINGS, &reading)))

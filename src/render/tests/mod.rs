@@ -5,6 +5,7 @@ mod pages;
 mod regions;
 mod samples;
 mod session;
+mod who;
 
 use super::{Json, Renderer, Text, Theme};
 use crate::kernel::{Kind, Name, State};
@@ -81,6 +82,13 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("frames-summary", "frames bytes cut_short memory_ends"),
     ("group", "by key pages bytes"),
+    ("summary", "flags flags_raw letters state pages bytes [why]"),
+    ("mapper", "pid name address pages region symbol"),
+    (
+        "who-summary",
+        "pfn physical flags flags_raw map_count [map_count_average] mappings processes looked_at listed unreadable gone same_memory ended \
+         [because] moved why",
+    ),
     (
         "region",
         "start end perms offset device inode name deleted size present swapped shared private huge [states] [at] [pss] \

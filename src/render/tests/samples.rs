@@ -3,6 +3,7 @@
 pub use super::pages::*;
 pub use super::regions::*;
 pub use super::session::*;
+pub use super::who::*;
 use crate::kernel::Name;
 use crate::report::*;
 
@@ -38,6 +39,16 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("walk-summary", Record::WalkSummary(walk_summary())),
         ("frames-summary", Record::FramesSummary(frames_summary())),
         ("group", Record::Group(group("present", 40_000))),
+        ("summary", Record::Summary(summary())),
+        ("summary", Record::Summary(summary_without_frame())),
+        ("summary", Record::Summary(summary_unreadable())),
+        ("mapper", Record::Mapper(mapper())),
+        ("mapper", Record::Mapper(mapper_gone())),
+        ("who-summary", Record::WhoSummary(who_counted())),
+        ("who-summary", Record::WhoSummary(who_searched())),
+        ("who-summary", Record::WhoSummary(who_zero())),
+        ("who-summary", Record::WhoSummary(who_interrupted())),
+        ("who-summary", Record::WhoSummary(who_nobody())),
         ("region", Record::Region(Box::new(region_row()))),
         ("region", Record::Region(Box::new(region_full()))),
         ("regions-summary", Record::RegionsSummary(regions_summary())),

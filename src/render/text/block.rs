@@ -21,11 +21,15 @@ pub fn field(look: &Look, label: &str) -> Line {
 
 /// A symbol as gdb shows it: `<malloc+16>`.
 pub fn symbol(line: &mut Line, symbol: &SymbolBrief) {
-    let text = match symbol.offset {
+    line.push(Role::Symbol, symbol_text(symbol));
+}
+
+/// The same as mere text.
+pub fn symbol_text(symbol: &SymbolBrief) -> String {
+    match symbol.offset {
         0 => format!("<{}>", symbol.name),
         offset => format!("<{}+{offset}>", symbol.name),
-    };
-    line.push(Role::Symbol, text);
+    }
 }
 
 /// What a region is called, in words where it has no name.

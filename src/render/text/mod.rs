@@ -13,6 +13,7 @@ mod tables;
 mod totals;
 mod translation;
 mod watch;
+mod who;
 mod words;
 
 use super::Renderer;
@@ -121,6 +122,7 @@ impl Renderer for Text {
                 self.footnotes.write(look, out)
             }
             Record::FramesSummary(summary) => totals::frames_summary(look, summary, out),
+            Record::WhoSummary(summary) => who::summary(look, summary, out),
             Record::RegionsSummary(summary) => {
                 totals::regions_summary(look, summary, out)?;
                 self.footnotes.write(look, out)
@@ -140,6 +142,8 @@ impl Renderer for Text {
             | Record::Pages(_)
             | Record::Frames(_)
             | Record::Group(_)
+            | Record::Summary(_)
+            | Record::Mapper(_)
             | Record::Event(_)
             | Record::ProcessEntry(_)
             | Record::Setting(_)

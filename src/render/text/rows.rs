@@ -1,6 +1,6 @@
 //! How a record fills a row of its table.
 
-use super::block::{missing, region_name};
+use super::block::{missing, region_name, symbol_text};
 use super::footnotes::Footnotes;
 use super::look::Look;
 use super::tables::Table;
@@ -24,6 +24,11 @@ pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table
         }
         Record::Frames(frames) => (Table::Frames, frame_cells(frames)),
         Record::Group(group) => (Table::Groups(group.by), group_cells(group)),
+        Record::Summary(summary) => {
+            notes.collect(&summary.why);
+            (Table::Summary, summary_cells(summary))
+        }
+        Record::Mapper(mapper) => (Table::Mappers, mapper_cells(mapper)),
         Record::Region(region) if super::region::is_row(region) => {
             notes.collect(&region.why);
             (Table::Regions, region_cells(region))
@@ -118,6 +123,45 @@ fn group_cells(group: &Group) -> Vec<Cell> {
         Cell::new(count(group.pages)),
         Cell::new(size(group.bytes)),
         Cell::of(role, key),
+    ]
+}
+
+fn summary_cells(row: &SummaryRow) -> Vec<Cell> {
+    let none = || Cell::of(Role::Dim, "-");
+    vec![
+        Cell::new(count(row.pages)),
+        Cell::new(size(row.bytes)),
+        row.flags_raw
+            .map_or_else(none, |flags| Cell::new(format!("{:#018x}", flags.bits()))),
+        row.letters.as_ref().map_or_else(none, Cell::new),
+        match (row.flags, row.state) {
+            (Some(flags), _) => flags_cell(flags),
+            (None, Some(State::Present)) => Cell::of(Role::Warn, "?"),
+            (None, Some(state)) => Cell::of(words::state_role(state), state.word()),
+            (None, None) => none(),
+        },
+    ]
+}
+
+fn mapper_cells(mapper: &Mapper) -> Vec<Cell> {
+    let region = mapper.region.as_ref();
+    vec![
+        Cell::new(mapper.pid),
+        Cell::new(&mapper.name),
+        Cell::new(mapper.address),
+        Cell::new(count(mapper.pages)),
+        Cell::new(region.map_or("-", |region| &region.perms)),
+        match region {
+            Some(region) => {
+                let (role, name) = region_name(&region.name);
+                Cell::of(role, name).or(region_name(&region.name.file_name()).1)
+            }
+            None => Cell::of(Role::Dim, "gone"),
+        },
+        match &mapper.symbol {
+            Some(symbol) => Cell::new(symbol_text(symbol)),
+            None => Cell::of(Role::Dim, "-"),
+        },
     ]
 }
 

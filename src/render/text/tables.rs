@@ -10,6 +10,8 @@ pub enum Table {
     Pages,
     Frames,
     Groups(&'static str),
+    Summary,
+    Mappers,
     Regions,
     Events,
     Processes,
@@ -57,6 +59,22 @@ const FRAME_ROWS: [Column; 8] = [
     Column::word("zone", 7, Role::Name),
     Column::number("node", 4, Role::Size).rank(2),
     FLAGS,
+];
+const SUMMARY: [Column; 5] = [
+    Column::number("pages", 10, Role::Size),
+    SIZE,
+    Column::word("raw", 18, Role::Raw).rank(1),
+    Column::word("letters", 38, Role::Flag),
+    FLAGS,
+];
+const MAPPERS: [Column; 7] = [
+    Column::number("pid", 7, Role::Size),
+    Column::name("process", 15, Role::Name),
+    Column::word("address", 14, Role::Address),
+    Column::number("pages", 5, Role::Size).rank(2),
+    Column::word("perms", 5, Role::Plain).rank(1),
+    Column::name("region", 14, Role::Name),
+    Column::name("symbol", 16, Role::Symbol),
 ];
 const REGIONS: [Column; 10] = [
     START,
@@ -108,6 +126,8 @@ impl Table {
                 SIZE,
                 Column::word(by, 20, Role::Plain),
             ],
+            Table::Summary => SUMMARY.into(),
+            Table::Mappers => MAPPERS.into(),
             Table::Regions => REGIONS.into(),
             Table::Events => EVENTS.into(),
             Table::Processes => PROCESSES.into(),

@@ -3,13 +3,29 @@
 use super::directory::Directory;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::target::{Error, ProcessEntry, Result};
+use crate::target::{Error, ProcessEntry, Relation, Result};
 
 /// Every process that can be listed, by number. Those that end meanwhile are left out.
 pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
     let mut numbers = process_ids()?;
     numbers.sort_unstable();
     Ok(numbers.into_iter().filter_map(entry).collect())
+}
+
+/// Every process but kernel threads, with its parent, by number.
+pub(super) fn relations() -> Result<Vec<Relation>> {
+    let mut numbers = process_ids()?;
+    numbers.sort_unstable();
+    let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
+    let relation = |pid: u32| {
+        // Whoever has ended meanwhile has no memory.
+        let stat = Stat::parse(&proc.read(&format!("{pid}/stat")).ok()?).ok()?;
+        (!stat.is_kernel_thread).then_some(Relation {
+            pid,
+            parent: stat.parent,
+        })
+    };
+    Ok(numbers.into_iter().filter_map(relation).collect())
 }
 
 /// The numbers in `/proc`.

@@ -4,6 +4,8 @@ use super::attached::Attached;
 use super::cgroups::Cgroups;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
+use super::modules::LiveModules;
+use super::process::{Abilities, LiveProcess};
 use super::{features, list, own_page, rights};
 use crate::kernel::config::Config;
 use crate::kernel::iomem::Resources;
@@ -11,11 +13,13 @@ use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize, mounts};
 use crate::target::{
-    Error, Feature, Finding, KernelVersion, Machine, ProcessEntry, Result, Standing,
+    Error, Feature, Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result,
+    Standing, sys,
 };
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::{pread, retry_on_intr};
+use std::cmp::Ordering;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +40,8 @@ pub(super) struct LiveMachine {
     exact_map_counts: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
     unmounted: Option<Device>,
+    /// What was found out about the kernel with the first process that was opened.
+    abilities: OnceLock<Abilities>,
     /// Whose mounts count too: those of a container are not in pmdb's own list.
     target: Option<Arc<Attached>>,
 }
@@ -56,6 +62,7 @@ impl LiveMachine {
             soft_dirty: OnceLock::new(),
             exact_map_counts: OnceLock::new(),
             unmounted: device_of_a_memfd(),
+            abilities: OnceLock::new(),
             target,
         }
     }
@@ -200,6 +207,27 @@ impl Machine for LiveMachine {
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
         list::processes()
+    }
+
+    fn relations(&self) -> Result<Vec<Relation>> {
+        list::relations()
+    }
+
+    fn open(&self, pid: u32) -> Result<Opened> {
+        let attached = Arc::new(Attached::open(pid)?);
+        let process = match self.abilities.get() {
+            Some(&known) => LiveProcess::with(attached.clone(), known),
+            None => LiveProcess::new(attached.clone())?,
+        };
+        self.abilities.get_or_init(|| process.abilities());
+        Ok(Opened {
+            process: Box::new(process),
+            modules: Box::new(LiveModules::new(attached)),
+        })
+    }
+
+    fn compare_memory(&self, one: u32, other: u32) -> Option<Ordering> {
+        rights::raised(|| sys::compare_memory(one, other))
     }
 }
 

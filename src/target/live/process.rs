@@ -23,21 +23,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A process that runs.
 pub(super) struct LiveProcess {
     attached: Arc<Attached>,
-    /// What PAGEMAP_SCAN knows on this kernel.
-    scannable: Categories,
+    abilities: Abilities,
     /// Whether the newer calls may be used.
     scan: AtomicBool,
+}
+
+/// What the kernel tells pmdb, whichever process it is about.
+#[derive(Clone, Copy)]
+pub(super) struct Abilities {
+    /// What PAGEMAP_SCAN knows on this kernel.
+    scannable: Categories,
     frames_hidden: bool,
 }
 
 impl LiveProcess {
     pub(super) fn new(attached: Arc<Attached>) -> Result<Self> {
-        Ok(LiveProcess {
+        let abilities = Abilities {
             scannable: populated::supported(&attached.memory().page_map),
-            scan: AtomicBool::new(true),
             frames_hidden: own_page::are_frames_hidden(),
+        };
+        Ok(Self::with(attached, abilities))
+    }
+
+    /// Without asking the kernel again.
+    pub(super) fn with(attached: Arc<Attached>, abilities: Abilities) -> Self {
+        LiveProcess {
             attached,
-        })
+            abilities,
+            scan: AtomicBool::new(true),
+        }
+    }
+
+    pub(super) fn abilities(&self) -> Abilities {
+        self.abilities
     }
 
     fn may_scan(&self) -> bool {
@@ -46,7 +64,7 @@ impl LiveProcess {
 
     fn scannable(&self) -> Categories {
         match self.may_scan() {
-            true => self.scannable,
+            true => self.abilities.scannable,
             false => Categories::empty(),
         }
     }
@@ -146,7 +164,7 @@ impl Process for LiveProcess {
     }
 
     fn frames_hidden(&self) -> bool {
-        self.frames_hidden
+        self.abilities.frames_hidden
     }
 
     fn findings(&self) -> Vec<Finding> {

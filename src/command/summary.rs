@@ -1,0 +1,188 @@
+//! `summary [frames | RANGE]`: pages counted by the flags of their frames.
+
+use super::through::{self, Go};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
+use crate::eval::{self, Extent, Spans};
+use crate::inspect::{self, GroupBy, GroupKey, Groups, Need, View, sweep_frames};
+use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
+use crate::lang::Summarized;
+use crate::report::{FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
+use crate::target::Machine;
+use std::cell::RefCell;
+
+pub(super) const ABOUT: About = About {
+    name: "summary",
+    group: Group::Look,
+    summary: "pages counted by the flags of their frames",
+    text: "How many pages have which flags, the most frequent first, as the kernel's tool page-types counts them: \
+           of the whole process, or of a range. A row has the pages, their size, the flags as a row of letters \
+           (those of page-types) and by name. Pages without a frame are counted by their state.\n\n\
+           `summary frames` counts all frames of physical memory, and `summary pfn:A..pfn:B` some of them; \
+           they need no target. Frames without any flag are memory that the kernel itself uses, or that was \
+           never used, or numbers without memory.\n\n\
+           `flags` and `decode VALUE as flags` say what each flag means.",
+    examples: &[
+        Example {
+            line: "summary",
+            does: "the whole process",
+        },
+        Example {
+            line: "summary [heap]",
+            does: "a region",
+        },
+        Example {
+            line: "summary demo_buffer",
+            does: "the pages of a symbol",
+        },
+        Example {
+            line: "summary pfn:0x1000..pfn:0x2000",
+            does: "frames of physical memory",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, summarized: &Summarized) -> Outcome {
+    match summarized {
+        Summarized::Process => pages(context, None),
+        Summarized::Frames => {
+            let all = all_frames(&**context.state.machine())?;
+            frames(context, all)
+        }
+        Summarized::Range(range) => match eval::range(range, context.state)? {
+            Extent::Addresses(spans) => pages(context, Some(spans)),
+            Extent::Frames(range) => frames(context, range),
+        },
+    }
+}
+
+/// Frames up to the end of the last zone.
+fn all_frames(machine: &dyn Machine) -> Result<FrameRange, Error> {
+    let zones = machine.zones()?;
+    let ends = zones
+        .iter()
+        .map(|zone| zone.start.get().saturating_add(zone.spanned));
+    let end = FrameNumber::new(ends.max().unwrap_or_default());
+    FrameRange::new(FrameNumber::default(), end).ok_or_else(|| Error::Refused {
+        message: "/proc/zoneinfo tells of no memory".to_owned(),
+        hint: Some("name the frames: summary pfn:A..pfn:B".to_owned()),
+    })
+}
+
+/// What pages in a row have in common.
+type Key = (State, Option<PageFlags>);
+
+fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let view = View::of(&target)?;
+    let holes = spans.as_ref().map_or(Need::empty(), walk::holes);
+    let ranges: Vec<AddressRange> = match &spans {
+        Some(spans) => {
+            context.state.last_address = Some(spans.start());
+            spans.ranges().to_vec()
+        }
+        None => view.spans(),
+    };
+    let mut by_flags = Groups::new(GroupBy::Flags);
+    let mut by_state = Groups::new(GroupBy::State);
+    let ended = through::sweep(
+        &view,
+        &ranges,
+        view.obtainable(Need::FLAGS) | holes,
+        context.sink,
+        |page, region, totals, _| {
+            totals.add(page);
+            match page.flags {
+                Some(_) => by_flags.add(page, region),
+                None => by_state.add(page, region),
+            }
+            Ok(Go::On)
+        },
+    )?;
+    let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
+        let flags: Key = (State::Present, key.flags());
+        (flags, pages)
+    });
+    let without = by_state
+        .finish()
+        .into_iter()
+        .filter_map(|(key, pages)| match key {
+            GroupKey::State(state) => Some(((state, None), pages)),
+            _ => None,
+        });
+    let unreadable = view.availability().flags.clone().err();
+    for ((state, flags), pages) in with_flags.chain(without) {
+        let mut why = Why::default();
+        if flags.is_none() && state == State::Present {
+            why.note("flags", unreadable.as_ref().unwrap_or(&Reason::Changed));
+        }
+        let row = row(flags, Some(state), pages, view.page(), why);
+        context.sink.emit(Record::Summary(row))?;
+    }
+    ended.close(context.sink, false)?;
+    Ok(Flow::Done)
+}
+
+fn frames(context: &mut Context, range: FrameRange) -> Outcome {
+    let machine = context.state.machine().clone();
+    let size = machine.page();
+    let mut groups = Groups::new(GroupBy::Flags);
+    let mut counted = 0u64;
+    let sink = RefCell::new(&mut *context.sink);
+    let swept = sweep_frames(
+        &*machine,
+        range,
+        Need::FLAGS,
+        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
+        &mut |frames| {
+            groups.count(
+                GroupKey::Flags(frames.flags.map(|flags| flags.bits())),
+                frames.frames,
+            );
+            counted += frames.frames;
+            Ok(())
+        },
+    );
+    let (looked_at, stopped) = match swept {
+        Ok(looked_at) => (Some(looked_at), None),
+        Err(inspect::Error::Stopped(stopped)) => (None, Some(stopped)),
+        Err(error) => return Err(error.into()),
+    };
+    if stopped == Some(Stopped::Closed) {
+        return Err(Stopped::Closed.into());
+    }
+    for (key, frames) in groups.finish() {
+        let row = row(key.flags(), None, frames, size, Why::default());
+        context.sink.emit(Record::Summary(row))?;
+    }
+    context.sink.emit(Record::FramesSummary(FramesSummary {
+        frames: counted,
+        bytes: counted.saturating_mul(size.bytes()),
+        cut_short: stopped.is_some(),
+        memory_ends: looked_at
+            .filter(|&looked_at| looked_at < range.frames())
+            .and_then(|looked_at| range.start().checked_add(looked_at)),
+    }))?;
+    stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
+}
+
+fn row(
+    flags: Option<PageFlags>,
+    state: Option<State>,
+    pages: u64,
+    size: PageSize,
+    why: Why,
+) -> SummaryRow {
+    SummaryRow {
+        flags,
+        flags_raw: flags,
+        letters: flags.map(PageFlags::letters),
+        state,
+        pages,
+        bytes: pages.saturating_mul(size.bytes()),
+        why,
+    }
+}

@@ -1,0 +1,201 @@
+//! `who PLACE`: which processes map a frame, and where.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
+use crate::eval::{self, Location};
+use crate::inspect::who::{self, Answer, Audience, Ended, Question, Seen};
+use crate::inspect::{View, is_average};
+use crate::kernel::{Device, FrameNumber, VirtualAddress};
+use crate::lang::{Expression, Spanned};
+use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary, Why};
+use crate::symbol::Symbols;
+use crate::target::Machine;
+use std::collections::HashMap;
+
+pub(super) const ABOUT: About = About {
+    name: "who",
+    group: Group::Look,
+    summary: "which processes map a frame, and where",
+    text: "Every process and address that map the frame behind an address, or the frame given as pfn:N or \
+           phys:N, with region and symbol. It takes the right to see frame numbers.\n\n\
+           The likely places are looked at first: for a page of a file wherever that offset of the file is \
+           mapped, for anonymous memory the same address in relatives and then in the other processes. When as \
+           many mappings are found as the kernel counts, the search is over; otherwise it goes through all \
+           that the processes have in memory. The last lines say which it was, and how many processes \
+           could not be read. The page of zeros is not counted by the kernel, so for it every process is \
+           searched. Threads share one memory, which is shown once.",
+    examples: &[
+        Example {
+            line: "who demo_buffer",
+            does: "who else maps the page behind a symbol",
+        },
+        Example {
+            line: "who $shared",
+            does: "a page of shared memory",
+        },
+        Example {
+            line: "who pfn(demo_buffer)",
+            does: "the same by the number of the frame",
+        },
+        Example {
+            line: "who phys:0x1000",
+            does: "the frame at a physical address",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+    let machine = context.state.machine().clone();
+    let page = machine.page();
+    // The byte in the page that was asked about.
+    let (question, offset) = match eval::location(place, context.state)? {
+        Location::Frame(frame) => (by_frame(context, frame), 0),
+        Location::Physical(physical) => {
+            let question = by_frame(context, physical.frame(page));
+            (question, physical.offset(page))
+        }
+        Location::Address(address) => {
+            let question = by_address(context, place, address)?;
+            (question, page.offset(address))
+        }
+    };
+    let mut listener = Listener {
+        sink: context.sink,
+        symbols: &context.state.symbols,
+        of_files: HashMap::new(),
+        offset,
+    };
+    let answer = who::who(&machine, &question, &mut listener)?;
+    let ended = answer.ended;
+    if ended == Ended::Stopped(Stopped::Closed) {
+        return Err(Stopped::Closed.into());
+    }
+    let summary = summary(answer, &question, &*machine);
+    context.sink.emit(Record::WhoSummary(summary))?;
+    match ended {
+        Ended::Stopped(stopped) => Err(stopped.into()),
+        _ => Ok(Flow::Done),
+    }
+}
+
+fn by_frame(context: &Context, frame: FrameNumber) -> Question {
+    let target = context.state.target();
+    Question {
+        frame,
+        seen: None,
+        near: target.map(|target| target.process.identity().pid),
+        scan: context.state.settings.scan,
+    }
+}
+
+/// The frame behind an address. That there is none, or that its number is hidden, is an error.
+fn by_address(
+    context: &mut Context,
+    place: &Spanned<Expression>,
+    address: VirtualAddress,
+) -> Result<Question, Error> {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    context.state.last_address = Some(address);
+    let view = View::at(&target, address)?;
+    let detail = view.detail(address)?;
+    let frame = detail.frame.map_err(|reason| {
+        let state = detail.page.state.word();
+        let message = format!("nobody can be found for {address}: its page is {state}: {reason}");
+        eval::Error::new(place.at, message)
+    })?;
+    Ok(Question {
+        seen: Some(Seen {
+            pid: target.process.identity().pid,
+            address: view.page().floor(address),
+            region: detail.region,
+        }),
+        ..by_frame(context, frame)
+    })
+}
+
+/// A place in a file: in every process the same symbol lies there.
+type FilePlace = (Device, u64, u64);
+
+struct Listener<'a> {
+    sink: &'a mut dyn Sink,
+    symbols: &'a Symbols,
+    of_files: HashMap<FilePlace, Option<SymbolBrief>>,
+    offset: u64,
+}
+
+impl Audience for Listener<'_> {
+    fn found(&mut self, mapper: &who::Mapper<'_>) -> Result<(), Stopped> {
+        let identity = mapper.target.process.identity();
+        let address = VirtualAddress::new(mapper.address.get() + self.offset);
+        let symbol = self.symbol(mapper, address);
+        self.sink.emit(Record::Mapper(Mapper {
+            pid: identity.pid,
+            name: identity.name,
+            address,
+            pages: mapper.pages,
+            region: mapper.region.as_ref().map(Into::into),
+            symbol,
+        }))
+    }
+
+    fn looked_at(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
+        self.sink.progress(done, total, "processes")
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.sink.check()
+    }
+}
+
+impl Listener<'_> {
+    fn symbol(&mut self, mapper: &who::Mapper<'_>, address: VirtualAddress) -> Option<SymbolBrief> {
+        let region = mapper.region.as_ref()?;
+        let place = region
+            .file_offset(address)
+            .map(|offset| (region.device, region.inode, offset));
+        if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
+            return known.clone();
+        }
+        let regions = mapper.target.process.regions().ok()?;
+        let symbol = translate::symbol_at(self.symbols, mapper.target, &regions, address);
+        if let Some(place) = place {
+            self.of_files.insert(place, symbol.clone());
+        }
+        symbol
+    }
+}
+
+fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSummary {
+    let mut why = Why::default();
+    let flags = why.take("flags", answer.flags);
+    let map_count = why.take("map_count", answer.map_count);
+    let uncounted = answer.uncounted.map(|reason| reason.to_string());
+    let (ended, because) = match answer.ended {
+        Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
+        Ended::Counted => (SearchEnd::Counted, None),
+        Ended::Searched => (SearchEnd::Searched, uncounted),
+        Ended::Stopped(_) => (SearchEnd::Interrupted, None),
+    };
+    WhoSummary {
+        pfn: question.frame,
+        physical: question.frame.physical(machine.page()),
+        flags,
+        flags_raw: flags,
+        map_count_average: is_average(machine, flags, map_count),
+        map_count,
+        mappings: answer.mappings,
+        processes: answer.processes,
+        looked_at: answer.looked_at,
+        listed: answer.listed,
+        unreadable: answer.unreadable,
+        gone: answer.gone,
+        same_memory: answer.same_memory,
+        ended,
+        because,
+        moved: answer.moved,
+        why,
+    }
+}

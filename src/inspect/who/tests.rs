@@ -1,0 +1,375 @@
+//! The search on made-up processes, which count what is read of them.
+
+use super::*;
+use crate::inspect::fake::{FILE, PAGE, PRESENT, World, region};
+use crate::kernel::{Device, PageFlags};
+use crate::target::{Liveness, Relation};
+use std::sync::atomic::Ordering;
+
+/// The frame that is looked for.
+const FRAME: u64 = 0x1000;
+
+/// A mapping of a file, from a page of it on.
+fn file_region(start_page: u64, pages: u64, inode: u64, first_page_of_file: u64) -> Region {
+    Region {
+        device: Device { major: 8, minor: 1 },
+        inode,
+        offset: first_page_of_file * PAGE,
+        ..region(start_page, pages)
+    }
+}
+
+/// A process with these regions, which maps frames at pages.
+fn process(pid: u32, regions: Vec<Region>, mapped: &[(u64, u64)]) -> World {
+    let mut world = World::new(regions);
+    world.pid = pid;
+    world.space = pid;
+    for &(page, frame) in mapped {
+        world.entries.insert(page, PRESENT | frame);
+    }
+    world
+}
+
+/// A machine with processes, each a child of process 1 unless `parents` says otherwise.
+struct Town {
+    flags: PageFlags,
+    count: u64,
+    processes: Vec<(Relation, Option<Arc<World>>)>,
+}
+
+impl Town {
+    fn new(flags: PageFlags, count: u64) -> Self {
+        Town {
+            flags,
+            count,
+            processes: Vec::new(),
+        }
+    }
+
+    fn with(mut self, world: World, parent: u32) -> Self {
+        let relation = Relation {
+            pid: world.pid,
+            parent,
+        };
+        self.processes.push((relation, Some(Arc::new(world))));
+        self
+    }
+
+    fn with_closed(mut self, pid: u32) -> Self {
+        self.processes.push((Relation { pid, parent: 1 }, None));
+        self
+    }
+
+    fn world(&self, pid: u32) -> &World {
+        let mut all = self.processes.iter();
+        let (_, world) = all.find(|(one, _)| one.pid == pid).expect("a process");
+        world.as_ref().expect("an open process")
+    }
+
+    /// Words of the page map that were read of a process, and pages of it that a scan came by.
+    fn read_of(&self, pid: u32) -> (u64, u64) {
+        let world = self.world(pid);
+        (
+            world.entries_read.load(Ordering::Relaxed),
+            world.scanned.load(Ordering::Relaxed),
+        )
+    }
+
+    fn asked(&self, seen: Option<(u32, u64)>) -> Question {
+        Question {
+            frame: FrameNumber::new(FRAME),
+            seen: seen.map(|(pid, page)| {
+                let address = VirtualAddress::new(page * PAGE);
+                let regions = self.world(pid).regions.lock().expect("a lock");
+                let mut regions = regions.iter();
+                Seen {
+                    pid,
+                    address,
+                    region: regions.find(|one| one.range.contains(address)).cloned(),
+                }
+            }),
+            near: seen.map(|(pid, _)| pid),
+            scan: true,
+        }
+    }
+
+    fn who(&self, seen: Option<(u32, u64)>) -> (Vec<(u32, u64, u64)>, Answer) {
+        self.who_until(seen, usize::MAX)
+    }
+
+    /// Ends the search when `most` mappings were found.
+    fn who_until(&self, seen: Option<(u32, u64)>, most: usize) -> (Vec<(u32, u64, u64)>, Answer) {
+        let mut machine = World::new([]);
+        machine.flags.insert(FRAME, self.flags.bits());
+        machine.counts.insert(FRAME, self.count);
+        machine.processes = self.processes.clone();
+        let machine = machine.target().1.machine;
+        let mut heard = Heard {
+            mappers: Vec::new(),
+            most,
+        };
+        let answer = who(&machine, &self.asked(seen), &mut heard).expect("an answer");
+        (heard.mappers, answer)
+    }
+}
+
+/// The process, the first page and the pages of each mapping.
+struct Heard {
+    mappers: Vec<(u32, u64, u64)>,
+    most: usize,
+}
+
+impl Audience for Heard {
+    fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
+        let pid = mapper.target.process.identity().pid;
+        let page = mapper.address.get() / PAGE;
+        let region = mapper.region.as_ref().expect("a region");
+        assert!(region.range.contains(mapper.address));
+        self.mappers.push((pid, page, mapper.pages));
+        self.check()
+    }
+    fn looked_at(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
+        assert!(done < total);
+        self.check()
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        match self.mappers.len() >= self.most {
+            true => Err(Stopped::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+const CACHED: PageFlags = PageFlags::UPTODATE.union(PageFlags::MMAP);
+const ANONYMOUS: PageFlags = CACHED.union(PageFlags::ANON);
+
+#[test]
+fn a_page_of_a_file_is_looked_for_where_the_file_is_mapped() {
+    let mapped = |page| [(page, FILE | FRAME), (page + 1, FILE | 7)];
+    let town = Town::new(CACHED, 3)
+        .with(
+            process(10, vec![file_region(100, 4, 9, 4)], &mapped(101)),
+            1,
+        )
+        .with(process(11, vec![file_region(200, 4, 8, 4)], &[(201, 3)]), 1)
+        .with(process(12, vec![region(300, 4)], &[(301, 4)]), 1)
+        .with(
+            process(
+                13,
+                vec![file_region(400, 9, 9, 0), file_region(500, 2, 9, 5)],
+                &[(405, FRAME), (500, FRAME)],
+            ),
+            1,
+        )
+        .with(
+            process(14, vec![file_region(600, 4, 9, 4)], &mapped(601)),
+            1,
+        );
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1), (13, 405, 1), (13, 500, 1)]);
+    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!((answer.mappings, answer.processes), (3, 2));
+    assert_eq!((answer.looked_at, answer.listed), (4, 5));
+    // Not an entry was read of those that do not map that file, nor of whoever comes after the last mapping.
+    assert_eq!(town.read_of(10), (1, 0));
+    for other in [11, 12, 14] {
+        assert_eq!(town.read_of(other), (0, 0), "{other}");
+    }
+}
+
+#[test]
+fn a_file_may_have_another_number_elsewhere() {
+    // As in two containers on one overlay.
+    let town = Town::new(CACHED, 2)
+        .with(
+            process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]),
+            1,
+        )
+        .with(
+            process(
+                11,
+                vec![file_region(200, 4, 77, 0), file_region(300, 4, 77, 4)],
+                &[(301, FRAME), (201, 5)],
+            ),
+            1,
+        )
+        .with(process(12, vec![region(300, 8)], &[(301, 4)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1), (11, 301, 1)]);
+    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(town.read_of(11), (1, 0));
+    assert_eq!(town.read_of(12), (0, 0));
+}
+
+#[test]
+fn anonymous_memory_is_looked_for_at_the_same_address_of_relatives_first() {
+    let here = |pid, frame| process(pid, vec![region(100, 4)], &[(101, frame), (102, 9)]);
+    let town = Town::new(ANONYMOUS, 3)
+        .with(here(3, 77), 1)
+        .with(here(10, FRAME), 1)
+        .with(here(20, FRAME), 50)
+        .with(here(50, FRAME), 1);
+    let (found, answer) = town.who(Some((20, 101)));
+    // Itself, its parent; then the others by number.
+    assert_eq!(found, [(20, 101, 1), (50, 101, 1), (10, 101, 1)]);
+    assert_eq!(answer.ended, Ended::Counted);
+    for pid in [3, 10, 20, 50] {
+        assert_eq!(town.read_of(pid), (1, 0), "{pid}");
+    }
+}
+
+#[test]
+fn what_is_not_at_a_likely_place_is_searched_for() {
+    let town = Town::new(ANONYMOUS, 3)
+        .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
+        .with(
+            process(11, vec![region(100, 4)], &[(101, 5), (102, FRAME)]),
+            1,
+        )
+        .with(process(12, vec![region(900, 40)], &[(931, FRAME)]), 1)
+        .with(process(13, vec![region(900, 40)], &[(931, FRAME)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1), (11, 102, 1), (12, 931, 1)]);
+    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!(town.read_of(13).1, 0);
+}
+
+#[test]
+fn an_unreadable_process_leaves_the_search_unfinished() {
+    let town = Town::new(ANONYMOUS, 2)
+        .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
+        .with_closed(11)
+        .with(process(12, vec![region(100, 4)], &[(101, 3)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1)]);
+    assert_eq!(answer.ended, Ended::Searched);
+    assert_eq!(answer.uncounted, None);
+    assert_eq!(
+        (answer.looked_at, answer.unreadable, answer.listed),
+        (2, 1, 3)
+    );
+    assert!(!answer.moved);
+}
+
+#[test]
+fn a_process_may_go_while_it_is_looked_at() {
+    let gone = process(11, vec![file_region(200, 4, 9, 4)], &[(201, FRAME)]);
+    *gone.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+    let town = Town::new(CACHED, 2)
+        .with(
+            process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]),
+            1,
+        )
+        .with(gone, 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1)]);
+    assert_eq!((answer.gone, answer.unreadable), (1, 0));
+    assert_eq!(answer.ended, Ended::Searched);
+}
+
+#[test]
+fn a_frame_by_number_is_searched_for_until_the_first_mapping_gives_a_clue() {
+    let town = Town::new(CACHED, 2)
+        .with(process(10, vec![region(50, 9)], &[(51, 5), (52, 6)]), 1)
+        .with(
+            process(
+                11,
+                vec![file_region(100, 8, 9, 4)],
+                &[(101, FRAME), (102, 8)],
+            ),
+            1,
+        )
+        .with(
+            process(
+                12,
+                vec![file_region(200, 8, 7, 0), file_region(300, 8, 9, 4)],
+                &[(201, 5), (202, 8), (301, FRAME)],
+            ),
+            1,
+        );
+    let (found, answer) = town.who(None);
+    assert_eq!(found, [(11, 101, 1), (12, 301, 1)]);
+    assert_eq!(answer.ended, Ended::Counted);
+    // Memory without a file is not even scanned for it.
+    assert_eq!(town.read_of(10), (0, 0));
+    assert_eq!(town.read_of(12), (1, 0));
+}
+
+#[test]
+fn the_page_of_zeros_has_no_count_and_is_everywhere() {
+    let zeros = |pages: std::ops::Range<u64>| pages.map(|page| (page, FRAME)).collect::<Vec<_>>();
+    let many = 20_000;
+    let town = Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0)
+        .with(process(10, vec![region(100, 4)], &zeros(101..103)), 1)
+        .with(
+            process(11, vec![region(500, many)], &zeros(500..500 + many)),
+            1,
+        );
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 2), (11, 500, many)]);
+    assert_eq!(answer.mappings, 2 + many);
+    assert_eq!(answer.ended, Ended::Searched);
+    assert!(answer.uncounted.is_some());
+}
+
+#[test]
+fn averages_do_not_end_a_search() {
+    let in_folio = ANONYMOUS | PageFlags::COMPOUND_TAIL | PageFlags::THP;
+    let town = Town::new(in_folio, 1)
+        .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
+        .with(process(11, vec![region(100, 4)], &[(103, FRAME)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1), (11, 103, 1)]);
+    assert_eq!(answer.ended, Ended::Searched);
+    assert!(matches!(answer.uncounted, Some(Reason::NotOnThisKernel(_))));
+}
+
+#[test]
+fn memory_that_is_shared_whole_counts_once() {
+    let mut child = process(11, vec![region(100, 4)], &[(101, FRAME)]);
+    child.space = 10;
+    let town = Town::new(ANONYMOUS, 2)
+        .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
+        .with(child, 10)
+        .with(process(12, vec![region(100, 4)], &[(101, FRAME)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, [(10, 101, 1), (12, 101, 1)]);
+    assert_eq!((answer.mappings, answer.same_memory), (2, 1));
+    assert_eq!(answer.ended, Ended::Counted);
+}
+
+#[test]
+fn some_frames_nobody_can_map() {
+    for flag in [
+        PageFlags::BUDDY,
+        PageFlags::SLAB | ANONYMOUS,
+        PageFlags::PGTABLE,
+    ] {
+        let town = Town::new(flag, 0).with(process(10, vec![region(100, 4)], &[(101, 5)]), 1);
+        let (found, answer) = town.who(None);
+        assert_eq!(found, []);
+        assert!(matches!(answer.ended, Ended::Nobody(_)));
+        assert_eq!(town.read_of(10), (0, 0));
+    }
+}
+
+#[test]
+fn a_search_that_is_stopped_tells_what_it_has_found() {
+    let here = |pid| process(pid, vec![region(100, 4)], &[(101, FRAME)]);
+    let town = Town::new(ANONYMOUS, 3)
+        .with(here(10), 1)
+        .with(here(11), 1)
+        .with(here(12), 1);
+    let (found, answer) = town.who_until(Some((10, 101)), 2);
+    assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
+    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+    assert_eq!((answer.mappings, answer.processes), (2, 2));
+}
+
+#[test]
+fn a_page_that_has_left_its_frame_is_said_to_have_moved() {
+    let town = Town::new(ANONYMOUS, 1).with(process(10, vec![region(100, 4)], &[(101, 77)]), 1);
+    let (found, answer) = town.who(Some((10, 101)));
+    assert_eq!(found, []);
+    assert!(answer.moved);
+}

@@ -1,0 +1,149 @@
+//! Samples of `who` and `summary`.
+
+use super::pages::{counter, data, pfn, va, why};
+use crate::kernel::*;
+use crate::report::*;
+
+const FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
+
+pub fn summary() -> SummaryRow {
+    SummaryRow {
+        flags: Some(FLAGS),
+        flags_raw: Some(FLAGS),
+        letters: Some(FLAGS.letters()),
+        state: Some(State::Present),
+        pages: 40_512,
+        bytes: 40_512 << 12,
+        why: Why::default(),
+    }
+}
+
+pub fn summary_without_frame() -> SummaryRow {
+    SummaryRow {
+        flags: None,
+        flags_raw: None,
+        letters: None,
+        state: Some(State::Swapped),
+        pages: 12,
+        bytes: 12 << 12,
+        why: Why::default(),
+    }
+}
+
+pub fn summary_unreadable() -> SummaryRow {
+    let denied = Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    SummaryRow {
+        state: Some(State::Present),
+        why: why(&[("flags", denied)]),
+        ..summary_without_frame()
+    }
+}
+
+pub fn mapper() -> Mapper {
+    Mapper {
+        pid: 812,
+        name: Name::from("demo"),
+        address: va(0x555555558010),
+        pages: 1,
+        region: Some(data()),
+        symbol: Some(counter()),
+    }
+}
+
+pub fn mapper_gone() -> Mapper {
+    Mapper {
+        pid: 4_194_303,
+        name: Name::new(*b"a\xff long nam"),
+        address: va(0x7ffff7dc0000),
+        pages: 194,
+        region: None,
+        symbol: None,
+    }
+}
+
+pub fn who_counted() -> WhoSummary {
+    WhoSummary {
+        pfn: pfn(0x1a4eac),
+        physical: Some(PhysicalAddress::new(0x1a4eac000)),
+        flags: Some(FLAGS),
+        flags_raw: Some(FLAGS),
+        map_count: Some(3),
+        map_count_average: false,
+        mappings: 3,
+        processes: 2,
+        looked_at: 12,
+        listed: 113,
+        unreadable: 0,
+        gone: 0,
+        same_memory: 0,
+        ended: SearchEnd::Counted,
+        because: None,
+        moved: false,
+        why: Why::default(),
+    }
+}
+
+pub fn who_searched() -> WhoSummary {
+    WhoSummary {
+        map_count: Some(5),
+        looked_at: 109,
+        unreadable: 3,
+        gone: 1,
+        same_memory: 1,
+        ended: SearchEnd::Searched,
+        moved: true,
+        ..who_counted()
+    }
+}
+
+pub fn who_zero() -> WhoSummary {
+    let because = "the kernel does not count who maps the page of zeros";
+    WhoSummary {
+        flags: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
+        flags_raw: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
+        map_count: Some(0),
+        mappings: 12_000,
+        processes: 1,
+        looked_at: 113,
+        ended: SearchEnd::Searched,
+        because: Some(because.to_owned()),
+        ..who_counted()
+    }
+}
+
+pub fn who_interrupted() -> WhoSummary {
+    WhoSummary {
+        flags: None,
+        flags_raw: None,
+        map_count: None,
+        mappings: 0,
+        processes: 0,
+        ended: SearchEnd::Interrupted,
+        why: why(&[
+            (
+                "flags",
+                Reason::NotPermitted("/proc/kpageflags may be read by root alone".into()),
+            ),
+            (
+                "map_count",
+                Reason::NotPermitted("/proc/kpagecount may be read by root alone".into()),
+            ),
+        ]),
+        ..who_counted()
+    }
+}
+
+pub fn who_nobody() -> WhoSummary {
+    WhoSummary {
+        flags: Some(PageFlags::BUDDY),
+        flags_raw: Some(PageFlags::BUDDY),
+        map_count: Some(0),
+        mappings: 0,
+        processes: 0,
+        looked_at: 0,
+        listed: 0,
+        ended: SearchEnd::Nobody,
+        because: Some("it is free".to_owned()),
+        ..who_counted()
+    }
+}

@@ -1,0 +1,118 @@
+//! What closes `who`: how many mappings there are, and how far that can be relied on.
+
+use super::footnotes::Footnotes;
+use super::look::Look;
+use super::words;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted};
+use crate::report::{SearchEnd, WhoSummary};
+use std::io::{self, Write};
+
+/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and what that leaves open.
+pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2)
+        .plain("frame ")
+        .push(Role::Frame, summary.pfn);
+    if let Some(physical) = summary.physical {
+        line.plain(" at ").push(Role::Physical, physical);
+    }
+    if summary.ended == SearchEnd::Nobody {
+        let why = summary.because.as_deref().unwrap_or_default();
+        line.word(": ", Role::Plain, format!("no process maps it: {why}"));
+        return line.end(out);
+    }
+    let found = match summary.mappings {
+        0 => "no mapping found".to_owned(),
+        mappings => format!(
+            "{} in {}",
+            counted(mappings, "mapping"),
+            processes(summary.processes)
+        ),
+    };
+    line.word(": ", Role::Plain, found);
+    if let Some(times) = summary.map_count {
+        let times = words::map_count(count(times), summary.map_count_average);
+        line.word("; ", Role::Plain, format!("the kernel counts {times}"));
+    }
+    line.end(out)?;
+    let looked_at = format!(
+        "looked at {} of {}",
+        count(summary.looked_at),
+        processes(summary.listed)
+    );
+    let (role, text) = match summary.ended {
+        SearchEnd::Counted => (Role::Note, format!("{looked_at}: all mappings are found")),
+        SearchEnd::Interrupted => (
+            Role::Warn,
+            format!("{looked_at}, then stopped: there may be more mappings"),
+        ),
+        SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
+    };
+    prose(look, role, &text, out)?;
+    if summary.unreadable > 0 {
+        let text = format!("{} could not be read", processes(summary.unreadable));
+        prose(look, Role::Warn, &text, out)?;
+    }
+    if summary.gone > 0 {
+        let text = format!("{} ended meanwhile", processes(summary.gone));
+        prose(look, Role::Note, &text, out)?;
+    }
+    if summary.same_memory > 0 {
+        let text = format!(
+            "{} not shown: the memory is that of one shown above",
+            processes(summary.same_memory)
+        );
+        prose(look, Role::Note, &text, out)?;
+    }
+    if summary.moved {
+        let text = "the page has moved to another frame meanwhile: run it again";
+        prose(look, Role::Warn, text, out)?;
+    }
+    let mut notes = Footnotes::default();
+    notes.collect(&summary.why);
+    notes.write(look, out)
+}
+
+/// What it means that the search went through everything.
+fn searched(summary: &WhoSummary, looked_at: String) -> String {
+    if let Some(because) = &summary.because {
+        return format!("{looked_at}, as the count does not tell when all are found: {because}");
+    }
+    let missing = summary
+        .map_count
+        .and_then(|times| times.checked_sub(summary.mappings))
+        .filter(|&missing| missing > 0);
+    match missing {
+        None => looked_at,
+        Some(missing) => {
+            let elsewhere = match summary.unreadable {
+                0 => "it came or went meanwhile, or belongs to the kernel",
+                _ => "it may be in a process that could not be read",
+            };
+            let elsewhere = match missing {
+                1 => elsewhere.to_owned(),
+                _ => elsewhere
+                    .replacen("it ", "they ", 1)
+                    .replace("belongs", "belong"),
+            };
+            format!(
+                "{looked_at}: {} not found; {elsewhere}",
+                counted(missing, "mapping")
+            )
+        }
+    }
+}
+
+fn processes(number: u64) -> String {
+    match number {
+        1 => "1 process".to_owned(),
+        number => format!("{} processes", count(number)),
+    }
+}
+
+fn prose(look: &Look, role: Role, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2).prose(role, text);
+    line.end(out)
+}

@@ -1,0 +1,80 @@
+//! Records of `who`.
+
+use super::wire::{flag_names, flags_hex, not};
+use super::{RegionBrief, SymbolBrief, Why};
+use crate::kernel::{FrameNumber, Name, PageFlags, PhysicalAddress, VirtualAddress};
+use serde::Serialize;
+
+/// A process and an address that map the frame.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mapper {
+    /// The process.
+    pub pid: u32,
+    /// Its short name.
+    pub name: Name,
+    /// Where the byte that was asked about lies in it.
+    pub address: VirtualAddress,
+    /// Neighbouring pages that all map the frame.
+    pub pages: u64,
+    /// The region.
+    pub region: Option<RegionBrief>,
+    /// The symbol at the address.
+    pub symbol: Option<SymbolBrief>,
+}
+
+/// What closes `who`.
+#[derive(Clone, Debug, Serialize)]
+pub struct WhoSummary {
+    /// The frame.
+    pub pfn: FrameNumber,
+    /// Its physical address.
+    pub physical: Option<PhysicalAddress>,
+    /// Its flags by name.
+    #[serde(serialize_with = "flag_names")]
+    pub flags: Option<PageFlags>,
+    /// … and as a number.
+    #[serde(serialize_with = "flags_hex")]
+    pub flags_raw: Option<PageFlags>,
+    /// How often the kernel says that it is mapped.
+    pub map_count: Option<u64>,
+    /// Whether that may be an average over the large folio that it is of.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
+    /// Mappings found.
+    pub mappings: u64,
+    /// Processes that have them.
+    pub processes: u64,
+    /// Processes that were looked at.
+    pub looked_at: u64,
+    /// Processes that there are, without kernel threads.
+    pub listed: u64,
+    /// Processes that could not be read.
+    pub unreadable: u64,
+    /// Processes that ended meanwhile.
+    pub gone: u64,
+    /// Processes that share the whole memory of one that is shown.
+    pub same_memory: u64,
+    /// How the search ended.
+    pub ended: SearchEnd,
+    /// Why nobody can map it, or why the map count could not end the search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// Whether the page has moved to another frame meanwhile.
+    pub moved: bool,
+    /// Reasons for what is `null`.
+    pub why: Why,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// Such a frame cannot be mapped by a process.
+    Nobody,
+    /// As many mappings were found as the kernel counts.
+    Counted,
+    /// All that could be looked at was.
+    Searched,
+    /// Ctrl-C.
+    Interrupted,
+}

@@ -2,6 +2,7 @@
 
 use super::expression::{BinaryOperator, UnaryOperator};
 use super::filter::Comparison;
+use super::words::spelled;
 
 /// How tightly an operator binds; all are left-associative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,19 +108,13 @@ impl BinaryOperator {
 impl UnaryOperator {
     /// As it is written.
     pub fn text(self) -> &'static str {
-        UNARY
-            .iter()
-            .find(|(_, operator)| *operator == self)
-            .map_or("", |(text, _)| text)
+        spelled(UNARY, &self)
     }
 }
 
 impl Comparison {
     /// As it is written.
     pub fn text(self) -> &'static str {
-        COMPARISONS
-            .iter()
-            .find(|(_, comparison)| *comparison == self)
-            .map_or("", |(text, _)| text)
+        spelled(COMPARISONS, &self)
     }
 }

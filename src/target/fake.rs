@@ -326,7 +326,7 @@ impl Machine for Fake {
 }
 
 /// A file that is nothing but its bytes.
-struct Bytes(Vec<u8>);
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl ReadAt for Bytes {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {

@@ -6,69 +6,27 @@ use nom::combinator::cut;
 
 use super::atoms::{bracketed, constant, indexed, text};
 use super::names::{named, symbol};
-use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark, silent_mark, silent_word};
+use super::operators::{Chain, unary_operator};
+use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_word};
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, Range, UnaryOperator};
-use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::operators::{BINARY, Level, UNARY};
+use crate::lang::expression::{Expression, Name, Range};
+use crate::lang::lexer::TokenKind;
 use crate::lang::place::Spanned;
-use crate::lang::syntax::BinaryOperator;
 use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
 
 /// `expression`
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    binary(input, Level::LOOSEST)
-}
-
-/// A chain of operators that bind at least as tightly as `loosest`.
-fn binary(input: Tokens<'_>, loosest: Level) -> Parsed<'_, Spanned<Expression>> {
-    let (mut input, mut left) = unary(input)?;
-    while let (behind, Some((operator, level))) = operator(input, |level| level >= loosest)? {
-        let (behind, right) = cut(|input| binary(input, level.tighter())).parse(behind)?;
-        let at = left.at.to(right.at);
-        let node = Expression::Binary {
+    let (behind, first) = unary(input)?;
+    let binary = Chain {
+        operand: unary,
+        join: |operator, left, right| Expression::Binary {
             operator,
-            left: Box::new(left),
-            right: Box::new(right),
-        };
-        left = Spanned::new(node, at);
-        input = behind;
-    }
-    Ok((input, left))
-}
-
-/// The operator that stands here, if it is of a wanted level.
-pub(super) fn operator(
-    input: Tokens<'_>,
-    wanted: impl Fn(Level) -> bool,
-) -> Parsed<'_, Option<(Spanned<BinaryOperator>, Level)>> {
-    let known = |token: &Token<'_>| {
-        let row = BINARY
-            .iter()
-            .find(|(text, level, _)| is_mark(token, text) && wanted(*level))?;
-        Some((row.2, row.1))
+            left,
+            right,
+        },
     };
-    match input.accept(Expected::Operator, known) {
-        Ok((behind, found)) => {
-            let (behind, ()) = behind.count_operator()?;
-            Ok((
-                behind,
-                Some((Spanned::new(found.node.0, found.at), found.node.1)),
-            ))
-        }
-        Err(_) => Ok((input, None)),
-    }
-}
-
-/// The operator before an operand, if one stands here.
-pub(super) fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
-    input.accept(Expected::Expression, |token| {
-        UNARY
-            .iter()
-            .find(|(text, _)| is_mark(token, text))
-            .map(|(_, operator)| *operator)
-    })
+    binary.behind(behind, first, |_| true)
 }
 
 fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {

@@ -7,7 +7,8 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::cut;
 
-use super::expression::{operator, place, unary_operator};
+use super::expression::place;
+use super::operators::{Chain, unary_operator};
 use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, word};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
@@ -245,31 +246,15 @@ fn arithmetic<'a, F: FilterField>(
     first: Spanned<Quantity<F>>,
     wanted: fn(Level) -> bool,
 ) -> Parsed<'a, Spanned<Quantity<F>>> {
-    climb(input, first, wanted, Level::LOOSEST)
-}
-
-/// Precedence climbing: all operators that bind at least as tightly as `loosest`.
-fn climb<'a, F: FilterField>(
-    mut input: Tokens<'a>,
-    mut left: Spanned<Quantity<F>>,
-    wanted: fn(Level) -> bool,
-    loosest: Level,
-) -> Parsed<'a, Spanned<Quantity<F>>> {
-    while let (behind, Some((operator, level))) =
-        operator(input, |level| wanted(level) && level >= loosest)?
-    {
-        let (behind, right) = cut(factor).parse(behind)?;
-        let (behind, right) = climb(behind, right, wanted, level.tighter())?;
-        let at = left.at.to(right.at);
-        let node = Quantity::Binary {
+    let binary = Chain {
+        operand: factor,
+        join: |operator, left, right| Quantity::Binary {
             operator,
-            left: Box::new(left),
-            right: Box::new(right),
-        };
-        left = Spanned::new(node, at);
-        input = behind;
-    }
-    Ok((input, left))
+            left,
+            right,
+        },
+    };
+    binary.behind(input, first, wanted)
 }
 
 /// `factor<S>`

@@ -6,6 +6,7 @@ mod expression;
 mod fault;
 mod filter;
 mod names;
+mod operators;
 mod range;
 mod raw;
 mod setting;

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::operators::{Operand, Operation, binary, unary};
 use crate::lang::expression::{Expression, HistoryReference, Name, Range, Register, SymbolName};
 use crate::lang::lexer::{escape, is_plain_name};
 use crate::lang::operators::Level;
@@ -41,43 +42,30 @@ impl Display for Range {
     }
 }
 
-/// How tightly the outermost operator of an expression binds.
-fn level(expression: &Expression) -> Level {
-    match expression {
-        Expression::Binary { operator, .. } => operator.node.level(),
-        _ => Level::Unary,
-    }
-}
-
-/// An operand, in parentheses if it binds less tightly than `least`.
-struct Operand<'a>(&'a Expression, Level);
-
-impl Display for Operand<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Operand(expression, least) = *self;
-        if level(expression) >= least || always_parenthesised(expression) {
-            write!(f, "{expression}")
-        } else {
-            write!(f, "({expression})")
+impl Operation for Expression {
+    fn operator(&self) -> Option<BinaryOperator> {
+        match self {
+            Expression::Binary { operator, .. } => Some(operator.node),
+            _ => None,
         }
     }
-}
 
-/// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
-fn always_parenthesised(expression: &Expression) -> bool {
-    let Expression::Binary {
-        operator, right, ..
-    } = expression
-    else {
-        return false;
-    };
-    match operator.node {
-        BinaryOperator::BitOr => true,
-        BinaryOperator::Greater | BinaryOperator::ShiftRight => {
-            let right = Operand(&right.node, operator.node.level().tighter()).to_string();
-            right.starts_with(['\'', '"'])
+    /// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
+    fn always_parenthesised(&self) -> bool {
+        let Expression::Binary {
+            operator, right, ..
+        } = self
+        else {
+            return false;
+        };
+        match operator.node {
+            BinaryOperator::BitOr => true,
+            BinaryOperator::Greater | BinaryOperator::ShiftRight => {
+                let right = Operand(&right.node, operator.node.level().tighter()).to_string();
+                right.starts_with(['\'', '"'])
+            }
+            _ => false,
         }
-        _ => false,
     }
 }
 
@@ -109,29 +97,12 @@ impl Display for Expression {
             Expression::LastAddress => f.write_str("$_"),
             Expression::Register(Register::ProgramCounter) => f.write_str("$pc"),
             Expression::Register(Register::StackPointer) => f.write_str("$sp"),
-            Expression::Unary { operator, operand } => {
-                write!(
-                    f,
-                    "{}{}",
-                    operator.node.text(),
-                    Operand(&operand.node, Level::Unary)
-                )
-            }
+            Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
             Expression::Binary {
                 operator,
                 left,
                 right,
-            } => {
-                let level = operator.node.level();
-                let left = Operand(&left.node, level);
-                let right = Operand(&right.node, level.tighter());
-                let text = operator.node.text();
-                if always_parenthesised(self) {
-                    write!(f, "({left} {text} {right})")
-                } else {
-                    write!(f, "{left} {text} {right}")
-                }
-            }
+            } => binary(f, self, operator.node, &left.node, &right.node),
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", spelled(INTEGER_TYPES, as_type), address.node)
             }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use super::operators::{Operation, binary, unary};
+use crate::lang::expression::BinaryOperator;
 use crate::lang::field::FilterField;
 use crate::lang::filter::{Filter, Quantity};
 use crate::lang::lexer::escape;
@@ -87,48 +89,27 @@ impl<F: FilterField> Display for Quantity<F> {
         match self {
             Quantity::Field(field) => f.write_str(field.name()),
             Quantity::Value(value) => write!(f, "{value}"),
-            Quantity::Unary { operator, operand } => {
-                write!(
-                    f,
-                    "{}{}",
-                    operator.node.text(),
-                    Operand(&operand.node, Level::Unary)
-                )
-            }
+            Quantity::Unary { operator, operand } => unary(f, operator.node, &operand.node),
             Quantity::Binary {
                 operator,
                 left,
                 right,
-            } => {
-                let level = operator.node.level();
-                let left = Operand(&left.node, level);
-                let right = Operand(&right.node, level.tighter());
-                let text = operator.node.text();
-                // & ^ | stand only in parentheses.
-                if level < Level::Shift {
-                    write!(f, "({left} {text} {right})")
-                } else {
-                    write!(f, "{left} {text} {right}")
-                }
-            }
+            } => binary(f, self, operator.node, &left.node, &right.node),
         }
     }
 }
 
-/// An operand, in parentheses if it binds less tightly than `least` and brings none of its own.
-struct Operand<'a, F>(&'a Quantity<F>, Level);
-
-impl<F: FilterField> Display for Operand<'_, F> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Operand(quantity, least) = *self;
-        let level = match quantity {
-            Quantity::Binary { operator, .. } => operator.node.level(),
-            _ => Level::Unary,
-        };
-        if level >= least || level < Level::Shift {
-            write!(f, "{quantity}")
-        } else {
-            write!(f, "({quantity})")
+impl<F: FilterField> Operation for Quantity<F> {
+    fn operator(&self) -> Option<BinaryOperator> {
+        match self {
+            Quantity::Binary { operator, .. } => Some(operator.node),
+            _ => None,
         }
+    }
+
+    /// In filters `& ^ |` stand only in parentheses.
+    fn always_parenthesised(&self) -> bool {
+        self.operator()
+            .is_some_and(|operator| operator.level() < Level::Shift)
     }
 }

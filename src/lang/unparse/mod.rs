@@ -2,6 +2,7 @@
 
 mod expression;
 mod filter;
+mod operators;
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;

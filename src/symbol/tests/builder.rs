@@ -2,23 +2,7 @@
 
 use super::super::file::File;
 use crate::target::ReadAt;
-
-/// Bytes that play a file.
-pub(crate) struct Bytes(pub(crate) Vec<u8>);
-
-impl ReadAt for Bytes {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut rest = self.0.get(at..).unwrap_or_default();
-        std::io::Read::read(&mut rest, into)
-    }
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        [0, 0, self.len(), 0]
-    }
-}
+pub(crate) use crate::target::fake::Bytes;
 
 /// A file that says it is whole and then ends early, as one does that is cut short while it is read.
 pub(crate) struct CutShort {

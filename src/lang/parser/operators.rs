@@ -1,0 +1,85 @@
+//! Which operator stands here, and precedence climbing over chains of them.
+
+use nom::Parser;
+use nom::combinator::cut;
+
+use super::stream::{Parsed, Tokens, is_mark};
+use crate::lang::expected::Expected;
+use crate::lang::expression::{BinaryOperator, UnaryOperator};
+use crate::lang::lexer::Token;
+use crate::lang::operators::{BINARY, Level, UNARY};
+use crate::lang::place::Spanned;
+
+/// The tree of an operator and its operands.
+type Join<T> = fn(Spanned<BinaryOperator>, Box<Spanned<T>>, Box<Spanned<T>>) -> T;
+
+/// How chains of operators become a tree of `T`: the same for expressions and for the numbers of filters.
+pub(super) struct Chain<'a, T> {
+    pub operand: fn(Tokens<'a>) -> Parsed<'a, Spanned<T>>,
+    pub join: Join<T>,
+}
+
+impl<'a, T> Chain<'a, T> {
+    /// What follows a first operand, with operators of the wanted levels.
+    pub(super) fn behind(
+        &self,
+        input: Tokens<'a>,
+        first: Spanned<T>,
+        wanted: fn(Level) -> bool,
+    ) -> Parsed<'a, Spanned<T>> {
+        self.climb(input, first, wanted, Level::LOOSEST)
+    }
+
+    /// All operators that bind at least as tightly as `loosest`.
+    fn climb(
+        &self,
+        mut input: Tokens<'a>,
+        mut left: Spanned<T>,
+        wanted: fn(Level) -> bool,
+        loosest: Level,
+    ) -> Parsed<'a, Spanned<T>> {
+        while let (behind, Some((operator, level))) =
+            operator(input, |level| wanted(level) && level >= loosest)?
+        {
+            let (behind, right) = cut(self.operand).parse(behind)?;
+            let (behind, right) = self.climb(behind, right, wanted, level.tighter())?;
+            let at = left.at.to(right.at);
+            left = Spanned::new((self.join)(operator, Box::new(left), Box::new(right)), at);
+            input = behind;
+        }
+        Ok((input, left))
+    }
+}
+
+/// The operator that stands here, if it is of a wanted level.
+fn operator(
+    input: Tokens<'_>,
+    wanted: impl Fn(Level) -> bool,
+) -> Parsed<'_, Option<(Spanned<BinaryOperator>, Level)>> {
+    let known = |token: &Token<'_>| {
+        let row = BINARY
+            .iter()
+            .find(|(text, level, _)| is_mark(token, text) && wanted(*level))?;
+        Some((row.2, row.1))
+    };
+    match input.accept(Expected::Operator, known) {
+        Ok((behind, found)) => {
+            let (behind, ()) = behind.count_operator()?;
+            Ok((
+                behind,
+                Some((Spanned::new(found.node.0, found.at), found.node.1)),
+            ))
+        }
+        Err(_) => Ok((input, None)),
+    }
+}
+
+/// The operator before an operand, if one stands here.
+pub(super) fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
+    input.accept(Expected::Expression, |token| {
+        UNARY
+            .iter()
+            .find(|(text, _)| is_mark(token, text))
+            .map(|(_, operator)| *operator)
+    })
+}

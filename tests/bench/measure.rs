@@ -1,0 +1,56 @@
+//! Contenders that run in turn, and what their times say.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::time::{Duration, Instant};
+
+/// The times of one contender, round by round.
+#[derive(Clone)]
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    pub fn median(&self) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// How many times `other` this is: the median of the rounds, so that what else the machine does in a round weighs on both.
+    pub fn over(&self, other: &Times) -> f64 {
+        let ratio = |(a, b): (&Duration, &Duration)| a.as_secs_f64() / b.as_secs_f64();
+        let mut ratios: Vec<f64> = self.0.iter().zip(&other.0).map(ratio).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// As if everything had been `times` as much.
+    pub fn scaled(&self, times: f64) -> Times {
+        Times(self.0.iter().map(|time| time.mul_f64(times)).collect())
+    }
+}
+
+/// Runs all in turn, once for nothing and then for `rounds` rounds.
+pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
+    let mut times = [const { Times(Vec::new()) }; N];
+    for round in 0..=rounds {
+        for (contender, times) in contenders.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            contender();
+            let taken = start.elapsed();
+            if round > 0 {
+                times.0.push(taken);
+            }
+        }
+    }
+    times
+}
+
+/// Runs `work` on one core: the engine then starts no threads.
+pub fn on_one_core<T>(work: impl FnOnce() -> T) -> T {
+    let before = sched_getaffinity(None).expect("the cores of this program");
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one).expect("one core");
+    let result = work();
+    sched_setaffinity(None, &before).expect("all cores");
+    result
+}

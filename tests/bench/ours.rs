@@ -1,0 +1,96 @@
+//! The same questions to pmdb: to the engine, and to the whole program.
+
+use pmdb::inspect::{Need, Totals, View, Watcher, sweep, sweep_frames};
+use pmdb::kernel::{AddressRange, FrameNumber, FrameRange, State, VirtualAddress};
+use pmdb::target::Target;
+use pmdb::target::live;
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+
+pub fn range((start, len): (u64, u64)) -> AddressRange {
+    let at = VirtualAddress::new;
+    AddressRange::new(at(start), at(start + len)).expect("a range")
+}
+
+/// Sweeps a range and counts what is there. `meanwhile` is called for each chunk.
+pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl FnMut()) {
+    let view = View::of(target).expect("regions");
+    let mut totals = Totals::new(view.page());
+    let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+        chunk.pages().for_each(|page| totals.add(&page));
+        meanwhile();
+        Ok(())
+    });
+    swept.expect("to the end");
+    totals.finish();
+    assert!(totals.state(State::Present) > 0);
+    black_box(totals.runs());
+}
+
+/// A watch of a range, whose first look has been taken.
+pub struct Watch<'a> {
+    watcher: Watcher,
+    target: &'a Target,
+    range: AddressRange,
+}
+
+impl<'a> Watch<'a> {
+    pub fn of(target: &'a Target, range: AddressRange) -> Self {
+        let watcher = Watcher::new(Need::empty());
+        let mut watch = Watch {
+            watcher,
+            target,
+            range,
+        };
+        watch.look();
+        watch
+    }
+
+    pub fn look(&mut self) {
+        let range = self.range;
+        let mut changes = 0;
+        let look = self.watcher.look(
+            self.target,
+            &mut |_| vec![range],
+            &mut || Ok(()),
+            &mut |_| {
+                changes += 1;
+                Ok(())
+            },
+        );
+        look.expect("a look");
+        assert_eq!(changes, 0, "nothing moves");
+    }
+}
+
+/// The flags of all frames of the machine, counted.
+pub fn all_flags() {
+    let machine = live::machine();
+    let zero = FrameNumber::new(0);
+    let all = FrameRange::new(zero, FrameNumber::new(1 << 40)).expect("a range");
+    let (mut lru, mut runs) = (0, 0);
+    let swept = sweep_frames(
+        &*machine,
+        all,
+        Need::FLAGS,
+        &mut |_| Ok(()),
+        &mut |frames| {
+            runs += 1;
+            let flags = frames.flags.unwrap_or_default();
+            if flags.contains(pmdb::kernel::PageFlags::LRU) {
+                lru += frames.frames;
+            }
+            Ok(())
+        },
+    );
+    assert!(swept.expect("all frames") > 0 && lru > 0);
+    black_box(runs);
+}
+
+/// The whole program: starts it, has it run one command, waits for its end. False when the command failed.
+pub fn program(pid: u32, line: &str) -> bool {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    command.args(["-batch", "-p", &pid.to_string(), "-ex", line]);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().expect("to start pmdb").success()
+}

@@ -1,0 +1,338 @@
+//! The questions, each with the process it is put to and what the answer may cost.
+
+use super::measure::{in_turn, on_one_core};
+use super::subject::Subject;
+use super::table::{Required, Table};
+use super::{Size, floor, ours, peers};
+use Required::{Bytes, Nothing, Ratio};
+use pmdb::inspect::Need;
+use std::cell::Cell;
+use std::time::Duration;
+
+type Question = (&'static str, fn(&Size, &mut Table));
+
+/// All of them, by name.
+pub const ALL: &[Question] = &[
+    ("a small pages", small_pages),
+    ("b huge pages", huge_pages),
+    ("c reservations", reservations),
+    ("d regions", regions),
+    ("e processes", processes),
+    ("f start", start),
+    ("g machine", machine),
+    ("w watch", watch),
+];
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// What is asked of each frame beside its number.
+const ALL_FACTS: Need = Need::FLAGS.union(Need::COUNTS).union(Need::HUGE);
+
+/// (a) 4 GiB of 4 KiB pages.
+fn small_pages(size: &Size, table: &mut Table) {
+    let subject = Subject::start("small", &[size.of(4 * GIB, 2 * MIB)]);
+    let (pid, whole) = (subject.pid(), subject.range());
+    let target = subject.target.attach();
+    let frames = || ours::walk(&target, whole, Need::empty(), || ());
+    let facts = || ours::walk(&target, whole, ALL_FACTS, || ());
+
+    let [raw, one, two, scanned, states] = in_turn(
+        size.rounds,
+        [
+            &mut || floor::entries(pid, whole),
+            &mut || on_one_core(frames),
+            &mut || frames(),
+            &mut || floor::scan(pid, whole),
+            &mut || on_one_core(|| ours::walk(&target, whole, Need::empty(), || ())),
+        ],
+    );
+    let entries = "pread of the entries";
+    table.row(
+        "(a) frames and states, one core",
+        &one,
+        entries,
+        &raw,
+        Ratio(1.1),
+    );
+    table.row(
+        "(a) frames and states, two cores",
+        &two,
+        entries,
+        &raw,
+        Ratio(0.65),
+    );
+    table.row(
+        "(a) states alone, one core",
+        &states,
+        entries,
+        &raw,
+        Ratio(0.5),
+    );
+    table.row(
+        "(a) states alone, one core",
+        &states,
+        "PAGEMAP_SCAN",
+        &scanned,
+        Nothing,
+    );
+
+    let runs = floor::frame_runs(pid, whole);
+    let [raw, one, two] = in_turn(
+        size.rounds,
+        [
+            &mut || floor::three_files(pid, whole, &runs),
+            &mut || on_one_core(facts),
+            &mut || facts(),
+        ],
+    );
+    let three = "pread of three files, by frame";
+    table.row(
+        "(a) with flags and map counts, one core",
+        &one,
+        three,
+        &raw,
+        Ratio(1.15),
+    );
+    table.row(
+        "(a) with flags and map counts, two cores",
+        &two,
+        three,
+        &raw,
+        Ratio(0.7),
+    );
+    table.bytes(
+        "(a) growth of anonymous memory",
+        growth(&target, whole),
+        Bytes(16 * MIB),
+    );
+
+    let [crate_pagemap] = in_turn(1, [&mut || peers::pagemap(pid)]);
+    table.row(
+        "(a) with flags and map counts, two cores",
+        &two,
+        "crate pagemap",
+        &crate_pagemap,
+        Nothing,
+    );
+    const PART: u64 = 256;
+    let part = (subject.start, (subject.len / PART).max(2 * MIB));
+    let [crate_procfs] = in_turn(1, [&mut || peers::procfs(pid, part)]);
+    let crate_procfs = crate_procfs.scaled(subject.len as f64 / part.1 as f64);
+    let name = format!("crate procfs, flags alone ({PART} × a part)");
+    table.row(
+        "(a) with flags and map counts, two cores",
+        &two,
+        &name,
+        &crate_procfs,
+        Nothing,
+    );
+    let question = "(a) with flags and map counts, two cores";
+    match peers::page_types() {
+        Some(program) => {
+            let [types] = in_turn(size.rounds, [&mut || peers::run_page_types(&program, pid)]);
+            table.row(question, &two, "page-types, flags alone", &types, Nothing);
+        }
+        None => table.without(question, "page-types is not on PATH"),
+    }
+}
+
+/// How much anonymous memory of this program a walk takes at most.
+fn growth(target: &pmdb::target::Target, whole: (u64, u64)) -> u64 {
+    let (before, most) = (floor::own_anonymous_bytes(), Cell::new(0));
+    let mut chunks = 0u64;
+    ours::walk(target, whole, ALL_FACTS, || {
+        chunks += 1;
+        if chunks.is_multiple_of(16) {
+            most.set(most.get().max(floor::own_anonymous_bytes()));
+        }
+    });
+    most.get().saturating_sub(before)
+}
+
+/// (b) 4 GiB of huge pages, alone and after a fork.
+fn huge_pages(size: &Size, table: &mut Table) {
+    let len = size.of(4 * GIB, 2 * MIB);
+    let small = Subject::start("small", &[len]);
+    let mut huge = Subject::start("huge", &[len]);
+    let (small_target, huge_target) = (small.target.attach(), huge.target.attach());
+    for (name, need) in [
+        ("(b) frames and states, one core", Need::empty()),
+        ("(b) with flags and map counts, one core", ALL_FACTS),
+    ] {
+        let [ours, plain] = in_turn(
+            size.rounds,
+            [
+                &mut || on_one_core(|| ours::walk(&huge_target, huge.range(), need, || ())),
+                &mut || on_one_core(|| ours::walk(&small_target, small.range(), need, || ())),
+            ],
+        );
+        table.row(name, &ours, "the same of (a)", &plain, Ratio(1.0 / 40.0));
+    }
+    drop(small);
+
+    huge.target.send("fork");
+    assert_eq!(huge.target.line(), "forked");
+    let (pid, whole) = (huge.pid(), huge.range());
+    let runs = floor::frame_runs(pid, whole);
+    let [raw, ours] = in_turn(
+        size.rounds,
+        [&mut || floor::three_files(pid, whole, &runs), &mut || {
+            on_one_core(|| ours::walk(&huge_target, whole, ALL_FACTS, || ()))
+        }],
+    );
+    let three = "pread of three files, by frame";
+    table.row(
+        "(b) after a fork, flags and map counts, one core",
+        &ours,
+        three,
+        &raw,
+        Ratio(1.15),
+    );
+}
+
+/// (c) 1 TiB and 16 TiB that nobody may touch, with a thousand pages.
+fn reservations(size: &Size, table: &mut Table) {
+    let pages = 1000;
+    let one = Subject::start("reserved", &[TIB, pages]);
+    let sixteen = Subject::start("reserved", &[16 * TIB, pages]);
+    let walk = |subject: &Subject| {
+        let line = format!(
+            "walk {:#x},+{:#x} where present",
+            subject.start, subject.len
+        );
+        assert!(ours::program(subject.pid(), &line));
+    };
+    let [small, large] = in_turn(size.rounds, [&mut || walk(&one), &mut || walk(&sixteen)]);
+    let most = Required::Time(Duration::from_millis(25));
+    table.row(
+        "(c) walk 1 TiB where present, whole program",
+        &small,
+        "16 TiB",
+        &large,
+        most,
+    );
+    table.row(
+        "(c) walk 16 TiB where present, whole program",
+        &large,
+        "1 TiB",
+        &small,
+        Ratio(1.2),
+    );
+}
+
+/// (d) Very many regions.
+fn regions(size: &Size, table: &mut Table) {
+    let subject = Subject::start("regions", &[size.of(60_000, 2)]);
+    let (pid, middle) = (subject.pid(), subject.start + subject.len / 2);
+    let [raw, region, regions, help] = in_turn(
+        size.rounds,
+        [
+            &mut || floor::maps(pid),
+            &mut || assert!(ours::program(pid, &format!("region {middle:#x}"))),
+            &mut || assert!(ours::program(pid, "regions")),
+            &mut || assert!(ours::program(pid, "echo")),
+        ],
+    );
+    let most = Required::Time(Duration::from_millis(2));
+    table.row(
+        "(d) region ADDR, whole program",
+        &region,
+        "a start that asks nothing",
+        &help,
+        most,
+    );
+    table.row(
+        "(d) regions, whole program",
+        &regions,
+        "read of maps",
+        &raw,
+        Ratio(1.5),
+    );
+}
+
+/// (e) Who maps a frame, among very many processes.
+fn processes(size: &Size, table: &mut Table) {
+    let len = 256 << 10;
+    let mut subject = Subject::start("processes", &[size.of(2000, 1), len]);
+    let pids: Vec<u32> = subject
+        .target
+        .numbers()
+        .iter()
+        .map(|&pid| pid as u32)
+        .collect();
+    let pid = subject.pid();
+    let address = subject.start;
+    if !ours::program(pid, &format!("who {address:#x}")) {
+        return table.without("(e) who ADDR, whole program", "pmdb cannot tell here");
+    }
+    let [raw, who] = in_turn(
+        size.rounds,
+        [&mut || floor::populated(&pids), &mut || {
+            assert!(ours::program(pid, &format!("who {address:#x}")))
+        }],
+    );
+    let floor = "PAGEMAP_SCAN and pread of all";
+    table.row("(e) who ADDR, whole program", &who, floor, &raw, Ratio(1.3));
+}
+
+/// (f) The start of the program, for one answer.
+fn start(size: &Size, table: &mut Table) {
+    let subject = Subject::start("small", &[MIB]);
+    let (pid, address) = (subject.pid(), subject.start);
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(minimal) = floor::Minimal::compile(folder.path()) else {
+        return table.without("(f) translate ADDR, whole program", "no C compiler");
+    };
+    let [least, ours] = in_turn(
+        size.rounds * 20,
+        [&mut || minimal.run(pid, address), &mut || {
+            assert!(ours::program(pid, &format!("translate {address:#x}")))
+        }],
+    );
+    table.row(
+        "(f) translate ADDR, whole program",
+        &ours,
+        "a C program of one pread",
+        &least,
+        Ratio(2.0),
+    );
+}
+
+/// (g) The flags of all frames.
+fn machine(size: &Size, table: &mut Table) {
+    let [raw, ours] = in_turn(
+        size.rounds,
+        [&mut || _ = floor::all_flags(), &mut || ours::all_flags()],
+    );
+    table.row(
+        "(g) flags of all frames",
+        &ours,
+        "pread of kpageflags",
+        &raw,
+        Ratio(0.7),
+    );
+}
+
+/// A watch of memory in which nothing happens: what a look costs.
+fn watch(size: &Size, table: &mut Table) {
+    let subject = Subject::start("small", &[size.of(GIB, 2 * MIB)]);
+    let (pid, whole) = (subject.pid(), subject.range());
+    let target = subject.target.attach();
+    let mut watch = ours::Watch::of(&target, ours::range(whole));
+    let [raw, look] = in_turn(
+        size.rounds,
+        [&mut || floor::entries(pid, whole), &mut || {
+            on_one_core(|| watch.look())
+        }],
+    );
+    let most = Required::Time(Duration::from_millis(10));
+    table.row(
+        "watch 1 GiB, one look, one core",
+        &look,
+        "pread of the entries",
+        &raw,
+        most,
+    );
+}

@@ -1,0 +1,175 @@
+//! The processes that are asked about: this program again. They end with it, also when it is killed.
+
+use super::Scenario;
+use super::floor::page_bytes;
+use super::target::{Target, announce, wait};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("small", |arguments| small(number(arguments, 0))),
+    ("huge", |arguments| huge(number(arguments, 0))),
+    ("reserved", |arguments| {
+        reserved(number(arguments, 0), number(arguments, 1));
+    }),
+    ("regions", |arguments| regions(number(arguments, 0))),
+    ("processes", |arguments| {
+        processes(number(arguments, 0), number(arguments, 1));
+    }),
+];
+
+/// A process, and the memory that it announced.
+pub struct Subject {
+    pub target: Target,
+    pub start: u64,
+    pub len: u64,
+}
+
+impl Subject {
+    pub fn start(scenario: &str, numbers: &[u64]) -> Subject {
+        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        let mut target = Target::start(scenario, &numbers);
+        let said = target.numbers();
+        let (start, len) = (said[0], said[1]);
+        Subject { target, start, len }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.target.pid()
+    }
+
+    pub fn range(&self) -> (u64, u64) {
+        (self.start, self.len)
+    }
+}
+
+fn number(arguments: &[String], index: usize) -> usize {
+    arguments[index].parse().expect("a number")
+}
+
+/// New private memory.
+fn map(len: usize) -> *mut u8 {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "no memory");
+    memory.cast()
+}
+
+fn advise(memory: *mut u8, len: usize, advice: i32) {
+    // SAFETY: advice about memory of its own.
+    unsafe { libc::madvise(memory.cast(), len, advice) };
+}
+
+fn protect(memory: *mut u8, len: usize, prot: i32) {
+    // SAFETY: memory of its own, which is not touched afterwards in a way that `prot` forbids.
+    assert_eq!(unsafe { libc::mprotect(memory.cast(), len, prot) }, 0);
+}
+
+/// Writes to a page every `step` bytes.
+fn write(memory: *mut u8, len: usize, step: usize) {
+    for offset in (0..len).step_by(step) {
+        // SAFETY: within the mapping.
+        unsafe { memory.add(offset).write_volatile(1) };
+    }
+}
+
+fn say(memory: *mut u8, len: usize) {
+    announce(format!("{} {len}", memory as usize));
+}
+
+/// Memory in pages of 4 KiB.
+fn small(len: usize) {
+    let memory = map(len);
+    advise(memory, len, libc::MADV_NOHUGEPAGE);
+    write(memory, len, page_bytes() as usize);
+    say(memory, len);
+    wait();
+}
+
+/// Memory in huge pages; told to fork, it has a child that writes to a page of every third one.
+fn huge(len: usize) {
+    const HUGE: usize = 2 << 20;
+    let memory = map(len + HUGE);
+    // SAFETY: within the mapping, which is so much larger.
+    let memory = unsafe { memory.add(memory.align_offset(HUGE)) };
+    advise(memory, len, libc::MADV_HUGEPAGE);
+    write(memory, len, page_bytes() as usize);
+    say(memory, len);
+    if wait().is_none() {
+        return;
+    }
+    fork(|| write(memory, len, 3 * HUGE + 5 * page_bytes() as usize));
+    announce("forked");
+    wait();
+}
+
+/// A reservation that nobody may touch, and in it some pages that somebody has.
+fn reserved(len: usize, pages: usize) {
+    let memory = map(len);
+    advise(memory, len, libc::MADV_NOHUGEPAGE);
+    write(memory, len, len / pages);
+    protect(memory, len, libc::PROT_NONE);
+    say(memory, len);
+    wait();
+}
+
+/// As many regions: every second page has other rights.
+fn regions(count: usize) {
+    let page = page_bytes() as usize;
+    let len = count * page;
+    let memory = map(len);
+    advise(memory, len, libc::MADV_NOHUGEPAGE);
+    write(memory, len, page);
+    for offset in (0..len).step_by(2 * page) {
+        // SAFETY: within the mapping.
+        protect(unsafe { memory.add(offset) }, page, libc::PROT_READ);
+    }
+    say(memory, len);
+    wait();
+}
+
+/// `count` processes that share what was there before they were forked, each with `len` bytes of its own; then their numbers.
+fn processes(count: usize, len: usize) {
+    let shared = map(len);
+    write(shared, len, page_bytes() as usize);
+    say(shared, len);
+    let pids: Vec<String> = (0..count)
+        .map(|_| {
+            let child = fork(|| write(map(len), len, page_bytes() as usize));
+            child.to_string()
+        })
+        .collect();
+    announce(pids.join(" "));
+    wait();
+}
+
+/// Forks a child that does something and then waits for its end, which comes with that of this process. Returns when it has done it.
+fn fork(work: impl FnOnce()) -> i32 {
+    let (ready, done) = rustix::pipe::pipe().expect("a pipe");
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        0 => {
+            drop(ready);
+            set_parent_process_death_signal(Some(Signal::KILL)).expect("to die with its parent");
+            work();
+            // The parent sees the end of its pipe: also if it has gone before the signal was asked for.
+            if rustix::io::write(&done, b".").is_err() {
+                std::process::exit(0);
+            }
+            drop(done);
+            loop {
+                // SAFETY: waits for a signal, of which there is one: the last.
+                unsafe { libc::pause() };
+            }
+        }
+        child => {
+            drop(done);
+            assert!(child > 0, "no more processes");
+            let mut byte = [0];
+            assert_eq!(rustix::io::read(&ready, &mut byte), Ok(1));
+            child
+        }
+    }
+}

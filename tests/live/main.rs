@@ -24,6 +24,7 @@ mod target;
 mod userfault;
 mod walk;
 mod watch;
+mod who;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -47,6 +48,7 @@ const TESTS: &[&[Test]] = &[
     symbols::TESTS,
     walk::TESTS,
     watch::TESTS,
+    who::TESTS,
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
@@ -58,6 +60,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     regions::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,
+    who::SCENARIOS,
 ];
 
 fn main() {

@@ -1,0 +1,625 @@
+//! Who maps a frame, held against a reading of every page map; and pages counted by their flags, held against a plain reading.
+
+use super::puppet::Puppet;
+use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
+use super::target::{Target, announce, wait};
+use super::{Scenario, Test};
+use pmdb::inspect::who::{Answer, Audience, Ended, Mapper, Question, Seen, who};
+use pmdb::kernel::{FrameNumber, VirtualAddress};
+use pmdb::report::Stopped;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+pub const TESTS: &[Test] = &[
+    ("who::shared_memory", shared_memory),
+    (
+        "who::a_fork_before_and_after_a_write",
+        a_fork_before_and_after_a_write,
+    ),
+    (
+        "who::a_page_of_a_file_at_different_offsets",
+        a_page_of_a_file_at_different_offsets,
+    ),
+    ("who::the_page_of_zeros", the_page_of_zeros),
+    (
+        "who::memory_that_is_shared_whole",
+        memory_that_is_shared_whole,
+    ),
+    (
+        "who::a_process_that_ends_meanwhile",
+        a_process_that_ends_meanwhile,
+    ),
+    (
+        "who::processes_of_others_are_counted",
+        processes_of_others_are_counted,
+    ),
+    ("who::without_frame_numbers", without_frame_numbers),
+    (
+        "who::summary_counts_every_page_once",
+        summary_counts_every_page_once,
+    ),
+    ("who::summary_of_frames", summary_of_frames),
+];
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("maps-file", |arguments| {
+        let [path, offset, pages] = arguments else {
+            panic!("a path and two numbers");
+        };
+        let number =
+            |text: &String| text.parse::<usize>().expect("a number") * page_bytes() as usize;
+        let (offset, length) = (number(offset), number(pages));
+        let file = File::open(path).expect("the file");
+        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: a new mapping of a file that nobody cuts short.
+        let start = unsafe {
+            let fd = file.as_raw_fd();
+            libc::mmap(std::ptr::null_mut(), length, prot, flags, fd, offset as i64)
+        };
+        for page in 0..length / page_bytes() as usize {
+            // SAFETY: within the mapping.
+            unsafe {
+                start
+                    .cast::<u8>()
+                    .add(page * page_bytes() as usize)
+                    .read_volatile()
+            };
+        }
+        announce(start.addr());
+        wait();
+    }),
+    ("shares-its-memory", |_| {
+        let page = vec![7u8; 3 * page_bytes() as usize];
+        let mut stack = vec![0u128; 4096];
+        let top = stack.as_mut_ptr_range().end;
+        extern "C" fn idle(_: *mut libc::c_void) -> libc::c_int {
+            loop {
+                // SAFETY: it only waits.
+                unsafe { libc::pause() };
+            }
+        }
+        // SAFETY: the child has a stack of its own, touches nothing, and ends with this process.
+        let child = unsafe {
+            libc::clone(
+                idle,
+                top.cast(),
+                libc::CLONE_VM | libc::SIGCHLD,
+                std::ptr::null_mut(),
+            )
+        };
+        announce(format!(
+            "{child} {}",
+            page.as_ptr().addr() + page_bytes() as usize
+        ));
+        wait();
+        // SAFETY: a child of our own.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+    }),
+];
+
+/// A process and an address.
+type Place = (u32, u64);
+
+/// What was heard of a search.
+#[derive(Default)]
+struct Heard<'a> {
+    places: BTreeSet<Place>,
+    pages: u64,
+    /// What to do when the first mapping is found.
+    at_first: Option<Box<dyn FnOnce() + 'a>>,
+}
+
+impl Audience for Heard<'_> {
+    fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
+        let pid = mapper.target.process.identity().pid;
+        for nth in 0..mapper.pages {
+            let place = (pid, mapper.address.get() + nth * page_bytes());
+            assert!(self.places.insert(place), "{place:x?} twice");
+        }
+        self.pages += mapper.pages;
+        if let Some(act) = self.at_first.take() {
+            act();
+        }
+        Ok(())
+    }
+    fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+/// The frame behind an address, read by hand.
+fn frame_at((pid, address): Place) -> u64 {
+    let entry = plain_entry(pid, address).expect("an entry");
+    assert!(entry >> 63 == 1, "{address:#x} is present");
+    entry & ((1 << 55) - 1)
+}
+
+fn asked(frame: u64, seen: Option<Place>) -> Question {
+    let region = |(pid, address): Place| {
+        let target = pmdb::target::live::attach(pid).expect("to attach");
+        let address = VirtualAddress::new(address);
+        target.process.region_at(address).expect("a region")
+    };
+    Question {
+        frame: FrameNumber::new(frame),
+        seen: seen.map(|place| Seen {
+            pid: place.0,
+            address: VirtualAddress::new(place.1),
+            region: region(place),
+        }),
+        near: seen.map(|(pid, _)| pid),
+        scan: true,
+    }
+}
+
+fn search(question: &Question, heard: &mut Heard) -> Answer {
+    who(&pmdb::target::live::machine(), question, heard).expect("an answer")
+}
+
+/// Where the frame behind a place is mapped, which is the same asked by address, by number, and without the newer calls.
+fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
+    let frame = frame_at(place);
+    let mut first = Heard::default();
+    let answer = search(&asked(frame, Some(place)), &mut first);
+    assert_eq!(answer.mappings, first.pages);
+    for question in [
+        asked(frame, None),
+        Question {
+            scan: false,
+            ..asked(frame, Some(place))
+        },
+    ] {
+        let mut again = Heard::default();
+        search(&question, &mut again);
+        assert_eq!(again.places, first.places, "{question:?}");
+    }
+    (first.places, answer)
+}
+
+/// Every place that maps one of `frames`, from a reading of all page maps, entry by entry. Larger regions than any of these tests makes
+/// are left out: reading reservations through takes minutes.
+fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
+    const LARGEST: u64 = 4 << 30;
+    const STEP: u64 = 32 << 10;
+    let mut found: BTreeMap<u64, BTreeSet<Place>> = frames
+        .iter()
+        .map(|&frame| (frame, BTreeSet::new()))
+        .collect();
+    let listed = std::fs::read_dir("/proc").expect("processes");
+    let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    for pid in numbers {
+        let (Ok(map), Ok(maps)) = (
+            File::open(format!("/proc/{pid}/pagemap")),
+            std::fs::read(format!("/proc/{pid}/maps")),
+        ) else {
+            continue;
+        };
+        for line in maps
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            let line = String::from_utf8_lossy(line);
+            let (start, rest) = line.split_once('-').expect("a range");
+            let (end, _) = rest.split_once(' ').expect("a range");
+            let number = |text: &str| u64::from_str_radix(text, 16).expect("an address");
+            let (start, end) = (number(start), number(end));
+            if end - start > LARGEST {
+                continue;
+            }
+            let mut address = start;
+            while address < end {
+                let pages = ((end - address) / page_bytes()).min(STEP);
+                let mut bytes = vec![0; pages as usize * 8];
+                let read = map
+                    .read_at(&mut bytes, address / page_bytes() * 8)
+                    .unwrap_or(0);
+                for (nth, word) in (0u64..).zip(bytes[..read].chunks_exact(8)) {
+                    let entry = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+                    if entry >> 63 == 1
+                        && let Some(places) = found.get_mut(&(entry & ((1 << 55) - 1)))
+                    {
+                        places.insert((pid, address + nth * page_bytes()));
+                    }
+                }
+                address += pages * page_bytes();
+            }
+        }
+    }
+    found
+}
+
+/// What a search finds is what a reading of everything finds. Compaction may move a page meanwhile: then both are done again.
+fn is_what_brute_force_finds(places: &[Place]) -> Vec<Answer> {
+    const TRIES: usize = 5;
+    let frames = || {
+        places
+            .iter()
+            .map(|&place| frame_at(place))
+            .collect::<Vec<u64>>()
+    };
+    for _ in 0..TRIES {
+        let before = frames();
+        let expected = brute_force(&before);
+        let found: Vec<_> = places.iter().map(|&place| mappers(place)).collect();
+        if frames() != before {
+            continue;
+        }
+        for ((place, frame), (found, _)) in places.iter().zip(&before).zip(&found) {
+            assert_eq!(*found, expected[frame], "{place:x?}");
+            assert!(found.contains(place));
+        }
+        return found.into_iter().map(|(_, answer)| answer).collect();
+    }
+    panic!("{places:x?} never stay where they are");
+}
+
+fn shared_memory() {
+    if !is_root() {
+        return skip("who::shared_memory", "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("shared", 4);
+    puppet.writes(memory, 4);
+    let alone = puppet.maps("memfd", 2);
+    puppet.writes(alone, 2);
+    let child = puppet.does("fork", &[memory, 4]) as u32;
+    let pid = puppet.0.pid();
+    let second = memory + page_bytes();
+    let answers = is_what_brute_force_finds(&[(pid, second), (child, memory), (pid, alone)]);
+    assert_eq!(
+        mappers((pid, second)).0,
+        BTreeSet::from([(pid, second), (child, second)])
+    );
+    for (answer, count) in answers.iter().zip([2, 2, 1]) {
+        assert_eq!(answer.mappings, count);
+        assert_eq!(answer.map_count, Ok(count));
+        assert_eq!(answer.ended, Ended::Counted);
+    }
+    puppet.does("kill", &[child.into()]);
+}
+
+fn a_fork_before_and_after_a_write() {
+    if !is_root() {
+        return skip(
+            "who::a_fork_before_and_after_a_write",
+            "frame numbers are hidden",
+        );
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 4);
+    // The child writes the first page.
+    let child = puppet.does("fork", &[memory, 1]) as u32;
+    let pid = puppet.0.pid();
+    let kept = memory + page_bytes();
+    is_what_brute_force_finds(&[(pid, memory), (child, memory), (pid, kept), (child, kept)]);
+    assert_eq!(mappers((pid, memory)).0, BTreeSet::from([(pid, memory)]));
+    assert_eq!(
+        mappers((child, memory)).0,
+        BTreeSet::from([(child, memory)])
+    );
+    let both = BTreeSet::from([(pid, kept), (child, kept)]);
+    assert_eq!(mappers((child, kept)).0, both);
+    // Now the parent writes one that both still have.
+    puppet.writes(kept, 1);
+    assert_eq!(mappers((pid, kept)).0, BTreeSet::from([(pid, kept)]));
+    assert_eq!(mappers((child, kept)).0, BTreeSet::from([(child, kept)]));
+    puppet.does("kill", &[child.into()]);
+}
+
+fn a_page_of_a_file_at_different_offsets() {
+    if !is_root() {
+        return skip(
+            "who::a_page_of_a_file_at_different_offsets",
+            "frame numbers are hidden",
+        );
+    }
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(&vec![3; 16 * page_bytes() as usize])
+        .expect("its contents");
+    let path = file.path().to_str().expect("a path").to_owned();
+    let maps = |offset: &str, pages: &str| {
+        let mut target = Target::start("maps-file", &[&path, offset, pages]);
+        let start = target.numbers()[0];
+        (target, start)
+    };
+    let (one, one_start) = maps("0", "8");
+    let (other, other_start) = maps("5", "4");
+    // Page 6 of the file; page 2 is mapped by one of them only.
+    let page = |start: u64, nth: u64| start + nth * page_bytes();
+    let in_both = [
+        (one.pid(), page(one_start, 6)),
+        (other.pid(), page(other_start, 1)),
+    ];
+    let in_one = (one.pid(), page(one_start, 2));
+    is_what_brute_force_finds(&[in_both[0], in_both[1], in_one]);
+    assert_eq!(mappers(in_both[1]).0, BTreeSet::from(in_both));
+    assert_eq!(mappers(in_one).0, BTreeSet::from([in_one]));
+}
+
+fn the_page_of_zeros() {
+    if !is_root() {
+        return skip("who::the_page_of_zeros", "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 40);
+    puppet.reads(memory, 20);
+    puppet.reads(memory + 30 * page_bytes(), 1);
+    let pid = puppet.0.pid();
+    let place = (pid, memory);
+    let mut heard = Heard::default();
+    let answer = search(&asked(frame_at(place), Some(place)), &mut heard);
+    assert_eq!(answer.ended, Ended::Searched);
+    assert!(answer.uncounted.is_some());
+    let own = heard
+        .places
+        .range((pid, memory)..(pid, memory + 40 * page_bytes()));
+    let expected = (0..20)
+        .chain([30])
+        .map(|nth| (pid, memory + nth * page_bytes()));
+    assert_eq!(
+        own.copied().collect::<Vec<_>>(),
+        expected.collect::<Vec<_>>()
+    );
+}
+
+fn memory_that_is_shared_whole() {
+    if !is_root() {
+        return skip(
+            "who::memory_that_is_shared_whole",
+            "frame numbers are hidden",
+        );
+    }
+    let mut target = Target::start("shares-its-memory", &[]);
+    let numbers = target.numbers();
+    let address = page().floor(VirtualAddress::new(numbers[1])).get();
+    let place = (target.pid(), address);
+    let (found, answer) = mappers(place);
+    assert_eq!(found, BTreeSet::from([place]));
+    assert_eq!((answer.mappings, answer.map_count), (1, Ok(1)));
+    // Both have it, and so does a reading of every page map: but the kernel counts one.
+    let frame = frame_at(place);
+    let child = (numbers[0] as u32, address);
+    assert_eq!(
+        brute_force(&[frame])[&frame],
+        BTreeSet::from([place, child])
+    );
+    target.end();
+}
+
+fn a_process_that_ends_meanwhile() {
+    if !is_root() {
+        return skip(
+            "who::a_process_that_ends_meanwhile",
+            "frame numbers are hidden",
+        );
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let child = puppet.does("fork", &[memory, 0]);
+    let place = (puppet.0.pid(), memory);
+    let question = asked(frame_at(place), Some(place));
+    let mut heard = Heard {
+        at_first: Some(Box::new(|| {
+            puppet.does("kill", &[child]);
+        })),
+        ..Heard::default()
+    };
+    let answer = search(&question, &mut heard);
+    assert_eq!(heard.places, BTreeSet::from([place]));
+    // The count went down with the child: what was found is all there is now.
+    assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
+}
+
+/// What `pmdb` says to nobody with some rights; `None` if that cannot be had here.
+fn as_nobody(rights: &str, line: &str) -> Option<(Vec<Value>, Option<i32>)> {
+    // Where nobody may execute it.
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("pmdb");
+    std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+    let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), everyone).expect("a folder for everyone");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    if !rights.is_empty() {
+        command.args([
+            format!("--inh-caps={rights}"),
+            format!("--ambient-caps={rights}"),
+        ]);
+    }
+    command.arg(&program).args(["-nx", "--json", "-batch"]);
+    let output = command.args(["-ex", line]).output().ok()?;
+    let text = String::from_utf8(output.stdout).expect("JSON");
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    Some((objects.collect(), output.status.code()))
+}
+
+fn of_type<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects
+        .iter()
+        .filter(|object| object["type"] == kind)
+        .collect()
+}
+
+fn processes_of_others_are_counted() {
+    const NAME: &str = "who::processes_of_others_are_counted";
+    if !is_root() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("shared", 1);
+    puppet.writes(memory, 1);
+    let frame = frame_at((puppet.0.pid(), memory));
+    let line = format!("who pfn:{frame:#x}");
+    // Frame numbers are shown, but the files of others stay closed, and those of frames too.
+    let Some((objects, status)) = as_nobody("+sys_admin", &line) else {
+        return skip(NAME, "there is no setpriv");
+    };
+    let summary = of_type(&objects, "who-summary");
+    let [summary] = summary.as_slice() else {
+        panic!("{objects:?}");
+    };
+    assert_eq!(status, Some(0));
+    assert_eq!(of_type(&objects, "mapper"), Vec::<&Value>::new());
+    assert_eq!(
+        (&summary["mappings"], &summary["map_count"]),
+        (&0.into(), &Value::Null)
+    );
+    assert!(summary["why"]["map_count"].is_string() && summary["because"].is_string());
+    assert_eq!(summary["ended"], "searched");
+    assert!(summary["unreadable"].as_u64() >= Some(1), "{summary}");
+}
+
+fn without_frame_numbers() {
+    const NAME: &str = "who::without_frame_numbers";
+    if !is_root() {
+        return skip(NAME, "only root can become another user");
+    }
+    let Some((objects, status)) = as_nobody("", "who pfn:0x1000") else {
+        return skip(NAME, "there is no setpriv");
+    };
+    let errors = of_type(&objects, "error");
+    assert_eq!(errors.len(), 1, "{objects:?}");
+    assert!(
+        errors[0]["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("CAP_SYS_ADMIN"))
+    );
+    assert_ne!(status, Some(0));
+}
+
+fn as_root(pid: Option<u32>, lines: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    command.args(["-nx", "--json", "-batch"]);
+    if let Some(pid) = pid {
+        command.args(["-p", &pid.to_string()]);
+    }
+    for line in lines {
+        command.args(["-ex", line]);
+    }
+    let output = command.output().expect("pmdb runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("JSON");
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    objects.collect()
+}
+
+/// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
+const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
+
+fn flags_of(row: &Value) -> Option<u64> {
+    let text = row["flags_raw"].as_str()?;
+    let digits = text.strip_prefix("0x").expect("hexadecimal");
+    Some(u64::from_str_radix(digits, 16).expect("a number") & !RESTLESS)
+}
+
+fn summary_counts_every_page_once() {
+    if !is_root() {
+        return skip(
+            "who::summary_counts_every_page_once",
+            "flags are not readable",
+        );
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 50);
+    puppet.writes(memory, 20);
+    puppet.reads(memory + 30 * page_bytes(), 10);
+    puppet.0.stop();
+    let pid = puppet.0.pid();
+    // By hand: what the flags of the frames behind all entries are.
+    let (map, flags_file) = (
+        File::open(format!("/proc/{pid}/pagemap")).expect("its page map"),
+        File::open("/proc/kpageflags").expect("flags"),
+    );
+    let word = |file: &File, index: u64| {
+        let mut bytes = [0; 8];
+        let read = file.read_at(&mut bytes, index * 8).expect("a read");
+        (read == 8).then(|| u64::from_ne_bytes(bytes))
+    };
+    let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+    for (start, end, _) in plain_maps(pid) {
+        for index in start / page_bytes()..end / page_bytes() {
+            if let Some(entry) = word(&map, index)
+                && entry >> 63 == 1
+            {
+                let flags = word(&flags_file, entry & ((1 << 55) - 1)).expect("flags");
+                *expected.entry(flags & !RESTLESS).or_default() += 1;
+            }
+        }
+    }
+    let objects = as_root(Some(pid), &["summary", "walk all by flags"]);
+    let pages = |row: &&Value| row["pages"].as_u64().expect("pages");
+    let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    let rows = of_type(&objects, "summary");
+    for row in &rows {
+        if let Some(flags) = flags_of(row) {
+            *found.entry(flags).or_default() += pages(row);
+        } else {
+            assert_ne!(row["state"], "present");
+        }
+        let letters = row["letters"].as_str().unwrap_or_default();
+        let names = row["flags"].as_array().map_or(0, Vec::len);
+        assert_eq!(letters.replace('_', "").len(), names, "{row}");
+    }
+    assert_eq!(found, expected);
+    // The totals are those of `walk … by flags`, which has one row for all pages without a frame.
+    let groups = of_type(&objects, "group");
+    let sum = |rows: &[&Value]| rows.iter().map(pages).sum::<u64>();
+    assert_eq!(sum(&rows), sum(&groups));
+    let without = |rows: &[&Value]| {
+        let rows = rows.iter().filter(|row| row["flags_raw"].is_null());
+        rows.map(pages).sum::<u64>()
+    };
+    let no_frame: Vec<&Value> = groups
+        .iter()
+        .filter(|row| row["key"] == "no frame")
+        .copied()
+        .collect();
+    assert_eq!(without(&rows), sum(&no_frame));
+    let closing = of_type(&objects, "walk-summary");
+    assert_eq!(closing[0]["pages"], closing[1]["pages"]);
+    assert_eq!(closing[0]["pages"].as_u64(), Some(sum(&rows)));
+}
+
+fn summary_of_frames() {
+    if !is_root() {
+        return skip("who::summary_of_frames", "flags are not readable");
+    }
+    let objects = as_root(None, &["summary frames", "summary pfn:0..pfn:0x400"]);
+    let closing = of_type(&objects, "frames-summary");
+    let rows: u64 = of_type(&objects, "summary")
+        .iter()
+        .map(|row| {
+            assert!(row["state"].is_null());
+            row["pages"].as_u64().expect("pages")
+        })
+        .sum();
+    let frames = |closing: &Value| closing["frames"].as_u64().expect("frames");
+    assert_eq!(rows, frames(closing[0]) + frames(closing[1]));
+    assert_eq!(frames(closing[1]), 0x400);
+    // Up to the last frame of the last zone, or to the end of the file.
+    let file = File::open("/proc/kpageflags").expect("flags");
+    let has = |frame: u64| {
+        let read = file.read_at(&mut [0; 8], frame * 8);
+        read.is_ok_and(|read| read == 8)
+    };
+    assert!(has(frames(closing[0]) - 1));
+    let installed = rustix::system::sysinfo().totalram / page_bytes();
+    assert!(frames(closing[0]) >= installed);
+}

@@ -3,6 +3,15 @@
 //! Everything is worked out within a [`Scope`]: the debugging session. An error says what was tried, why it failed and where in
 //! the line. Numbers are exact and values typed: an address plus an integer is an address, two addresses cannot be added, and
 //! what does not fit is an error, never wrapped. Memory is read only where the page map says that a frame is mapped.
+//!
+//! ```text
+//! subject   filter                        what translate, flags, walk and regions are asked about
+//! extent    functions                     ranges, and what is made of them
+//! names     symbols   mapping   memory    what a name stands for, what an address holds
+//! evaluator                               one expression; the other files lend it what they know
+//! operators space     spans     value     what can be done with values, and what they are
+//! integer   error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
+//! ```
 
 mod error;
 mod evaluator;

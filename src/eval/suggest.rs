@@ -1,5 +1,7 @@
 //! Words for what may have been meant.
 
+use crate::lang::Name;
+
 /// How many near names are worth showing.
 const NEAR: usize = 3;
 
@@ -35,20 +37,10 @@ pub(super) fn spelling(name: &str) -> String {
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .is_some_and(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
-    match bracketed || is_plain(name) {
+    match bracketed {
         true => name.to_owned(),
-        false => format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'")),
+        false => Name(name.to_owned()).to_string(),
     }
-}
-
-/// Whether a name needs no quotes: letters, digits, `_`, with single dots and `::` inside.
-fn is_plain(name: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name
-            .split("::")
-            .flat_map(|part| part.split('.'))
-            .all(|part| !part.is_empty() && part.chars().all(word))
 }
 
 /// Whether a word looks like a hexadecimal number without its `0x`.

@@ -5,31 +5,38 @@
 //! back. `tests/grammar` holds all of it to the file. What could have stood where parsing failed (`expected`) is in every
 //! error, and is what `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the
 //! usage of commands from the file itself (`grammar`).
+//!
+//! ```text
+//! highlight, complete       a line while it is typed
+//! parser      unparse       tokens → tree               tree → line
+//! lexer                     text → tokens
+//! commands    operators     words    setting    field   the tables: what there is, each said once
+//! expected    error         class                       what is said of a place
+//! syntax      expression    filter   place              the tree
+//! ```
 
 mod class;
 pub mod commands;
 pub mod complete;
-pub mod error;
+mod error;
 mod expected;
-pub mod expression;
+mod expression;
 pub mod field;
-pub mod filter;
+mod filter;
 pub mod grammar;
 pub mod highlight;
 mod lexer;
 mod operators;
 mod parser;
-pub mod pieces;
-pub mod place;
+mod place;
 pub mod setting;
-pub mod syntax;
+mod syntax;
 mod unparse;
 mod words;
 
 pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;
 pub use expected::Expected;
-pub use field::{FilterField, PageField, RegionField};
 pub use setting::SETTINGS;
 pub use syntax::*;
 

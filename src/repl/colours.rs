@@ -1,46 +1,34 @@
 //! The colours of a line while it is being typed.
 
-use crate::lang::pieces::{Piece, pieces};
-use crate::lang::{self, Place};
+use crate::lang::highlight::{Class, classes};
 use crate::render::{Role, Theme};
 
-/// `line` with its pieces in their colours, of the same width.
+/// `line` with its parts in their colours, of the same width.
 pub(super) fn painted(line: &str, theme: Theme) -> String {
-    let mut parts: Vec<(Place, Role)> = pieces(line)
-        .into_iter()
-        .map(|(at, piece)| (at, role(piece)))
-        .collect();
-    if let Some(fault) = fault(line) {
-        parts.retain(|(at, _)| at.end <= fault.start || at.start >= fault.end);
-        parts.push((fault, Role::Error));
-        parts.sort_by_key(|(at, _)| at.start);
-    }
     let mut text = String::with_capacity(2 * line.len());
     let mut done = 0;
-    for (at, role) in parts {
-        text.push_str(line.get(done..at.start).unwrap_or_default());
-        text.push_str(&theme.paint(role, line.get(at.start..at.end).unwrap_or_default()));
-        done = at.end;
+    for part in classes(line) {
+        let (start, end) = (part.at.start, part.at.end);
+        text.push_str(line.get(done..start).unwrap_or_default());
+        text.push_str(&theme.paint(role(part.node), line.get(start..end).unwrap_or_default()));
+        done = end;
     }
     text.push_str(line.get(done..).unwrap_or_default());
     text
 }
 
-/// What is wrong, if more has been typed since: what stands at the end may still become right.
-fn fault(line: &str) -> Option<Place> {
-    let at = lang::parse_line(line).err()?.at;
-    (at.start < at.end && line.get(at.end..)?.starts_with(' ')).then_some(at)
-}
-
-fn role(piece: Piece) -> Role {
-    match piece {
-        Piece::Command => Role::Command,
-        Piece::Keyword => Role::Keyword,
-        Piece::Number => Role::Address,
-        Piece::Quoted => Role::Quoted,
-        Piece::Variable => Role::Symbol,
-        Piece::Comment => Role::Dim,
-        Piece::Outside => Role::Note,
+fn role(class: Class) -> Role {
+    match class {
+        Class::Command => Role::Command,
+        Class::Keyword | Class::Field | Class::Function => Role::Keyword,
+        Class::Number => Role::Address,
+        Class::Name => Role::Name,
+        Class::Variable => Role::Symbol,
+        Class::Text => Role::Quoted,
+        Class::Operator => Role::Plain,
+        Class::Comment => Role::Dim,
+        Class::Shell => Role::Note,
+        Class::Wrong => Role::Error,
     }
 }
 

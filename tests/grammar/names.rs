@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pmdb::lang::field::ValueType;
+use pmdb::lang::ValueType;
 use pmdb::lang::{COMMANDS, FilterField, PageField, RegionField, SETTINGS};
 
 use crate::grammar;

@@ -9,6 +9,7 @@ mod decode;
 mod detach;
 mod echo;
 mod error;
+mod explain;
 mod flags;
 mod frames;
 mod help;
@@ -108,6 +109,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         Command::Flags { place } => flags::run(context, place),
         Command::Who { place } => who::run(context, place),
         Command::Summary(summarized) => summary::run(context, summarized),
+        Command::Explain { address } => explain::run(context, address),
         Command::Decode { value, reading } => decode::run(context, value, *reading),
         Command::Watch {
             range,

@@ -88,6 +88,7 @@ pub static TABLE: &[About] = &[
     flags::ABOUT,
     who::ABOUT,
     summary::ABOUT,
+    explain::ABOUT,
     decode::ABOUT,
     print::ABOUT,
     symbol::ABOUT_SYMBOL,

@@ -93,7 +93,12 @@ pub(super) fn symbol_at(
     })
 }
 
-fn translation(view: &View, detail: PageDetail, symbol: Option<SymbolBrief>) -> Translation {
+/// The record of one address.
+pub(super) fn translation(
+    view: &View,
+    detail: PageDetail,
+    symbol: Option<SymbolBrief>,
+) -> Translation {
     let page = view.page();
     let entry = detail.entry.unwrap_or_default();
     let mut why = Why::default();

@@ -40,6 +40,8 @@ pub struct PageDetail {
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and who pays for it.
     pub place: PlaceFacts,
+    /// Whether userfaultfd write protection only takes note of writes here; `None` when that was not told.
+    pub write_tracked: Option<bool>,
     /// The swap area and slot that hold its contents.
     pub swap: Fact<SwapEntry>,
     /// The region it lies in.
@@ -88,13 +90,16 @@ impl View<'_> {
         let process = &self.target().process;
         let page = self.page();
         let start = page.floor(address);
-        let known = process.categories() & (Categories::ZERO | Categories::HUGE);
+        let asked = Categories::ZERO | Categories::HUGE | Categories::WRITE_TRACKED;
+        let known = process.categories() & asked;
         let entry = self.entry(address)?;
         let range = start
             .checked_add(page.bytes())
             .and_then(|end| AddressRange::new(start, end));
         let categories = match (range, entry) {
-            (Some(range), Some(entry)) if entry.is_present() && !known.is_empty() => {
+            (Some(range), Some(entry))
+                if (entry.is_present() || entry.is_uffd_wp()) && !known.is_empty() =>
+            {
                 let mut found = Categories::empty();
                 process.populated(range, known, &mut |stretch| {
                     found = stretch.categories;
@@ -139,6 +144,7 @@ impl View<'_> {
     ) -> Result<PageDetail> {
         let size = self.page();
         let available = self.availability();
+        let process = &self.target().process;
         let entry = look.entry.unwrap_or_default();
         let no_frame = || Reason::NotApplicable("no frame is mapped here");
         let frame = match (entry.is_present(), entry.frame()) {
@@ -202,6 +208,10 @@ impl View<'_> {
                 _ => Err(no_frame()),
             },
             behind: look.behind.clone(),
+            write_tracked: look
+                .categories
+                .filter(|_| process.categories().contains(Categories::WRITE_TRACKED))
+                .map(|categories| categories.contains(Categories::WRITE_TRACKED)),
             soft_dirty: match (look.entry, &available.soft_dirty) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason.clone()),

@@ -6,12 +6,14 @@
 
 pub mod classify;
 mod detail;
+mod explain;
 #[cfg(test)]
 mod fake;
 pub mod field;
 mod filter;
 mod frames;
 mod groups;
+mod outcome;
 mod page;
 mod rows;
 mod stats;
@@ -25,9 +27,11 @@ pub mod who;
 
 pub use classify::Backing;
 pub use detail::PageDetail;
+pub use explain::Consequences;
 pub use filter::Filter;
 pub use frames::{FrameDetail, Frames, frame_detail, is_average, sweep_frames};
 pub use groups::{GroupBy, GroupKey, Groups};
+pub use outcome::Access;
 pub use page::{Need, Page};
 pub use rows::{Row, Rows, Run, Runs};
 pub use stats::{RegionStats, region_stats};

@@ -134,6 +134,15 @@ fn amount(key: &[u8], value: &[u8]) -> Result<Option<(String, u64)>, ()> {
     }
 }
 
+/// The soft limit of the stack in `/proc/PID/limits`: `Some(None)` without one, `None` when the file does not say.
+pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
+    let limits = procfs::process::Limits::from_read(bytes).ok()?;
+    Some(match limits.max_stack_size.soft_limit {
+        procfs::process::LimitValue::Unlimited => None,
+        procfs::process::LimitValue::Value(bytes) => Some(bytes),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +212,23 @@ mod tests {
                 ("HugetlbPages", 0)
             ]
         );
+    }
+
+    #[test]
+    fn the_limit_of_the_stack() {
+        let limits = std::fs::read("/proc/self/limits").expect("limits");
+        let text = String::from_utf8(limits.clone()).expect("text");
+        let row = text.lines().find(|line| line.starts_with("Max stack size"));
+        let soft = row
+            .and_then(|row| row.split_whitespace().nth(3))
+            .expect("a limit");
+        assert_eq!(stack_limit(&limits), Some(soft.parse().ok()));
+        let unlimited = text.replace(
+            row.expect("a row"),
+            "Max stack size            unlimited            unlimited            bytes     ",
+        );
+        assert_eq!(stack_limit(unlimited.as_bytes()), Some(None));
+        assert_eq!(stack_limit(b"Limit\n"), None);
     }
 
     #[test]

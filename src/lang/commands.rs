@@ -31,6 +31,7 @@ pub static COMMANDS: &[CommandName] = &[
     short("flags", &["f"]),
     plain("who"),
     plain("summary"),
+    short("explain", &["e"]),
     plain("decode"),
     short("print", &["p"]),
     plain("info symbol"),

@@ -100,6 +100,11 @@ pub enum Command {
         /// At most so many rows.
         limit: Option<u64>,
     },
+    /// `explain ADDR`: what a page is and what the next access will do.
+    Explain {
+        /// An address of the target.
+        address: Spanned<Expression>,
+    },
     /// `flags PLACE`: an address, `pfn:N` or `phys:N`.
     Flags {
         /// Whose frame.

@@ -4,6 +4,7 @@
 //! readable, and not known on this kernel never look like zero.
 
 mod capabilities;
+mod explanation;
 mod page;
 mod place;
 mod region;
@@ -16,6 +17,7 @@ mod why;
 mod wire;
 
 pub use capabilities::*;
+pub use explanation::*;
 pub use page::*;
 pub use place::*;
 pub use region::*;
@@ -34,6 +36,8 @@ use serde::Serialize;
 pub enum Record {
     /// `translate ADDR`
     Translation(Box<Translation>),
+    /// `explain`
+    Explanation(Box<Explanation>),
     /// A row of `translate RANGE`: physically contiguous pages.
     Run(Run),
     /// A row of `walk`.

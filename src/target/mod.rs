@@ -153,6 +153,13 @@ pub trait Process: Send + Sync {
         })
     }
 
+    /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
+    fn stack_limit(&self) -> Result<Option<u64>> {
+        Err(Error::NotAvailable {
+            what: "the limits of this target are not known".to_owned(),
+        })
+    }
+
     /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it.
     /// An error while it runs: the kernel tells only of threads that wait.
     fn registers(&self) -> Result<Registers> {
@@ -273,6 +280,11 @@ pub trait Machine: Send + Sync {
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     fn huge_page_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether every hugetlb pool that has pages has some that are free and promised to nobody; `None` when that cannot be read.
+    fn huge_pages_to_spare(&self) -> Option<bool> {
         None
     }
 

@@ -114,7 +114,7 @@ impl Drop for Held {
 }
 
 /// Whether a page of a file is in the page cache, asked with mincore(2).
-fn is_cached(file: &File, page: u64) -> bool {
+pub fn is_cached(file: &File, page: u64) -> bool {
     let mut byte = [0u8];
     let size = page_bytes() as usize;
     let offset = (page * page_bytes()) as i64;

@@ -6,8 +6,10 @@
 //! What this machine or this user cannot do is skipped by name and reason, and the last line counts the skips.
 #![allow(unsafe_code)]
 
+mod access;
 mod behind;
 mod cgroup;
+mod explain;
 mod expressions;
 mod files;
 mod identity;
@@ -37,6 +39,7 @@ type Scenario = (&'static str, fn(&[String]));
 const TESTS: &[&[Test]] = &[
     behind::TESTS,
     cgroup::TESTS,
+    explain::TESTS,
     expressions::TESTS,
     files::TESTS,
     identity::TESTS,

@@ -151,6 +151,13 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             // SAFETY: memory of the test's own, not moved.
             answer(unsafe { libc::mremap(address, old, new, 0) } as i64)
         }
+        "load" => super::access::felt(number(0), false),
+        "store" => super::access::felt(number(0), true),
+        "branch" => super::access::branch(),
+        "child_load" => super::access::of_child(number(0), false),
+        "child_store" => super::access::of_child(number(0), true),
+        "handled" => super::userfault::handle(number(0), number(1), number(2)),
+        "told" => super::userfault::told(),
         "fork" => fork(number(0), number(1)),
         "kill" => kill(number(0)),
         "uffd" => super::userfault::protect(number(0), number(1), number(2)),

@@ -1,6 +1,7 @@
 //! Userfaultfd from within the process whose memory it is: write protection without a handler, and poison.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
 const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
@@ -71,4 +72,61 @@ pub fn poison(start: usize, length: usize) -> i64 {
         }
     };
     poison().unwrap_or_else(|error| error)
+}
+
+/// How often the handler was told.
+static TOLD: AtomicI64 = AtomicI64::new(0);
+
+/// How often the handler was told.
+pub fn told() -> i64 {
+    TOLD.load(Ordering::SeqCst)
+}
+
+/// Registers a range with a handler that is told of each missing page (`mode` 1) or write (`mode` 2, and write-protects the range), and
+/// lets it pass.
+pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
+    const UFFDIO_ZEROPAGE: libc::c_ulong = 0xc020_aa04;
+    const PAGEFAULT_FLAG_WP: u64 = 2;
+    let mode = mode as u64;
+    let handle = || -> Result<i64, i64> {
+        const USER_MODE_ONLY: libc::c_int = 1;
+        // SAFETY: a system call without memory.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, USER_MODE_ONLY | libc::O_CLOEXEC) };
+        if fd < 0 {
+            return Err(failure());
+        }
+        let fd = fd as i32;
+        // The feature of write protection is asked for by its own bit.
+        let mut api = [0xaau64, mode >> 1, 0];
+        let mut range = [start as u64, length as u64, mode, 0];
+        let mut protected = [start as u64, length as u64, 1];
+        // SAFETY: words enough for each of the structures.
+        let done = unsafe {
+            libc::ioctl(fd, UFFDIO_API, api.as_mut_ptr()) == 0
+                && libc::ioctl(fd, UFFDIO_REGISTER, range.as_mut_ptr()) == 0
+                && (mode != MODE_WP
+                    || libc::ioctl(fd, UFFDIO_WRITEPROTECT, protected.as_mut_ptr()) == 0)
+        };
+        if !done {
+            return Err(failure());
+        }
+        std::thread::spawn(move || {
+            let page = super::support::page_bytes();
+            // struct uffd_msg: 32 bytes, of which a page fault has flags and address in the second and third word.
+            let mut message = [0u64; 4];
+            // SAFETY: 32 bytes for the message, words enough for the structures.
+            unsafe {
+                while libc::read(fd, message.as_mut_ptr().cast(), 32) == 32 {
+                    TOLD.fetch_add(1, Ordering::SeqCst);
+                    let at = message[2] / page * page;
+                    match message[1] & PAGEFAULT_FLAG_WP {
+                        0 => libc::ioctl(fd, UFFDIO_ZEROPAGE, [at, page, 0, 0].as_mut_ptr()),
+                        _ => libc::ioctl(fd, UFFDIO_WRITEPROTECT, [at, page, 0].as_mut_ptr()),
+                    };
+                }
+            }
+        });
+        Ok(0)
+    };
+    handle().unwrap_or_else(|error| error)
 }

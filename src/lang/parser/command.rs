@@ -95,6 +95,7 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
         "flags" => map(address, |place| Command::Flags { place }).parse(input),
         "who" => map(address, |place| Command::Who { place }).parse(input),
         "summary" => map(summarized, Command::Summary).parse(input),
+        "explain" => map(address, |address| Command::Explain { address }).parse(input),
         "decode" => {
             let reading = opt(preceded(word("as"), cut(one_of(READINGS))));
             map((value, reading), |(value, reading)| Command::Decode {

@@ -90,6 +90,7 @@ impl Display for Command {
                 clause(f, "by", by.map(|by| spelled(GROUP_KEYS, &by)))?;
                 clause(f, "limit", *limit)
             }
+            Command::Explain { address } => write!(f, "explain {}", address.node),
             Command::Flags { place } => write!(f, "flags {}", place.node),
             Command::Who { place } => write!(f, "who {}", place.node),
             Command::Summary(Summarized::Process) => f.write_str("summary"),

@@ -66,6 +66,12 @@ const FIELDS: &[(&str, &str)] = &[
          file_mapped huge swap flags flags_raw map_count [map_count_average] zone node iomem cgroup \
          cgroup_path region symbol [nearest] why",
     ),
+    (
+        "explanation",
+        "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
+         file_mapped huge swap flags flags_raw map_count zone node iomem cgroup \
+         cgroup_path region symbol [nearest] why owner file next_read next_write",
+    ),
     ("run", "start end physical pfn pages state [why]"),
     (
         "pages",

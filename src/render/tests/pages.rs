@@ -97,6 +97,48 @@ pub fn present() -> Translation {
     }
 }
 
+/// What follows from a translation, as far as the renderer cares.
+pub fn explained(page: Translation) -> Explanation {
+    let outcome = |effects: &[Effect], copies| Outcome {
+        effects: effects.to_vec(),
+        copies,
+    };
+    let (owner, next_read, next_write) = match (page.state, page.pfn_hidden) {
+        (State::Present, false) => (
+            Some(Owner::LeftOver),
+            outcome(&[Effect::Nothing], false),
+            outcome(&[Effect::Reuse], false),
+        ),
+        (State::Present, true) => (
+            Some(Owner::Sole),
+            outcome(&[Effect::Nothing], false),
+            outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy], false),
+        ),
+        (State::Swapped, _) => (
+            None,
+            outcome(&[Effect::SwapIn], false),
+            outcome(&[Effect::SwapIn], true),
+        ),
+        _ => (
+            None,
+            outcome(&[Effect::NoRegion], false),
+            outcome(&[Effect::StackGrows], false),
+        ),
+    };
+    let file = page.region.as_ref().map(|region| FilePlace {
+        name: region.name.clone(),
+        offset: region.offset + page.page_offset,
+        deleted: owner.is_none(),
+    });
+    Explanation {
+        page,
+        owner,
+        file,
+        next_read,
+        next_write,
+    }
+}
+
 pub fn hidden() -> Translation {
     let denied = || Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
     Translation {

@@ -2,6 +2,7 @@
 
 mod block;
 mod capabilities;
+mod explanation;
 mod flags;
 mod footnotes;
 mod look;
@@ -114,6 +115,7 @@ impl Renderer for Text {
         let look = &self.look;
         match record {
             Record::Translation(translation) => translation::write(look, translation, out),
+            Record::Explanation(explanation) => explanation::write(look, explanation, out),
             Record::Region(region) => region::write(look, region, out),
             Record::PageFlags(flags) => flags::write(look, flags, out),
             Record::Decoded(decoded) => flags::decoded(look, decoded, out),
@@ -164,6 +166,7 @@ impl Renderer for Text {
 fn shape(record: &Record) -> Shape {
     match record {
         Record::Translation(_)
+        | Record::Explanation(_)
         | Record::Region(_)
         | Record::PageFlags(_)
         | Record::Decoded(_)

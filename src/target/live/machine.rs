@@ -134,6 +134,19 @@ impl Machine for LiveMachine {
         self.config().map(|config| config.is_set(name))
     }
 
+    fn huge_pages_to_spare(&self) -> Option<bool> {
+        let pools = std::fs::read_dir("/sys/kernel/mm/hugepages").ok()?;
+        for pool in pools {
+            let pool = pool.ok()?.file_name().into_string().ok()?;
+            let pages = |name| setting(&format!("kernel/mm/hugepages/{pool}/{name}"));
+            let is_used = pages("nr_hugepages")? > 0;
+            if is_used && pages("free_hugepages")? <= pages("resv_hugepages")? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
     fn huge_page_bytes(&self) -> Option<u64> {
         let read = || setting("kernel/mm/transparent_hugepage/hpage_pmd_size");
         *self.huge_page_bytes.get_or_init(read)

@@ -6,7 +6,7 @@ use super::populated::{self, IN_ENTRIES};
 use super::{features, own_page};
 use crate::kernel::registers::Standing;
 use crate::kernel::smaps::{self, Smaps};
-use crate::kernel::status::{Stat, Status};
+use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{
     AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
 };
@@ -193,6 +193,13 @@ impl Process for LiveProcess {
                 ),
             }),
         }
+    }
+
+    fn stack_limit(&self) -> Result<Option<u64>> {
+        let limits = self.file("limits")?;
+        status::stack_limit(&limits).ok_or_else(|| Error::NotAvailable {
+            what: "/proc/PID/limits holds no stack limit".to_owned(),
+        })
     }
 
     fn smaps(&self) -> Result<Vec<Smaps>> {

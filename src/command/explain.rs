@@ -1,0 +1,80 @@
+//! `explain ADDR`: what a page is, whose it is, and what the next access will do.
+
+use super::translate::{symbol_at, translation};
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::inspect::View;
+use crate::kernel::{Region, VirtualAddress};
+use crate::lang::{Expression, Spanned};
+use crate::report::{Explanation, FilePlace, Record};
+
+pub(super) const ABOUT: About = About {
+    name: "explain",
+    group: Group::Look,
+    summary: "what a page is, whose it is, and what the next access will do",
+    text: "In sentences: what is there, whose page it is (of this mapping alone; shared with others until one of \
+           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, \
+           which slot of which swap area), and which symbol the address belongs to.\n\n\
+           Then what the target's next read and next write of it will do: nothing beyond the access; fill with \
+           zeros; copy; take over; map what is cached; read the file; swap in; SIGSEGV or SIGBUS, and why; \
+           or wait for a userfaultfd handler. Where what can be known here does not decide, the likeliest comes \
+           first and the others are named.\n\n\
+           It is about accesses of the target itself, now: another thread or reclaim may be quicker. Looking \
+           changes nothing.",
+    examples: &[
+        Example {
+            line: "explain demo_buffer",
+            does: "a symbol",
+        },
+        Example {
+            line: "e $sp",
+            does: "the top of the stack",
+        },
+        Example {
+            line: "explain libc.so.6",
+            does: "the first page of a library",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+    let target = context
+        .state
+        .target()
+        .cloned()
+        .ok_or_else(Error::no_target)?;
+    let address = eval::address(place, context.state)?;
+    context.state.last_address = Some(address);
+    let view = View::at(&target, address)?;
+    let detail = view.detail(address)?;
+    let consequences = view.consequences(&detail);
+    let file = detail
+        .region
+        .as_ref()
+        .and_then(|region| file_place(region, address));
+    let symbol = detail.region.as_ref().and_then(|_| {
+        let regions = target.process.regions().ok()?;
+        symbol_at(&context.state.symbols, &target, &regions, address)
+    });
+    let explanation = Explanation {
+        page: translation(&view, detail, symbol),
+        owner: consequences.owner,
+        file,
+        next_read: consequences.read,
+        next_write: consequences.write,
+    };
+    context
+        .sink
+        .emit(Record::Explanation(Box::new(explanation)))?;
+    Ok(Flow::Done)
+}
+
+/// Which byte of which file the region maps at an address.
+fn file_place(region: &Region, address: VirtualAddress) -> Option<FilePlace> {
+    let into = address.get().checked_sub(region.range.start().get())?;
+    (region.inode != 0).then(|| FilePlace {
+        name: region.name.clone(),
+        offset: region.offset.saturating_add(into),
+        deleted: region.deleted,
+    })
+}

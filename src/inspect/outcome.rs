@@ -1,0 +1,269 @@
+//! Whose a page is, and what the next access will do: decided from what is known of it, without I/O.
+
+use super::classify::Backing;
+use crate::kernel::{Kind, PageFlags, Permissions, State};
+use crate::report::{Effect, Outcome, Owner};
+use crate::target::Behind;
+
+/// An access by the target itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+}
+
+/// What decides. `None` is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// State of the page.
+    pub state: State,
+    /// What it is or would be.
+    pub kind: Option<Kind>,
+    /// Of its region; `None` when it is in none.
+    pub permissions: Option<Permissions>,
+    /// What stands behind its region.
+    pub backing: Option<Backing>,
+    /// Bit 61 of its entry: a page of a file or of shared memory.
+    pub of_object: bool,
+    /// Bit 57 of its entry.
+    pub uffd_wp: bool,
+    /// Tracked, and not written since the soft-dirty bits were cleared: its page-table entry is write-protected.
+    pub soft_clean: bool,
+    /// Flags of the frame.
+    pub flags: Option<PageFlags>,
+    /// How often it is mapped.
+    pub map_count: Option<u64>,
+    /// Whether it is mapped here alone.
+    pub exclusive: Option<bool>,
+    /// Mapped by one entry for a huge page.
+    pub huge: Option<bool>,
+    /// What the object has of an untouched page.
+    pub behind: Option<Behind>,
+    /// Whether a userfaultfd only takes note of writes here, and lets them pass.
+    pub write_tracked: Option<bool>,
+    /// Whether a userfaultfd is told of pages that are missing here.
+    pub missing_told: Option<bool>,
+    /// Whether the hugetlb pool has a page for whoever wants one.
+    pub pool_has_spare: Option<bool>,
+    /// Of an address in no region: whether a stack would grow to it.
+    pub stack_grows: Option<bool>,
+}
+
+/// Whose the page is; `None` when there is none, or when that cannot be told.
+pub fn owner(facts: &Facts) -> Option<Owner> {
+    if facts.state != State::Present {
+        return None;
+    }
+    Some(match facts.kind? {
+        Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
+        Kind::Ksm => Owner::Merged,
+        Kind::DeviceMemory => Owner::Device,
+        Kind::Hugetlb if facts.of_object => Owner::Object,
+        Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
+            match (facts.alone()?, facts.own()) {
+                (false, _) => Owner::CopyOnWrite,
+                (true, Own::No | Own::OfFolio(false)) => Owner::LeftOver,
+                (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
+            }
+        }
+        _ => Owner::Object,
+    })
+}
+
+/// What `access` will do.
+pub fn outcome(facts: &Facts, access: Access) -> Outcome {
+    let Some(permissions) = facts.permissions else {
+        return just(match facts.stack_grows {
+            Some(true) => &[Effect::StackGrows],
+            Some(false) => &[Effect::NoRegion],
+            None => &[Effect::NoRegion, Effect::StackGrows],
+        });
+    };
+    let permitted = match access {
+        Access::Write => permissions.write,
+        // No page-table entry can be written and not read.
+        Access::Read => permissions.read || permissions.write,
+    };
+    if permitted {
+        return permitted_outcome(facts, permissions, access);
+    }
+    // Code that may only be executed: with protection keys (or on arm64) the processor holds a load to that.
+    if access == Access::Read && permissions.execute {
+        let mut outcome = permitted_outcome(facts, permissions, access);
+        outcome.effects.insert(0, Effect::Protection);
+        return outcome;
+    }
+    just(&[Effect::Protection])
+}
+
+fn just(effects: &[Effect]) -> Outcome {
+    Outcome {
+        effects: effects.to_vec(),
+        copies: false,
+    }
+}
+
+fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
+    match (facts.state, access) {
+        (State::Present, Access::Read) | (State::Outside, _) => just(&[Effect::Nothing]),
+        (State::Present, Access::Write) => protected(facts, write(facts, permissions)),
+        (State::Untouched, _) if facts.missing_told == Some(true) => just(&[Effect::Notify]),
+        (State::Untouched, _) | (State::UffdWp, Access::Read) => fill(facts, permissions, access),
+        (State::UffdWp, Access::Write) => match facts.write_tracked {
+            Some(true) => fill(facts, permissions, access),
+            Some(false) => just(&[Effect::Notify]),
+            None => {
+                let mut outcome = fill(facts, permissions, access);
+                outcome.effects.insert(0, Effect::Notify);
+                outcome
+            }
+        },
+        (State::Swapped, Access::Write) if facts.uffd_wp && facts.write_tracked != Some(true) => {
+            just(match facts.write_tracked {
+                Some(_) => &[Effect::Notify],
+                None => &[Effect::Notify, Effect::SwapIn],
+            })
+        }
+        (State::Swapped, _) => just(&[Effect::SwapIn]),
+        (State::Guard, _) => just(&[Effect::Guard]),
+        (State::Poisoned, _) => just(&[Effect::Poisoned]),
+        (State::Hwpoison, _) => just(&[Effect::Hwpoison]),
+        (State::Migrating, _) => just(&[Effect::Wait]),
+        (State::Device, _) => just(&[Effect::FromDevice]),
+        (State::PfnMapped, _) => just(&[Effect::Nothing, Effect::Map]),
+        (State::Unmapped, _) => just(&[Effect::NoRegion]),
+    }
+}
+
+/// Where nothing is mapped.
+fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
+    let effects: &[Effect] = match (facts.kind, facts.behind) {
+        (Some(Kind::Anonymous), _) => &[Effect::Zeros],
+        // One may be promised to this mapping; that does not show.
+        (Some(Kind::Hugetlb), _) if facts.pool_has_spare == Some(true) => &[Effect::Zeros],
+        (Some(Kind::Hugetlb), _) => &[Effect::Zeros, Effect::PoolEmpty],
+        (Some(Kind::Cached), _) => &[Effect::MapCached],
+        (Some(Kind::NotCached), _) => &[Effect::ReadFile],
+        (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
+        (Some(Kind::PastEnd), _) => return just(&[Effect::PastEnd]),
+        (Some(Kind::Shmem), Some(Behind::Hole)) => &[Effect::Zeros],
+        (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
+        (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
+        _ => &[Effect::Map],
+    };
+    let of_object = matches!(facts.backing, Some(Backing::File | Backing::Shmem));
+    Outcome {
+        effects: effects.to_vec(),
+        copies: access == Access::Write && of_object && !permissions.shared,
+    }
+}
+
+/// What userfaultfd write protection puts before a write.
+fn protected(facts: &Facts, then: Outcome) -> Outcome {
+    if !facts.uffd_wp {
+        return then;
+    }
+    match facts.write_tracked {
+        Some(false) => just(&[Effect::Notify]),
+        known => Outcome {
+            effects: match known {
+                Some(_) => vec![Effect::Unprotect],
+                None => vec![Effect::Unprotect, Effect::Notify],
+            },
+            copies: then.effects == [Effect::Copy],
+        },
+    }
+}
+
+/// A write to what is mapped, in a region that permits it.
+fn write(facts: &Facts, permissions: Permissions) -> Outcome {
+    use Effect::{Copy, Nothing, Reuse, Zeros};
+    let shared = permissions.shared;
+    just(match facts.kind {
+        Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
+        Some(Kind::Ksm) => &[Copy],
+        // Filesystems want to know of the first write to a clean page, and the page map does not show whether this one may be written.
+        Some(Kind::File) if shared => &[Nothing, Reuse],
+        Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
+        Some(Kind::File | Kind::Shmem) => &[Copy],
+        Some(Kind::Hugetlb) if facts.of_object => copy_from_pool(facts),
+        Some(Kind::Hugetlb) if facts.alone() == Some(false) => copy_from_pool(facts),
+        Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.alone() {
+            Some(false) => &[Copy],
+            None => &[Nothing, Reuse, Copy],
+            Some(true) => match facts.own() {
+                Own::Yes => unless_clean(facts, &[Nothing]),
+                // One of a large folio is copied as long as anybody has another page of that.
+                Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
+                Own::OfFolio(false) => &[Reuse, Copy, Nothing],
+                Own::No if facts.is_large() => &[Reuse, Copy],
+                Own::No => &[Reuse],
+            },
+        },
+        Some(Kind::DeviceMemory) => &[Nothing],
+        None => &[Copy, Zeros],
+        Some(_) => &[Copy],
+    })
+}
+
+/// With an empty pool, the mapping that the pages were promised to takes its page from the others, and others have no way out
+/// (hugetlb_wp in mm/hugetlb.c).
+fn copy_from_pool(facts: &Facts) -> &'static [Effect] {
+    match facts.pool_has_spare {
+        Some(true) => &[Effect::Copy],
+        _ => &[Effect::Copy, Effect::Reuse, Effect::PoolEmpty],
+    }
+}
+
+/// The kernel learns of a write to a page that is not soft-dirty by a fault.
+fn unless_clean(facts: &Facts, effects: &'static [Effect]) -> &'static [Effect] {
+    match facts.soft_clean {
+        true => &[Effect::Reuse],
+        false => effects,
+    }
+}
+
+/// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Own {
+    Yes,
+    No,
+    Unknown,
+    /// What is seen is the mark of the first page of its folio.
+    OfFolio(bool),
+}
+
+impl Facts {
+    /// Whether the page is mapped here alone.
+    fn alone(&self) -> Option<bool> {
+        match self.map_count {
+            Some(count) => Some(count <= 1),
+            None => self.exclusive,
+        }
+    }
+
+    fn is_large(&self) -> bool {
+        self.flags.is_some_and(|flags| {
+            flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
+        })
+    }
+
+    /// The flags of a folio are those of its first page, and the mark is each page's own unless one entry maps them all.
+    fn own(&self) -> Own {
+        let Some(flags) = self.flags else {
+            return Own::Unknown;
+        };
+        let marked = flags.contains(PageFlags::OWNER_2);
+        let is_part = flags.contains(PageFlags::COMPOUND_TAIL) && !flags.contains(PageFlags::HUGE);
+        match (is_part && self.huge != Some(true), marked) {
+            (true, marked) => Own::OfFolio(marked),
+            (false, true) => Own::Yes,
+            (false, false) => Own::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! What is decided from which facts.
+
+use super::*;
+use Access::{Read, Write};
+use Effect::*;
+
+const RW: Permissions = Permissions {
+    read: true,
+    write: true,
+    execute: false,
+    shared: false,
+};
+const SHARED: Permissions = Permissions { shared: true, ..RW };
+const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
+const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
+const TAIL: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_TAIL);
+
+/// A page of a private mapping, with nothing known beside.
+fn page(state: State, kind: Kind) -> Facts {
+    let backing = match kind {
+        Kind::Anonymous | Kind::Zero | Kind::HugeZero | Kind::Ksm => Backing::Anonymous,
+        Kind::Hugetlb => Backing::Hugetlb,
+        Kind::Shmem | Kind::MaybeSwapped => Backing::Shmem,
+        Kind::Vdso => Backing::Kernel,
+        _ => Backing::File,
+    };
+    Facts {
+        state,
+        kind: Some(kind),
+        permissions: Some(RW),
+        backing: Some(backing),
+        of_object: false,
+        uffd_wp: false,
+        soft_clean: false,
+        flags: None,
+        map_count: None,
+        exclusive: None,
+        huge: Some(false),
+        behind: None,
+        write_tracked: Some(false),
+        missing_told: Some(false),
+        pool_has_spare: Some(true),
+        stack_grows: None,
+    }
+}
+
+fn present(flags: PageFlags, map_count: u64) -> Facts {
+    Facts {
+        flags: Some(flags),
+        map_count: Some(map_count),
+        ..page(State::Present, Kind::Anonymous)
+    }
+}
+
+fn untouched(kind: Kind) -> Facts {
+    page(State::Untouched, kind)
+}
+
+#[track_caller]
+fn check(facts: Facts, read: &[Effect], write: &[Effect]) {
+    assert_eq!(outcome(&facts, Read).effects, read, "read of {facts:?}");
+    assert_eq!(outcome(&facts, Write).effects, write, "write of {facts:?}");
+}
+
+#[test]
+fn where_nothing_is_mapped() {
+    let told = Facts {
+        missing_told: Some(true),
+        ..untouched(Kind::Anonymous)
+    };
+    let hole = Facts {
+        behind: Some(Behind::Hole),
+        ..untouched(Kind::Shmem)
+    };
+    let no_spare = Facts {
+        pool_has_spare: Some(false),
+        ..untouched(Kind::Hugetlb)
+    };
+    for (facts, effects) in [
+        (untouched(Kind::Anonymous), &[Zeros][..]),
+        (told, &[Notify]),
+        (untouched(Kind::Hugetlb), &[Zeros]),
+        (no_spare, &[Zeros, PoolEmpty]),
+        (untouched(Kind::Cached), &[MapCached]),
+        (untouched(Kind::NotCached), &[ReadFile]),
+        (untouched(Kind::File), &[MapCached, ReadFile]),
+        (untouched(Kind::PastEnd), &[PastEnd]),
+        (untouched(Kind::MaybeSwapped), &[SwapIn]),
+        (hole, &[Zeros]),
+        (untouched(Kind::Shmem), &[MapCached, Zeros, SwapIn]),
+    ] {
+        check(facts, effects, effects);
+    }
+}
+
+#[test]
+fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
+    for (kind, copies) in [
+        (Kind::Cached, true),
+        (Kind::NotCached, true),
+        (Kind::MaybeSwapped, true),
+        (Kind::PastEnd, false),
+        (Kind::Anonymous, false),
+        (Kind::Hugetlb, false),
+    ] {
+        let private = untouched(kind);
+        assert_eq!(outcome(&private, Write).copies, copies, "{kind:?}");
+        assert!(!outcome(&private, Read).copies, "{kind:?}");
+        let shared = Facts {
+            permissions: Some(SHARED),
+            ..private
+        };
+        assert!(!outcome(&shared, Write).copies, "{kind:?}");
+    }
+}
+
+#[test]
+fn anonymous_pages() {
+    let folio = |flags, huge, count| Facts {
+        huge: Some(huge),
+        ..present(flags, count)
+    };
+    for (facts, write, owner) in [
+        (present(OWN, 1), &[Nothing][..], Some(Owner::Sole)),
+        (
+            present(PageFlags::ANON, 2),
+            &[Copy],
+            Some(Owner::CopyOnWrite),
+        ),
+        (present(PageFlags::ANON, 1), &[Reuse], Some(Owner::LeftOver)),
+        // One entry maps all: the mark of the first page is that of all.
+        (folio(TAIL | OWN, true, 1), &[Nothing], Some(Owner::Sole)),
+        (folio(TAIL, true, 2), &[Copy], Some(Owner::CopyOnWrite)),
+        (folio(TAIL, true, 1), &[Reuse, Copy], Some(Owner::LeftOver)),
+        // Many entries: the mark of the first page says nothing of the others.
+        (folio(HEAD | OWN, false, 1), &[Nothing], Some(Owner::Sole)),
+        (folio(HEAD, false, 1), &[Reuse, Copy], Some(Owner::LeftOver)),
+        (
+            folio(TAIL | OWN, false, 1),
+            &[Nothing, Reuse, Copy],
+            Some(Owner::Sole),
+        ),
+        (
+            folio(TAIL, false, 1),
+            &[Reuse, Copy, Nothing],
+            Some(Owner::LeftOver),
+        ),
+        (folio(TAIL, false, 3), &[Copy], Some(Owner::CopyOnWrite)),
+    ] {
+        check(facts, &[Nothing], write);
+        assert_eq!(super::owner(&facts), owner, "{facts:?}");
+    }
+    let clean = Facts {
+        soft_clean: true,
+        ..present(OWN, 1)
+    };
+    check(clean, &[Nothing], &[Reuse]);
+}
+
+#[test]
+fn without_the_rights_to_flags_and_counts() {
+    let seen = |exclusive| Facts {
+        exclusive,
+        ..page(State::Present, Kind::Anonymous)
+    };
+    for (exclusive, write, owner) in [
+        (Some(true), &[Nothing, Reuse, Copy][..], Some(Owner::Sole)),
+        (Some(false), &[Copy], Some(Owner::CopyOnWrite)),
+        (None, &[Nothing, Reuse, Copy], None),
+    ] {
+        check(seen(exclusive), &[Nothing], write);
+        assert_eq!(super::owner(&seen(exclusive)), owner);
+    }
+    // The page of zeros, or one shared by a fork.
+    let either = Facts {
+        kind: None,
+        ..seen(Some(false))
+    };
+    check(either, &[Nothing], &[Copy, Zeros]);
+    assert_eq!(super::owner(&either), None);
+}
+
+#[test]
+fn other_pages_that_are_mapped() {
+    let mapped = |kind| Facts {
+        of_object: true,
+        map_count: Some(2),
+        ..page(State::Present, kind)
+    };
+    let shared = |kind| Facts {
+        permissions: Some(SHARED),
+        ..mapped(kind)
+    };
+    let no_spare = Facts {
+        of_object: false,
+        pool_has_spare: None,
+        ..mapped(Kind::Hugetlb)
+    };
+    for (facts, write, owner) in [
+        (mapped(Kind::Zero), &[Zeros][..], Owner::Kernel),
+        (mapped(Kind::HugeZero), &[Zeros], Owner::Kernel),
+        (mapped(Kind::Ksm), &[Copy], Owner::Merged),
+        (mapped(Kind::File), &[Copy], Owner::Object),
+        (shared(Kind::File), &[Nothing, Reuse], Owner::Object),
+        (mapped(Kind::Shmem), &[Copy], Owner::Object),
+        (shared(Kind::Shmem), &[Nothing], Owner::Object),
+        (shared(Kind::Hugetlb), &[Nothing], Owner::Object),
+        (mapped(Kind::Hugetlb), &[Copy], Owner::Object),
+        (no_spare, &[Copy, Reuse, PoolEmpty], Owner::CopyOnWrite),
+        (mapped(Kind::Vdso), &[Copy], Owner::Kernel),
+        (shared(Kind::DeviceMemory), &[Nothing], Owner::Device),
+    ] {
+        check(facts, &[Nothing], write);
+        assert_eq!(super::owner(&facts), Some(owner), "{facts:?}");
+    }
+}
+
+#[test]
+fn userfaultfd_stands_before_the_rest() {
+    let protected = |write_tracked| Facts {
+        uffd_wp: true,
+        write_tracked,
+        ..present(OWN, 1)
+    };
+    check(protected(Some(true)), &[Nothing], &[Unprotect]);
+    check(protected(Some(false)), &[Nothing], &[Notify]);
+    check(protected(None), &[Nothing], &[Unprotect, Notify]);
+    let shared = Facts {
+        uffd_wp: true,
+        write_tracked: Some(true),
+        ..present(PageFlags::ANON, 2)
+    };
+    assert!(outcome(&shared, Write).copies, "and copy-on-write after it");
+    let marker = |write_tracked| Facts {
+        uffd_wp: true,
+        write_tracked,
+        ..page(State::UffdWp, Kind::Anonymous)
+    };
+    check(marker(Some(true)), &[Zeros], &[Zeros]);
+    check(marker(Some(false)), &[Zeros], &[Notify]);
+    check(marker(None), &[Zeros], &[Notify, Zeros]);
+    let swapped = |write_tracked| Facts {
+        uffd_wp: true,
+        write_tracked,
+        ..page(State::Swapped, Kind::Anonymous)
+    };
+    check(swapped(Some(true)), &[SwapIn], &[SwapIn]);
+    check(swapped(Some(false)), &[SwapIn], &[Notify]);
+    check(swapped(None), &[SwapIn], &[Notify, SwapIn]);
+}
+
+#[test]
+fn states_that_decide_alone() {
+    for (state, effects) in [
+        (State::Swapped, &[SwapIn][..]),
+        (State::Guard, &[Guard]),
+        (State::Poisoned, &[Poisoned]),
+        (State::Hwpoison, &[Hwpoison]),
+        (State::Migrating, &[Wait]),
+        (State::Device, &[FromDevice]),
+        (State::PfnMapped, &[Nothing, Map]),
+        (State::Outside, &[Nothing]),
+    ] {
+        check(page(state, Kind::Anonymous), effects, effects);
+        assert_eq!(super::owner(&page(state, Kind::Anonymous)), None);
+    }
+}
+
+#[test]
+fn what_the_region_does_not_permit() {
+    let rights = |read, write, execute| Facts {
+        permissions: Some(Permissions {
+            read,
+            write,
+            execute,
+            shared: false,
+        }),
+        ..present(OWN, 1)
+    };
+    check(rights(false, false, false), &[Protection], &[Protection]);
+    check(rights(true, false, false), &[Nothing], &[Protection]);
+    check(rights(false, true, false), &[Nothing], &[Nothing]);
+    check(
+        rights(false, false, true),
+        &[Protection, Nothing],
+        &[Protection],
+    );
+    // The region is asked before the page is.
+    let guard = Facts {
+        state: State::Poisoned,
+        ..rights(false, false, false)
+    };
+    check(guard, &[Protection], &[Protection]);
+}
+
+#[test]
+fn in_no_region() {
+    let unmapped = |stack_grows| Facts {
+        permissions: None,
+        backing: None,
+        kind: None,
+        stack_grows,
+        ..page(State::Unmapped, Kind::Anonymous)
+    };
+    check(unmapped(Some(true)), &[StackGrows], &[StackGrows]);
+    check(unmapped(Some(false)), &[NoRegion], &[NoRegion]);
+    check(
+        unmapped(None),
+        &[NoRegion, Effect::StackGrows],
+        &[NoRegion, StackGrows],
+    );
+}
+
+#[test]
+fn how_it_is_felt() {
+    let felt = |effects: &[Effect]| just(effects).fault();
+    assert_eq!(felt(&[Nothing]), Some(crate::report::Fault::None));
+    assert_eq!(felt(&[Reuse, Copy]), Some(crate::report::Fault::Minor));
+    assert_eq!(felt(&[MapCached, ReadFile]), None);
+}

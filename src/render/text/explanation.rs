@@ -1,0 +1,218 @@
+//! `explain`: a paragraph about a page, and what the next accesses will do.
+
+use super::Look;
+use super::block::{self, field};
+use super::footnotes::Footnotes;
+use super::words;
+use crate::kernel::{Kind, State};
+use crate::render::line::Line;
+use crate::render::theme::Role;
+use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation};
+use std::io::{self, Write};
+
+/// Writes it.
+pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    let page = &explanation.page;
+    address(look, page, out)?;
+    let mut line = field(look, "page");
+    line.push(words::state_role(page.state), page.state.word())
+        .plain(": ")
+        .prose(Role::Plain, what(page));
+    if page.huge == Some(true) {
+        line.plain("; ")
+            .prose(Role::Plain, "one entry maps the whole huge page");
+    }
+    line.end(out)?;
+    if let Some(owner) = explanation.owner {
+        let mut line = field(look, "whose");
+        line.prose(Role::Plain, whose(owner, page.map_count));
+        line.end(out)?;
+    }
+    frame(look, page, out)?;
+    block::place(look, &page.place, out)?;
+    behind(look, explanation, out)?;
+    access(look, "read", &explanation.next_read, out)?;
+    access(look, "write", &explanation.next_write, out)?;
+    let mut notes = Footnotes::default();
+    // Nothing here is about soft-dirty bits.
+    let unsaid = |&(field, reason): &(&str, &Reason)| {
+        field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_))
+    };
+    for (field, reason) in page.why.iter().filter(unsaid) {
+        notes.add(field, reason);
+    }
+    notes.write(look, out)
+}
+
+fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "address");
+    line.push(Role::Address, page.address);
+    if let Some(symbol) = &page.symbol {
+        line.plain("  ");
+        block::symbol(&mut line, symbol);
+        line.plain(" in ").push(Role::Name, &symbol.module);
+    }
+    if let Some(region) = &page.region {
+        let (role, name) = block::region_name(&region.name);
+        line.word("  ", role, name).plain(" ").plain(&region.perms);
+    }
+    line.end(out)
+}
+
+/// What the page is.
+fn what(page: &Translation) -> &'static str {
+    match (page.state, page.kind) {
+        (State::Present, Some(kind)) => words::kind(kind),
+        (State::Untouched, Some(kind)) => match kind {
+            // What an access does is said below.
+            Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
+            Kind::File => "nothing is mapped here of this page of a file",
+            Kind::Shmem => "nothing is mapped here of this page of shared memory",
+            Kind::Cached => "not mapped here, but its contents are in the page cache",
+            Kind::NotCached => "not mapped here, and its contents are not in the page cache",
+            Kind::PastEnd => "beyond the end of the file",
+            Kind::MaybeSwapped => "shared memory that has contents, but not in memory: swapped out",
+            other => words::untouched(other),
+        },
+        (State::Unmapped, _) => "in no region",
+        (State::Guard, _) => "a guard page (MADV_GUARD_INSTALL)",
+        (State::Poisoned, _) => "a poison marker",
+        (state, _) => words::state(state),
+    }
+}
+
+fn whose(owner: Owner, map_count: Option<u64>) -> String {
+    let others = match map_count {
+        Some(count @ 2..) => format!("{count} mappings"),
+        _ => "several mappings".to_owned(),
+    };
+    match (owner, map_count) {
+        (Owner::Sole, _) => "this mapping's alone".into(),
+        (Owner::CopyOnWrite, _) => {
+            format!("copy-on-write, not yet broken: {others} share it until one of them writes")
+        }
+        (Owner::LeftOver, _) => {
+            "this mapping's alone by now: it was shared by a fork, and the others are gone or have copies".into()
+        }
+        (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
+        (Owner::Object, Some(0 | 1)) => "the file's or shared memory's, mapped here alone".into(),
+        (Owner::Object, Some(_)) => format!("the file's or shared memory's: {others} share it"),
+        (Owner::Object, None) => "the file's or shared memory's, for whoever maps it".into(),
+        (Owner::Kernel, _) => "the kernel's, the same for all processes".into(),
+        (Owner::Device, _) => "a device's".into(),
+    }
+}
+
+fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, "frame");
+    match (page.pfn, page.physical) {
+        (Some(frame), Some(physical)) => line
+            .push(Role::Frame, frame)
+            .plain(", physical address ")
+            .push(Role::Physical, physical),
+        (None, Some(physical)) => line
+            .plain("physical address ")
+            .push(Role::Physical, physical),
+        _ if page.pfn_hidden => line.push(Role::Warn, "hidden"),
+        _ => return Ok(()),
+    };
+    line.end(out)
+}
+
+/// The file and the swap slot.
+fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(file) = &explanation.file {
+        let mut line = field(look, "file");
+        line.push(Role::Name, &file.name)
+            .plain(format!(", byte {:#x}", file.offset));
+        if file.deleted {
+            line.plain(", ").push(Role::Warn, "deleted");
+        }
+        line.end(out)?;
+    }
+    if let Some(slot) = &explanation.page.swap {
+        let mut line = field(look, "swap");
+        swap(&mut line, slot, explanation.page.page_size);
+        line.end(out)?;
+    }
+    Ok(())
+}
+
+fn swap(line: &mut Line, slot: &SwapSlot, page_size: u64) {
+    match &slot.device {
+        Some(device) => line.push(Role::Name, device),
+        None => line.plain(format!("area {}", slot.kind)),
+    };
+    line.plain(format!(", slot {:#x}", slot.offset));
+    if let Some(byte) = slot.offset.checked_mul(page_size) {
+        line.plain(format!(", at byte {byte:#x}"));
+    }
+}
+
+/// What an access does, how it is felt, and what it may do instead.
+fn access(look: &Look, label: &str, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, label);
+    let mut effects = outcome.effects.iter();
+    if let Some(&effect) = effects.next() {
+        line.push(role(effect), fault(effect)).plain(": ");
+        line.prose(Role::Plain, does(effect, label == "write"));
+    }
+    if outcome.copies {
+        line.plain(", ")
+            .prose(Role::Plain, "and a private copy is made");
+    }
+    for &effect in effects {
+        line.plain("; or ").prose(role(effect), fault(effect));
+        line.plain(": ")
+            .prose(Role::Plain, does(effect, label == "write"));
+    }
+    line.end(out)
+}
+
+fn role(effect: Effect) -> Role {
+    match effect.fault() {
+        Fault::None => Role::Good,
+        Fault::Minor => Role::Note,
+        Fault::Major | Fault::Userfault => Role::Warn,
+        Fault::Segv | Fault::Bus => Role::Bad,
+    }
+}
+
+fn fault(effect: Effect) -> &'static str {
+    match effect.fault() {
+        Fault::None => "no fault",
+        Fault::Minor => "minor fault",
+        Fault::Major => "major fault",
+        Fault::Userfault => "userfault",
+        Fault::Segv => "SIGSEGV",
+        Fault::Bus => "SIGBUS",
+    }
+}
+
+fn does(effect: Effect, is_write: bool) -> &'static str {
+    match effect {
+        Effect::Nothing => "nothing happens but the access itself",
+        Effect::Zeros if is_write => "a new page of zeros is mapped",
+        Effect::Zeros => "zeros are mapped",
+        Effect::Copy => "this process gets a copy of the page",
+        Effect::Reuse => "the page is made writable where it is, without a copy",
+        Effect::MapCached => "the page is mapped from the page cache, the disk is not read",
+        Effect::ReadFile => "the file is read from its disk",
+        Effect::SwapIn => {
+            "the page is read back from swap (a minor fault if the swap cache still has it)"
+        }
+        Effect::FromDevice => "the page is brought back from the device",
+        Effect::Map => "a driver or the kernel maps its own page",
+        Effect::Unprotect => "the kernel takes note of the write for userfaultfd and lets it pass",
+        Effect::Notify => "the thread waits until the handler of a userfaultfd has answered",
+        Effect::Wait => "the thread waits until the page has moved",
+        Effect::StackGrows => "the stack above grows to here",
+        Effect::NoRegion => "there is no region here",
+        Effect::Protection => "the region does not permit it",
+        Effect::Guard => "that is what a guard page is for",
+        Effect::PastEnd => "the file ends before this page",
+        Effect::PoolEmpty => "the hugetlb pool has no page left",
+        Effect::Poisoned => "the page is poisoned",
+        Effect::Hwpoison => "the memory behind the page is broken",
+    }
+}

@@ -1,0 +1,171 @@
+//! `explain`: what a page is, whose it is, and what the next access will do.
+
+use super::Translation;
+use crate::kernel::Name;
+use crate::kernel::address::serialize_hex;
+use serde::{Serialize, Serializer};
+
+/// `explain ADDR`: all that `translate` says, and what follows from it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// What is known of the address.
+    #[serde(flatten)]
+    pub page: Translation,
+    /// Whose page it is; `None` when no frame is mapped, or when what was read does not tell.
+    pub owner: Option<Owner>,
+    /// The file or shared memory that its region maps.
+    pub file: Option<FilePlace>,
+    /// What the next read of the target's own will do.
+    pub next_read: Outcome,
+    /// What the next write of the target's own will do.
+    pub next_write: Outcome,
+}
+
+/// A place in a file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FilePlace {
+    /// As `maps` names it.
+    pub name: Name,
+    /// Offset of the byte asked for.
+    #[serde(serialize_with = "serialize_hex")]
+    pub offset: u64,
+    /// The file has no name any more.
+    pub deleted: bool,
+}
+
+/// Whose page it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// Of this mapping alone.
+    Sole,
+    /// Private, and since a fork still the same as in others: who writes first gets a copy.
+    CopyOnWrite,
+    /// Private and once shared by a fork; the others have their own copies or are gone.
+    LeftOver,
+    /// Merged by the kernel with equal pages.
+    Merged,
+    /// Of a file or of shared memory, for whoever maps it.
+    Object,
+    /// The kernel's own: pages of zeros, vdso.
+    Kernel,
+    /// A device's.
+    Device,
+}
+
+/// What an access will do. Several effects: what is known does not decide between them; the most likely comes first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// One of these.
+    pub effects: Vec<Effect>,
+    /// And then a private copy is made of what was brought.
+    pub copies: bool,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It just happens.
+    Nothing,
+    /// Zeros are mapped: the shared page of zeros for a read, a page of its own otherwise.
+    Zeros,
+    /// A copy of the page is made for this process.
+    Copy,
+    /// The page is made writable where it is.
+    Reuse,
+    /// Maps what is in the page cache.
+    MapCached,
+    /// Reads the file.
+    ReadFile,
+    /// Brings it back from swap.
+    SwapIn,
+    /// Brings it back from the memory of a device.
+    FromDevice,
+    /// A driver or the kernel maps a page of its own.
+    Map,
+    /// Lifts a write protection of userfaultfd that only takes note of writes.
+    Unprotect,
+    /// Stops the thread until whoever handles userfaultfd has dealt with it.
+    Notify,
+    /// Waits until the page has moved.
+    Wait,
+    /// The stack grows to here.
+    StackGrows,
+    /// SIGSEGV: nothing is mapped here.
+    NoRegion,
+    /// SIGSEGV: the region does not permit it.
+    Protection,
+    /// SIGSEGV: a guard page.
+    Guard,
+    /// SIGBUS: the file ends before this page.
+    PastEnd,
+    /// SIGBUS: no page is left in the hugetlb pool.
+    PoolEmpty,
+    /// SIGBUS: poisoned.
+    Poisoned,
+    /// SIGBUS: the memory is broken.
+    Hwpoison,
+}
+
+/// How an effect is felt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// No page fault.
+    None,
+    /// A page fault that waits for no device.
+    Minor,
+    /// A page fault that reads from a device.
+    Major,
+    /// One that somebody's handler answers, when it likes.
+    Userfault,
+    /// The signal SIGSEGV.
+    #[serde(rename = "SIGSEGV")]
+    Segv,
+    /// The signal SIGBUS.
+    #[serde(rename = "SIGBUS")]
+    Bus,
+}
+
+impl Effect {
+    /// How it is felt.
+    pub const fn fault(self) -> Fault {
+        match self {
+            Effect::Nothing => Fault::None,
+            Effect::Zeros
+            | Effect::Copy
+            | Effect::Reuse
+            | Effect::MapCached
+            | Effect::Map
+            | Effect::Unprotect
+            | Effect::Wait
+            | Effect::FromDevice
+            | Effect::StackGrows => Fault::Minor,
+            Effect::ReadFile | Effect::SwapIn => Fault::Major,
+            Effect::Notify => Fault::Userfault,
+            Effect::NoRegion | Effect::Protection | Effect::Guard => Fault::Segv,
+            Effect::PastEnd | Effect::PoolEmpty | Effect::Poisoned | Effect::Hwpoison => Fault::Bus,
+        }
+    }
+}
+
+impl Outcome {
+    /// How it is felt; `None` when what is known does not tell.
+    pub fn fault(&self) -> Option<Fault> {
+        let mut faults = self.effects.iter().map(|effect| effect.fault());
+        let first = faults.next()?;
+        faults.all(|fault| fault == first).then_some(first)
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
+        outcome.serialize_field("effects", &self.effects)?;
+        outcome.serialize_field("copies", &self.copies)?;
+        outcome.serialize_field("fault", &self.fault())?;
+        outcome.end()
+    }
+}

@@ -1,0 +1,692 @@
+//! What `explain` says that the next access will do, and then the access.
+
+use super::Test;
+use super::access::Felt;
+use super::behind::{DiskFile, Held, drop_cached};
+use super::puppet::Puppet;
+use super::states::MADV_GUARD_INSTALL;
+use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
+use Access::{Read, Write};
+use pmdb::inspect::{Access, View};
+use pmdb::report::{Effect, Fault, Outcome, Owner};
+use pmdb::target::Target;
+
+pub const TESTS: &[Test] = &[
+    ("explain::anonymous_memory", anonymous_memory),
+    ("explain::files", files),
+    ("explain::past_the_end", past_the_end),
+    ("explain::shared_memory", shared_memory),
+    ("explain::what_is_not_permitted", what_is_not_permitted),
+    ("explain::guards_and_poison", guards_and_poison),
+    ("explain::both_sides_of_a_fork", both_sides_of_a_fork),
+    ("explain::merged_pages", merged_pages),
+    ("explain::swap", swap),
+    ("explain::shared_memory_in_swap", shared_memory_in_swap),
+    ("explain::the_huge_page_pool", the_huge_page_pool),
+    ("explain::huge_pages", huge_pages),
+    (
+        "explain::userfaults_that_take_note",
+        userfaults_that_take_note,
+    ),
+    (
+        "explain::userfaults_with_a_handler",
+        userfaults_with_a_handler,
+    ),
+    ("explain::stacks_grow", stacks_grow),
+];
+
+/// Which process is to make an access.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Itself,
+    Child(u32),
+}
+
+/// What pmdb says of an access to a page, and whose the page is.
+fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
+    let view = View::at(target, at(address)).expect("a view");
+    let detail = view.detail(at(address)).expect("its detail");
+    let consequences = view.consequences(&detail);
+    let outcome = match access {
+        Read => consequences.read,
+        Write => consequences.write,
+    };
+    (outcome, consequences.owner)
+}
+
+/// Has the puppet make an access that should have `effect`, and compares what pmdb says, and what then happens.
+fn makes(
+    puppet: &mut Puppet,
+    what: &str,
+    address: u64,
+    access: Access,
+    effect: Effect,
+) -> Option<Owner> {
+    makes_one(puppet, Who::Itself, what, address, access, effect)
+}
+
+fn makes_one(
+    puppet: &mut Puppet,
+    who: Who,
+    what: &str,
+    address: u64,
+    access: Access,
+    effect: Effect,
+) -> Option<Owner> {
+    let (pid, verb) = match (who, access) {
+        (Who::Itself, Read) => (puppet.0.pid(), "load"),
+        (Who::Itself, Write) => (puppet.0.pid(), "store"),
+        (Who::Child(pid), Read) => (pid, "child_load"),
+        (Who::Child(pid), Write) => (pid, "child_store"),
+    };
+    let target = pmdb::target::live::attach(pid).expect("to attach");
+    let before = plain_entry(pid, address).unwrap_or_default();
+    let (outcome, owner) = said(&target, address, access);
+    assert_eq!(
+        plain_entry(pid, address).unwrap_or_default(),
+        before,
+        "looking changes nothing"
+    );
+    let told = puppet.does("told", &[]);
+    let felt = Felt::from_answer(puppet.asks(verb, &[address]));
+    println!(
+        "{what}: {access:?} entry {before:#018x}: said {:?}{}, felt {felt:?}, {owner:?}",
+        outcome.effects,
+        if outcome.copies { " + copy" } else { "" },
+    );
+    assert!(outcome.effects.contains(&effect), "{what}: {outcome:?}");
+    if support::is_root() {
+        assert_eq!(outcome.effects, [effect], "{what}");
+    }
+    let expected = match effect.fault() {
+        Fault::None => Felt::Faults { minor: 0, major: 0 },
+        Fault::Minor => Felt::Faults { minor: 1, major: 0 },
+        Fault::Major => Felt::Faults { minor: 0, major: 1 },
+        Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, owner),
+        Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, owner),
+        Fault::Userfault => {
+            assert_eq!(
+                puppet.does("told", &[]),
+                told + 1,
+                "{what}: the handler was told"
+            );
+            return owner;
+        }
+    };
+    assert_eq!(felt, expected, "{what}");
+    assert_eq!(
+        puppet.does("told", &[]),
+        told,
+        "{what}: no handler was told"
+    );
+    let after = plain_entry(pid, address).expect("an entry");
+    assert_eq!(after >> 63, 1, "{what}: it is there now");
+    let frame = |entry: u64| entry & ((1 << 55) - 1);
+    let of_object = after >> 61 & 1 == 1;
+    if support::shows_frames() {
+        match effect {
+            Effect::Nothing | Effect::Reuse | Effect::Unprotect if !outcome.copies => {
+                assert_eq!(frame(after), frame(before), "{what}: the same frame")
+            }
+            Effect::Copy => assert_ne!(frame(after), frame(before), "{what}: another frame"),
+            _ => {}
+        }
+    }
+    if outcome.copies || effect == Effect::Copy {
+        assert!(!of_object, "{what}: a page of its own");
+    }
+    owner
+}
+
+fn assert_signal(what: &str, felt: Felt, signal: i32, owner: Option<Owner>) -> Option<Owner> {
+    assert_eq!(felt, Felt::Signal(signal), "{what}");
+    owner
+}
+
+fn anonymous_memory() {
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps("anonymous", 4);
+    let mut does =
+        |what, page, access, effect| makes(&mut puppet, what, memory + page, access, effect);
+    does("untouched", 0, Read, Effect::Zeros);
+    assert_eq!(
+        does("zero page", 0, Read, Effect::Nothing),
+        Some(Owner::Kernel)
+    );
+    does("zero page", 0, Write, Effect::Zeros);
+    assert_eq!(
+        does("written", 0, Write, Effect::Nothing),
+        Some(Owner::Sole)
+    );
+    does("untouched", page, Write, Effect::Zeros);
+    does("written", page, Read, Effect::Nothing);
+}
+
+fn files() {
+    const NAME: &str = "explain::files";
+    let page = page_bytes();
+    let file = DiskFile::of(4 * page);
+    let mut puppet = Puppet::start();
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let shared = puppet.maps_file(&file, 4, libc::PROT_READ, libc::MAP_SHARED);
+    let private = puppet.maps_file(&file, 4, rw, libc::MAP_PRIVATE);
+    let third = puppet.maps_file(&file, 4, rw, libc::MAP_PRIVATE);
+    for memory in [shared, private, third] {
+        // One page at a time.
+        puppet
+            .advises(memory, 4, libc::MADV_RANDOM)
+            .expect("advice");
+    }
+    drop_cached(&file, 0, 4);
+    {
+        let _held = Held::of(&file, 0, 1);
+        makes(
+            &mut puppet,
+            "cached, shared",
+            shared,
+            Read,
+            Effect::MapCached,
+        );
+        let owner = makes(&mut puppet, "mapped file", shared, Read, Effect::Nothing);
+        assert_eq!(owner, Some(Owner::Object));
+        makes(
+            &mut puppet,
+            "cached, private",
+            private,
+            Write,
+            Effect::MapCached,
+        );
+        makes(&mut puppet, "private copy", private, Write, Effect::Nothing);
+        makes(
+            &mut puppet,
+            "cached, private",
+            third,
+            Read,
+            Effect::MapCached,
+        );
+        makes(
+            &mut puppet,
+            "mapped file, private",
+            third,
+            Write,
+            Effect::Copy,
+        );
+    }
+    let cached = |page| super::behind::is_cached(&file, page);
+    if cached(1) || cached(2) {
+        return skip(NAME, "the filesystem keeps what it should drop");
+    }
+    makes(
+        &mut puppet,
+        "not cached, shared",
+        shared + page,
+        Read,
+        Effect::ReadFile,
+    );
+    makes(
+        &mut puppet,
+        "not cached, private",
+        private + 2 * page,
+        Write,
+        Effect::ReadFile,
+    );
+}
+
+fn past_the_end() {
+    let file = DiskFile::of(1);
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    for (access, flags) in [(Read, libc::MAP_SHARED), (Write, libc::MAP_PRIVATE)] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps_file(&file, 2, rw, flags);
+        makes(
+            &mut puppet,
+            "past the end",
+            memory + page_bytes(),
+            access,
+            Effect::PastEnd,
+        );
+    }
+}
+
+fn shared_memory() {
+    for verb in ["shared", "memfd"] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps(verb, 2);
+        let page = page_bytes();
+        makes(&mut puppet, verb, memory, Read, Effect::Zeros);
+        makes(&mut puppet, verb, memory, Write, Effect::Nothing);
+        makes(&mut puppet, verb, memory + page, Write, Effect::Zeros);
+        puppet
+            .advises(memory, 2, libc::MADV_DONTNEED)
+            .expect("to unmap");
+        makes(&mut puppet, verb, memory + page, Write, Effect::MapCached);
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("copied", 1);
+    makes(&mut puppet, "private memfd", memory, Write, Effect::Zeros);
+}
+
+fn what_is_not_permitted() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("reserved", 1);
+    makes(&mut puppet, "PROT_NONE", memory, Read, Effect::Protection);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    puppet.does("protect", &[memory, page_bytes(), libc::PROT_READ as u64]);
+    makes(&mut puppet, "read-only", memory, Read, Effect::Nothing);
+    makes(&mut puppet, "read-only", memory, Write, Effect::Protection);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 3);
+    puppet.unmaps(memory + page_bytes(), 1);
+    makes(
+        &mut puppet,
+        "no region",
+        memory + page_bytes(),
+        Read,
+        Effect::NoRegion,
+    );
+}
+
+fn guards_and_poison() {
+    for access in [Read, Write] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 1);
+        match puppet.advises(memory, 1, MADV_GUARD_INSTALL) {
+            Ok(()) => _ = makes(&mut puppet, "guard", memory, access, Effect::Guard),
+            Err(error) => skip(
+                "explain::guards_and_poison",
+                &format!("guards: error {error}"),
+            ),
+        }
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 1);
+        match puppet.asks("poison", &[memory, page_bytes()]) {
+            0 => _ = makes(&mut puppet, "poisoned", memory, access, Effect::Poisoned),
+            error => skip(
+                "explain::guards_and_poison",
+                &format!("poison: error {}", -error),
+            ),
+        }
+    }
+}
+
+fn both_sides_of_a_fork() {
+    let page = page_bytes();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 3);
+    puppet.writes(memory, 3);
+    let child = Who::Child(puppet.does("branch", &[]) as u32);
+    let cow = Some(Owner::CopyOnWrite);
+    let root = support::is_root();
+    // The child first; then the parent takes over what is left.
+    assert_eq!(
+        makes_one(&mut puppet, child, "child", memory, Read, Effect::Nothing),
+        cow
+    );
+    assert_eq!(
+        makes_one(&mut puppet, child, "child", memory, Write, Effect::Copy),
+        cow
+    );
+    assert_eq!(
+        makes_one(
+            &mut puppet,
+            child,
+            "child, copied",
+            memory,
+            Write,
+            Effect::Nothing
+        ),
+        Some(Owner::Sole)
+    );
+    let left = makes(
+        &mut puppet,
+        "parent, left over",
+        memory,
+        Write,
+        Effect::Reuse,
+    );
+    assert_eq!(left, Some(if root { Owner::LeftOver } else { Owner::Sole }));
+    makes(
+        &mut puppet,
+        "parent, taken over",
+        memory,
+        Write,
+        Effect::Nothing,
+    );
+    // The parent first.
+    assert_eq!(
+        makes(&mut puppet, "parent", memory + page, Write, Effect::Copy),
+        cow
+    );
+    makes_one(
+        &mut puppet,
+        child,
+        "child, left over",
+        memory + page,
+        Write,
+        Effect::Reuse,
+    );
+    // The child goes.
+    assert_eq!(
+        makes(
+            &mut puppet,
+            "parent",
+            memory + 2 * page,
+            Read,
+            Effect::Nothing
+        ),
+        cow
+    );
+    let Who::Child(pid) = child else { return };
+    puppet.does("kill", &[pid.into()]);
+    makes(
+        &mut puppet,
+        "parent, alone again",
+        memory + 2 * page,
+        Write,
+        Effect::Reuse,
+    );
+}
+
+fn merged_pages() {
+    const NAME: &str = "explain::merged_pages";
+    let merging = match super::system::merging() {
+        Ok(merging) => merging,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 64);
+    puppet.writes(memory, 64);
+    puppet
+        .advises(memory, 64, libc::MADV_MERGEABLE)
+        .expect("to merge");
+    let pid = puppet.0.pid();
+    let is_merged = |page: u64| {
+        let frame = |page| plain_entry(pid, memory + page * page_bytes()).unwrap_or_default() << 9;
+        frame(page) == frame(63)
+    };
+    let scans = || std::fs::read_to_string("/sys/kernel/mm/ksm/full_scans").expect("a count");
+    // Each pass of the kernel over all that is to be merged says so.
+    for _ in 0..20 {
+        if is_merged(0) {
+            break;
+        }
+        let before = scans();
+        while scans() == before {
+            std::thread::yield_now();
+        }
+    }
+    if !is_merged(0) {
+        return skip(NAME, "the kernel merged nothing");
+    }
+    let owner = makes(&mut puppet, "merged", memory, Read, Effect::Nothing);
+    assert_eq!(owner, Some(Owner::Merged));
+    makes(&mut puppet, "merged", memory, Write, Effect::Copy);
+    drop(merging);
+}
+
+fn swap() {
+    const NAME: &str = "explain::swap";
+    let swap = match super::system::swap() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    for access in [Read, Write] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 1);
+        puppet.writes(memory, 1);
+        puppet
+            .advises(memory, 1, libc::MADV_PAGEOUT)
+            .expect("to page out");
+        if plain_entry(puppet.0.pid(), memory).is_none_or(|entry| entry >> 62 != 1) {
+            skip(NAME, "the kernel kept the page");
+            continue;
+        }
+        makes(&mut puppet, "swapped", memory, access, Effect::SwapIn);
+        makes(&mut puppet, "swapped in", memory, access, Effect::Nothing);
+    }
+    drop(swap);
+}
+
+fn shared_memory_in_swap() {
+    const NAME: &str = "explain::shared_memory_in_swap";
+    let swap = match super::system::swap() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("memfd", 1);
+    puppet.writes(memory, 1);
+    puppet
+        .advises(memory, 1, libc::MADV_PAGEOUT)
+        .expect("to page out");
+    match plain_entry(puppet.0.pid(), memory) {
+        Some(0) => {
+            _ = makes(
+                &mut puppet,
+                "swapped shared memory",
+                memory,
+                Read,
+                Effect::SwapIn,
+            )
+        }
+        _ => skip(NAME, "the kernel kept the page"),
+    }
+    drop(puppet);
+    drop(swap);
+}
+
+fn the_huge_page_pool() {
+    const NAME: &str = "explain::the_huge_page_pool";
+    let pool = match super::system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no size of huge pages");
+    };
+    let mut puppet = Puppet::start();
+    let answer = puppet.asks("hugetlb", &[bytes]);
+    let Ok(memory) = u64::try_from(answer) else {
+        return skip(NAME, &format!("error {}", -answer));
+    };
+    makes(
+        &mut puppet,
+        "hugetlb, untouched",
+        memory,
+        Write,
+        Effect::Zeros,
+    );
+    let tail = memory + 5 * page_bytes();
+    let owner = makes(&mut puppet, "hugetlb", tail, Write, Effect::Nothing);
+    assert_eq!(owner, Some(Owner::Sole));
+    let child = puppet.does("fork", &[memory, 0]);
+    let owner = makes(&mut puppet, "hugetlb after fork", tail, Write, Effect::Copy);
+    assert_eq!(owner, Some(Owner::CopyOnWrite));
+    puppet.does("kill", &[child]);
+    drop(puppet);
+    drop(pool);
+}
+
+fn huge_pages() {
+    const NAME: &str = "explain::huge_pages";
+    const MADV_COLLAPSE: i32 = 25;
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no transparent huge pages");
+    };
+    let pages = bytes / page_bytes();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("huge", pages);
+    puppet.writes(memory, pages);
+    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
+    let target = puppet.0.attach();
+    let view = View::at(&target, at(memory)).expect("a view");
+    if view.detail(at(memory)).expect("its detail").huge != Ok(true) {
+        return skip(NAME, "the kernel gave no huge page, or cannot say");
+    }
+    if !support::is_root() {
+        return skip(NAME, "inside huge pages it takes flags and counts to tell");
+    }
+    let nth = |page: u64| memory + page * page_bytes();
+    let owner = makes(&mut puppet, "huge page", nth(7), Write, Effect::Nothing);
+    assert_eq!(owner, Some(Owner::Sole));
+    let child = Who::Child(puppet.does("branch", &[]) as u32);
+    let cow = Some(Owner::CopyOnWrite);
+    assert_eq!(
+        makes(
+            &mut puppet,
+            "huge page after fork",
+            nth(7),
+            Read,
+            Effect::Nothing
+        ),
+        cow
+    );
+    assert_eq!(
+        makes_one(
+            &mut puppet,
+            child,
+            "huge page, child",
+            nth(3),
+            Write,
+            Effect::Copy
+        ),
+        cow
+    );
+    assert_eq!(
+        makes(
+            &mut puppet,
+            "huge page, parent",
+            nth(7),
+            Write,
+            Effect::Copy
+        ),
+        cow
+    );
+    assert_eq!(
+        makes(&mut puppet, "split huge page", nth(9), Write, Effect::Copy),
+        cow
+    );
+    // Of a page whose copy the child has: what marks it as taken over or not is hidden, and the kernel looks at the whole folio.
+    let (outcome, owner) = said(&target, nth(3), Write);
+    assert_eq!(owner, Some(Owner::LeftOver));
+    let before = plain_entry(puppet.0.pid(), nth(3));
+    let felt = Felt::from_answer(puppet.asks("store", &[nth(3)]));
+    let effect = match (felt, plain_entry(puppet.0.pid(), nth(3)) == before) {
+        (Felt::Faults { minor: 0, major: 0 }, true) => Effect::Nothing,
+        (Felt::Faults { minor: 1, major: 0 }, true) => Effect::Reuse,
+        (Felt::Faults { minor: 1, major: 0 }, false) => Effect::Copy,
+        other => panic!("{other:?}"),
+    };
+    println!(
+        "left in a huge page: said {:?}, was {effect:?}",
+        outcome.effects
+    );
+    assert!(outcome.effects.contains(&effect), "{outcome:?} {effect:?}");
+}
+
+fn userfaults_that_take_note() {
+    const NAME: &str = "explain::userfaults_that_take_note";
+    let page = page_bytes();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 1);
+    let answer = puppet.asks("uffd", &[memory, 4 * page, 3 * page]);
+    if answer < 0 {
+        return skip(NAME, &format!("userfaultfd: error {}", -answer));
+    }
+    makes(
+        &mut puppet,
+        "write-protected",
+        memory,
+        Read,
+        Effect::Nothing,
+    );
+    makes(
+        &mut puppet,
+        "write-protected",
+        memory,
+        Write,
+        Effect::Unprotect,
+    );
+    makes(
+        &mut puppet,
+        "write-protected, written",
+        memory,
+        Write,
+        Effect::Nothing,
+    );
+    makes(&mut puppet, "marker", memory + page, Read, Effect::Zeros);
+    let last = memory + 3 * page;
+    makes(
+        &mut puppet,
+        "registered, not protected",
+        last,
+        Write,
+        Effect::Zeros,
+    );
+}
+
+fn userfaults_with_a_handler() {
+    const NAME: &str = "explain::userfaults_with_a_handler";
+    for mode in [1, 2] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 2);
+        if mode == 2 {
+            puppet.writes(memory, 2);
+        }
+        let answer = puppet.asks("handled", &[memory, page_bytes(), mode]);
+        if answer < 0 {
+            return skip(NAME, &format!("userfaultfd: error {}", -answer));
+        }
+        match mode {
+            1 => {
+                makes(&mut puppet, "missing page", memory, Read, Effect::Notify);
+            }
+            _ => {
+                makes(&mut puppet, "protected page", memory, Read, Effect::Nothing);
+                makes(&mut puppet, "protected page", memory, Write, Effect::Notify);
+                makes(
+                    &mut puppet,
+                    "no longer protected",
+                    memory,
+                    Write,
+                    Effect::Nothing,
+                );
+            }
+        }
+    }
+}
+
+fn stacks_grow() {
+    let mut puppet = Puppet::start();
+    let stack = |puppet: &Puppet| {
+        let rows = support::plain_maps(puppet.0.pid());
+        let row = rows
+            .into_iter()
+            .find(|(_, _, rest)| rest.ends_with(b"[stack]"));
+        row.expect("a stack")
+    };
+    let (start, end, _) = stack(&puppet);
+    let target = puppet.0.attach();
+    let limit = target.process.stack_limit().expect("its limits");
+    makes(
+        &mut puppet,
+        "below the stack",
+        start - 3 * page_bytes(),
+        Write,
+        Effect::StackGrows,
+    );
+    assert_eq!(stack(&puppet).0, start - 3 * page_bytes());
+    if let Some(limit) = limit {
+        makes(
+            &mut puppet,
+            "beyond its limit",
+            end - limit - page_bytes(),
+            Read,
+            Effect::NoRegion,
+        );
+    }
+}

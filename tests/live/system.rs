@@ -75,12 +75,13 @@ echo 1 > sleep_millisecs
 echo 1 > run
 "#;
 
-/// Makes the cgroup that is named to it; what still runs in it at the end goes to its parent.
+/// Makes the cgroup that is named to it; at the end, groups in it go too, and what still runs in it goes to its parent.
 const CGROUP: &str = r#"
 off() {
     tries=0
     while test -d "$1" && ! rmdir "$1" 2>/dev/null && test $tries -lt 100000; do
         tries=$((tries + 1))
+        rmdir "$1"/*/ 2>/dev/null || true
         for process in $(cat "$1/cgroup.procs"); do
             echo $process > "${1%/*}/cgroup.procs"
         done 2>/dev/null || true

@@ -1,6 +1,6 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
-use super::directory::Directory;
+use super::directory::{Directory, read_all};
 use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{Device, Name};
 use crate::target::{Error, Result};
@@ -54,11 +54,12 @@ impl Hierarchy {
         let text = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
         let text = text.map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = mounts::parse(&text)?;
-        let mount = mounts::memory_hierarchy(&mounts);
-        let mount = mount.cloned().ok_or_else(|| Error::NotAvailable {
+        let none = || Error::NotAvailable {
             what: "no hierarchy of memory cgroups is mounted here: their paths are not known"
                 .to_owned(),
-        })?;
+        };
+        let mount = mounts::memory_hierarchy(&mounts);
+        let mount = mount.cloned().ok_or_else(none)?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
         let point = OsStr::from_bytes(mount.point.as_bytes());
         let top = directory(CWD, point.as_bytes()).map_err(failed)?;
@@ -69,6 +70,7 @@ impl Hierarchy {
             minor: rustix::fs::minor(device),
         };
         match device == mount.device {
+            true if mount.filesystem == "cgroup2" && !has_memory(&top) => Err(none()),
             true => Ok(Hierarchy { mount, top }),
             false => Err(failed(Errno::STALE)),
         }
@@ -132,6 +134,18 @@ impl Hierarchy {
         }
         Ok(children)
     }
+}
+
+/// Whether a group of the second version has the memory controller. Where a hierarchy of the first version has it instead, inodes are
+/// of that one, and mean other groups here.
+fn has_memory(group: &OwnedFd) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);
+    controllers.is_ok_and(|words| {
+        words
+            .split(u8::is_ascii_whitespace)
+            .any(|word| word == b"memory")
+    })
 }
 
 /// A path below the mount as a system call takes it.

@@ -321,7 +321,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
             feature,
             None,
             "the flags of a page of pmdb's own cannot be read",
-            Some(rights::way_to(SYS_ADMIN)),
+            Some("what frame_numbers and kpageflags take".into()),
         ),
     }
 }

@@ -18,7 +18,7 @@ use crate::target::{
 };
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
-use rustix::io::{pread, retry_on_intr};
+use rustix::io::{Errno, pread, retry_on_intr};
 use std::cmp::Ordering;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
@@ -266,7 +266,21 @@ fn read_proc(name: &str) -> Result<Vec<u8>> {
 }
 
 fn iomem() -> Result<Arc<Resources>> {
-    let resources = Resources::parse(&read_proc("iomem")?)?;
+    let not_available = |what: &str| {
+        Err(Error::NotAvailable {
+            what: what.to_owned(),
+        })
+    };
+    let resources = match read_proc("iomem") {
+        Err(Error::Io {
+            error: Errno::NOENT,
+            ..
+        }) => return not_available("there is no /proc/iomem: this /proc shows processes only"),
+        text => Resources::parse(&text?)?,
+    };
+    if resources.is_empty() {
+        return not_available("/proc/iomem is empty: something hides it, as containers do");
+    }
     match resources.are_hidden() {
         false => Ok(Arc::new(resources)),
         true => Err(Error::NotPermitted {

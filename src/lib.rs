@@ -1,12 +1,12 @@
 //! pmdb: a gdb-style prompt for the memory *behind* a Linux process.
 //!
 //! gdb says what a program's variables hold. pmdb says where each byte physically lives, why a page is or is not
-//! there, what the kernel thinks of it, who else maps it, and what changes while you look. It reads `/proc` and
-//! nothing else.
+//! there, what the kernel thinks of it, who else maps it, and what changes while you look. It looks through `/proc`, at
+//! some settings in `/sys`, and at the files that the process has mapped.
 //!
 //! # The map of the house
 //!
-//! A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers.rs`
+//! A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
 //! reads the `use` lines and holds the code to that. From the top:
 //!
 //! - **`main.rs`, `args.rs`**: the command line becomes a [`session`], the session an exit status.

@@ -9,7 +9,8 @@ pub(super) const ABOUT: About = About {
     group: Group::Target,
     summary: "list processes",
     text: "Every process, or those whose name or command line holds a text: id, user, state, resident \
-           memory, name and command line.",
+           memory, name and command line. A command line lies in the memory of its process: where that is \
+           swapped out, or may not be looked at, it is not asked for, as asking would bring it in.",
     examples: &[
         Example {
             line: "ps",
@@ -32,7 +33,10 @@ pub(super) fn run(context: &mut Context, filter: Option<&str>) -> Outcome {
             };
             text.is_empty()
                 || contains(entry.name.as_bytes())
-                || contains(entry.command_line.as_bytes())
+                || entry
+                    .command_line
+                    .as_ref()
+                    .is_some_and(|line| contains(line.as_bytes()))
         })
     };
     let processes = context.state.machine().processes()?;

@@ -106,7 +106,7 @@ pub struct ProcessRow {
     /// `comm`
     pub name: Name,
     /// Command line.
-    pub command_line: Name,
+    pub command_line: Option<Name>,
 }
 
 /// What happened to the target.

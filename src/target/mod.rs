@@ -1,6 +1,7 @@
 //! Where bytes come from. Three subjects, three traits: [`Process`], [`Machine`], [`Modules`].
 //!
-//! The live implementations read `/proc` and nothing else; they never ptrace and never make the target fault.
+//! The live implementations look through `/proc`, at some settings in `/sys`, and at the files behind regions; they never ptrace and never
+//! make the target fault.
 //! A capture file will stand behind the same three traits. Callers decode nothing themselves: what comes
 //! out has been through `kernel`.
 
@@ -209,8 +210,8 @@ pub struct ProcessEntry {
     pub state: char,
     /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
     pub resident: Option<u64>,
-    /// Command line, empty for kernel threads.
-    pub command_line: Name,
+    /// Command line, empty for kernel threads; `None` where it cannot be had without bringing in memory of the process.
+    pub command_line: Option<Name>,
 }
 
 /// The machine that the target runs on: its page frames, zones, processes.

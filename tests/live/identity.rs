@@ -27,6 +27,10 @@ pub const TESTS: &[Test] = &[
     ),
     ("identity::no_such_process", no_such_process),
     (
+        "identity::a_list_brings_nothing_in",
+        a_list_brings_nothing_in,
+    ),
+    (
         "identity::names_are_found_and_never_guessed",
         names_are_found_and_never_guessed,
     ),
@@ -45,6 +49,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 pub const SCENARIOS: &[Scenario] = &[
+    ("forgetful", forgetful),
     ("exec", |_| {
         announce("ready");
         wait();
@@ -104,6 +109,44 @@ fn thread(_: &[String]) {
     loop {
         std::thread::park();
     }
+}
+
+/// Gives a page of its arguments back to the kernel, and announces where it is. They are so long that nothing else lies in it.
+fn forgetful(_: &[String]) {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("its stat");
+    let (_, fields) = stat.rsplit_once(") ").expect("fields");
+    let arguments = fields.split(' ').nth(48 - 3).expect("where they start");
+    let arguments: u64 = arguments.parse().expect("a number");
+    let page = arguments.next_multiple_of(support::page_bytes()) + support::page_bytes();
+    let start = std::ptr::with_exposed_provenance_mut(page as usize);
+    // SAFETY: text that nothing uses any more.
+    unsafe {
+        rustix::mm::madvise(
+            start,
+            support::page_bytes() as usize,
+            rustix::mm::Advice::LinuxDontNeed,
+        )
+    }
+    .expect("to give it back");
+    announce(page);
+    wait();
+}
+
+/// The kernel reads command lines out of the processes themselves.
+fn a_list_brings_nothing_in() {
+    let long = "x".repeat(4 * support::page_bytes() as usize);
+    let mut target = Target::start("forgetful", &[&long]);
+    let page = target.numbers()[0];
+    let machine = pmdb::target::live::machine();
+    let list = machine.processes().expect("a list");
+    let entry = list.iter().find(|entry| entry.pid == target.pid());
+    assert_eq!(entry.expect("it is listed").command_line, None);
+    resolve("a name that nothing has").expect_err("there is none");
+    target.attach().process.status().expect("its status");
+    assert_eq!(support::plain_entry(target.pid(), page), Some(0));
+    // What is in memory is told.
+    let own = list.iter().find(|entry| entry.pid == std::process::id());
+    assert!(own.expect("it is listed").command_line.is_some());
 }
 
 /// Takes a name.
@@ -329,7 +372,7 @@ fn a_kernel_thread_is_told() {
         return skip("identity::a_kernel_thread_is_told", "none can be seen here");
     };
     assert_eq!(thread.resident, None);
-    assert!(thread.command_line.is_empty());
+    assert_eq!(thread.command_line, Some(pmdb::kernel::Name::default()));
     let error = attach(thread.pid).map(drop).expect_err("it has no memory");
     assert!(
         matches!(&error, Error::NotAvailable { what } if what.contains("is a kernel thread")),
@@ -500,8 +543,8 @@ fn status_is_what_the_kernel_says() {
         .find(|entry| entry.pid == target.pid())
         .expect("itself");
     assert_eq!(
-        (entry.name.as_bytes(), entry.command_line.as_bytes()),
-        (status.name.as_bytes(), line.as_bytes())
+        (&entry.name, entry.command_line.as_ref()),
+        (&status.name, Some(&line))
     );
     assert!(listed.windows(2).all(|pair| pair[0].pid < pair[1].pid));
 }

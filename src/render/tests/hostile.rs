@@ -185,7 +185,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         state: text.chars().next().unwrap_or('?'),
         resident: Some(number),
         name: name.clone(),
-        command_line: name.clone(),
+        command_line: Some(name.clone()),
         ..process_row()
     };
     let attached = TargetReport {

@@ -97,7 +97,7 @@ pub fn process_row() -> ProcessRow {
         state: 'S',
         resident: Some(3 << 20),
         name: Name::from("demo"),
-        command_line: Name::from("demo --size 4"),
+        command_line: Some(Name::from("demo --size 4")),
     }
 }
 

@@ -201,7 +201,10 @@ fn process_cells(process: &ProcessRow) -> Vec<Cell> {
             None => Cell::of(Role::Dim, "-"),
         },
         Cell::new(&process.name),
-        Cell::new(&process.command_line),
+        match &process.command_line {
+            Some(line) => Cell::new(line),
+            None => Cell::of(Role::Warn, "?"),
+        },
     ]
 }
 

@@ -1,5 +1,6 @@
 //! The processes that run.
 
+use super::command_line;
 use super::directory::Directory;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
@@ -46,19 +47,11 @@ pub(super) fn entry(pid: u32) -> Option<ProcessEntry> {
         name: stat.name,
         state: stat.state,
         resident: resident.map(|(_, bytes)| *bytes),
-        command_line: command_line(&directory.read("cmdline").unwrap_or_default()),
+        command_line: match stat.is_kernel_thread {
+            true => Some(Name::default()),
+            false => directory.file("pagemap").ok().and_then(|page_map| {
+                command_line::read(&directory, "cmdline", page_map, stat.arguments)
+            }),
+        },
     })
-}
-
-/// Arguments end in zero bytes; blanks part them here.
-pub(super) fn command_line(bytes: &[u8]) -> Name {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    let arguments = bytes.get(..end).unwrap_or_default();
-    let parted = arguments
-        .iter()
-        .map(|&byte| if byte == 0 { b' ' } else { byte });
-    Name::new(parted.collect::<Vec<u8>>())
 }

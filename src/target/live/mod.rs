@@ -3,6 +3,7 @@
 mod attached;
 mod behind;
 mod cgroups;
+mod command_line;
 mod directory;
 mod features;
 mod frames;

@@ -1,9 +1,8 @@
 //! The live [`Process`].
 
 use super::attached::Attached;
-use super::handle::Handle;
 use super::populated::{self, IN_ENTRIES};
-use super::{features, own_page};
+use super::{command_line, features, own_page};
 use crate::kernel::registers::Standing;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
@@ -228,7 +227,12 @@ impl Process for LiveProcess {
             user: status.user,
             tracer: status.tracer,
             executable: link.map(Name::new),
-            command_line: self.command_line(handle, stat.arguments),
+            command_line: command_line::read(
+                handle.directory(),
+                &memory.path("cmdline"),
+                &memory.page_map,
+                stat.arguments,
+            ),
             memory: status.memory,
         })
     }
@@ -293,22 +297,6 @@ impl LiveProcess {
         Standing::parse(&bytes).ok_or_else(|| Error::NotAvailable {
             what: format!("/proc/{}/{path} holds no registers", handle.pid()),
         })
-    }
-
-    /// Its command line, if that can be had without bringing a page of it back from swap: the kernel reads it out of the
-    /// target's stack.
-    fn command_line(&self, handle: &Handle, arguments: Option<AddressRange>) -> Option<Name> {
-        let page = self.layout().page;
-        let arguments = arguments?;
-        let first = page.index(arguments.start());
-        // ARG_MAX bounds it; a program can claim any addresses (PR_SET_MM).
-        let pages = arguments.pages(page).min(4096);
-        let mut entries = vec![PageMapEntry::default(); usize::try_from(pages).ok()?];
-        let read = self.entries(first, &mut entries).ok()?;
-        let resident = read == entries.len() && entries.iter().all(|entry| entry.is_present());
-        let path = self.attached.memory().path("cmdline");
-        let bytes = resident.then(|| handle.directory().read(&path).ok())??;
-        Some(super::list::command_line(&bytes))
     }
 }
 

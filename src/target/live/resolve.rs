@@ -94,16 +94,7 @@ fn is_called(entry: &ProcessEntry, name: &[u8]) -> bool {
         .and_then(|directory| directory.link("exe"));
     match program {
         Ok(path) => maps::name(&path).0.file_name().as_bytes() == name,
-        // Whose program may not be known is judged by its cut name and what it says of itself.
-        Err(_) => {
-            let first = entry
-                .command_line
-                .as_bytes()
-                .split(|&byte| byte == b' ')
-                .next();
-            let program = first.map(|first| Name::new(first).file_name());
-            name.get(..COMM_BYTES) == Some(entry.name.as_bytes())
-                && program.is_some_and(|program| program.as_bytes() == name)
-        }
+        // Whose program may not be known is judged by its cut name.
+        Err(_) => name.get(..COMM_BYTES) == Some(entry.name.as_bytes()),
     }
 }

@@ -276,6 +276,33 @@ fn ctrl_c_stops_a_watch_and_keeps_the_prompt() {
 }
 
 #[test]
+#[allow(unsafe_code)]
+fn long_work_says_how_far_it_has_got_and_ctrl_c_stops_it_with_what_was_found() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    // So much that reading it through without the kernel's scan takes minutes. It is memory of this test.
+    const RESERVED: usize = 4 << 40;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice, never accessed.
+    let reserved =
+        unsafe { mmap_anonymous(std::ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
+    if let Err(error) = reserved {
+        eprintln!("skipped: progress at a terminal: 4 TiB cannot be reserved: {error}");
+        return;
+    }
+    let mut terminal = Terminal::new(&["-q", "-p", &std::process::id().to_string()]);
+    terminal.answer("set scan off");
+    terminal.enters("walk all by state");
+    terminal.sees(" % ");
+    terminal.sees(" of ");
+    terminal.sees(" pages");
+    terminal.types("\u{3}");
+    let said = terminal.sees(PROMPT);
+    assert!(said.contains("stopped early"), "{said}");
+    assert!(said.contains("present"), "{said}");
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
 fn ctrl_c_ends_a_shell_command_and_keeps_the_prompt() {
     let mut terminal = Terminal::new(&[]);
     terminal.enters("!echo rea'd'y; read never");

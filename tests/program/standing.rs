@@ -510,3 +510,57 @@ fn capabilities_are_what_they_are() {
     }
     assert_eq!(names.len(), 27, "{names:?}");
 }
+
+/// Containers put empty files over what is not to be read, and show one hierarchy of cgroups and not another: none of that is an answer.
+#[test]
+fn what_a_container_hides_is_called_hidden() {
+    let name = "what_a_container_hides_is_called_hidden";
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let memory = mounts.lines().find_map(|line| {
+        let (mount, what) = line.split_once(" - cgroup ")?;
+        what.split([' ', ','])
+            .any(|word| word == "memory")
+            .then(|| mount.split(' ').nth(4))?
+    });
+    let Some(memory) = memory.filter(|_| is_root() && shows_frames()) else {
+        return skip(
+            name,
+            "only root can hide things, and a hierarchy of its own has to have memory",
+        );
+    };
+    let script = "mount --bind /dev/null /proc/iomem && mount --bind /dev/null /proc/kpageflags && umount -l \"$0\" && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, memory];
+    let place = Place::new();
+    if let Some(why) = place.cannot(&wrapper) {
+        return skip(name, &why);
+    }
+    let lines = [
+        "info capabilities".to_owned(),
+        "flags start($anonymous)".to_owned(),
+    ];
+    let answers = place.at_the_demonstration(&wrapper, &lines);
+    let [capabilities, flags] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    for (name, why) in [
+        ("iomem", "is empty"),
+        ("kpageflags", "is empty"),
+        ("cgroup_paths", "no hierarchy of memory cgroups"),
+    ] {
+        let capability = capability(capabilities, name);
+        assert_eq!(capability["available"], false, "{capability}");
+        let found = capability["found"].as_str().expect("words");
+        assert!(found.contains(why), "{capability}");
+    }
+    assert!(capability(capabilities, "ksm_flag")["available"].is_null());
+    assert!(
+        flags["pfn"].is_number() && flags["cgroup"].is_number(),
+        "{flags}"
+    );
+    for field in ["iomem", "cgroup_path", "flags"] {
+        assert!(
+            flags[field].is_null() && flags["why"][field].is_string(),
+            "{field}: {flags}"
+        );
+    }
+}

@@ -150,6 +150,10 @@ fn as_page(frames: &Frames) -> Page {
         flags: frames.flags,
         map_count: frames.map_count,
         huge: None,
+        count_is_average: false,
+        order: None,
+        zone: None,
+        cgroup: None,
         behind: None,
     }
 }

@@ -1,7 +1,7 @@
 //! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
 
 use super::Error;
-use crate::inspect::{self, Need, Page, Totals, View};
+use crate::inspect::{self, Page, Question, Totals, View};
 use crate::kernel::{AddressRange, PageFlags};
 use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{Note, Reason, Record, Sink, Stopped, WalkSummary};
@@ -69,10 +69,10 @@ pub(super) enum Go {
 
 /// Sweeps `spans`; `each` takes every page with the index of its region, counts what it wants counted in the totals, and says
 /// whether to go on.
-pub(super) fn sweep(
+pub(super) fn sweep<'f>(
     view: &View,
     spans: &[AddressRange],
-    need: Need,
+    question: impl Into<Question<'f>>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<Go, Stopped>,
 ) -> Result<Ended, Error> {
@@ -85,7 +85,7 @@ pub(super) fn sweep(
     let swept = inspect::sweep(
         view,
         spans,
-        need,
+        question,
         &mut || sink.borrow_mut().check(),
         &mut |chunk| {
             let sink = &mut **sink.borrow_mut();

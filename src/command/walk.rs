@@ -3,11 +3,13 @@
 use super::through::{self, Arguments, Go, flags_key};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{Filter, GroupBy, Groups, Need, Page, Rows, Run, Runs, View, is_average};
-use crate::inspect::{GroupKey as Key, Row};
+use crate::inspect::{
+    self, Filter, GroupBy, GroupKey as Key, Groups, InZone, Need, Page, Question, Row, Rows, Run,
+    Runs, View,
+};
 use crate::kernel::{AddressRange, Kind, Name, State};
 use crate::lang::GroupKey;
-use crate::report::{self, Note, Pages, Reason, Record, Sink, Stopped, Why};
+use crate::report::{self, CgroupPath, Note, Pages, Reason, Record, Sink, Stopped, Why};
 
 pub(super) const ABOUT: About = About {
     name: "walk",
@@ -16,9 +18,9 @@ pub(super) const ABOUT: About = About {
     text: "Neighbours with the same state, kind, flags and map count, and with consecutive frames, share a \
            row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
            `where` chooses pages: state and kind words (present, swapped, untouched, anonymous, file …), \
-           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, thp, pfn and more. A \
+           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, thp, order, pfn and more. A \
            filter on something that cannot be known here is an error, never false. `by` adds up instead: by \
-           state, kind, flags, region or run. `limit N` ends after N rows; an empty line then goes on where \
+           state, kind, flags, region, run, the order of folios, node, zone or cgroup. `limit N` ends after N rows; an empty line then goes on where \
            it stopped.\n\n\
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process.",
     examples: &[
@@ -81,6 +83,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         Some(GroupKey::Kind) => walk.groups(context, GroupBy::Kind),
         Some(GroupKey::Flags) => walk.groups(context, GroupBy::Flags),
         Some(GroupKey::Region) => walk.groups(context, GroupBy::Region),
+        Some(GroupKey::Order) => walk.groups(context, GroupBy::Order),
+        Some(GroupKey::Node) => walk.groups(context, GroupBy::Node),
+        Some(GroupKey::Zone) => walk.groups(context, GroupBy::Zone),
+        Some(GroupKey::Cgroup) => walk.groups(context, GroupBy::Cgroup),
     }
 }
 
@@ -124,7 +130,8 @@ impl Walk<'_> {
                 .collect(),
             _ => self.spans.ranges().to_vec(),
         };
-        let need = self.need(Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE);
+        let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
+        let need = self.question(shown);
         let mut rows = Rows::new(self.view.page());
         let mut left = self.limit.unwrap_or(u64::MAX);
         // The row that would be one too many begins here.
@@ -169,6 +176,7 @@ impl Walk<'_> {
             let facts = [
                 ("flags", page.flags.is_none(), &available.flags),
                 ("map_count", page.map_count.is_none(), &available.counts),
+                ("order", page.order.is_none(), &available.flags),
             ];
             for (field, missing, fact) in facts {
                 if missing {
@@ -189,7 +197,8 @@ impl Walk<'_> {
             flags: page.flags,
             flags_raw: page.flags,
             map_count: page.map_count,
-            map_count_average: is_average(&*self.view.target().machine, page.flags, page.map_count),
+            map_count_average: page.count_is_average,
+            order: page.order,
             huge: page.huge,
             region: self.region_name(row.region),
             why,
@@ -208,7 +217,7 @@ impl Walk<'_> {
         let ended = through::sweep(
             self.view,
             self.spans.ranges(),
-            self.need(by.need()),
+            self.question(by.need()),
             context.sink,
             |page, region, totals, _| {
                 if self.matches(page, region) {
@@ -244,6 +253,19 @@ impl Walk<'_> {
             Key::Kind(kind) => kind.map_or("unknown", Kind::word).to_owned(),
             Key::Flags(None) => "no frame".to_owned(),
             Key::Flags(Some(_)) => flags_key(key.flags().unwrap_or_default()),
+            Key::Order(None) | Key::Node(None) | Key::Zone(None) | Key::Cgroup(None) => {
+                "no frame".to_owned()
+            }
+            Key::Order(Some(order)) => order.to_string(),
+            Key::Node(Some(node)) => node.to_string(),
+            Key::Zone(Some(zone)) => self.zone(zone),
+            Key::Cgroup(Some(0)) => "charged to none".to_owned(),
+            Key::Cgroup(Some(inode)) => {
+                match inspect::cgroup_path(&*self.view.target().machine, inode) {
+                    Ok(path) => path.to_string(),
+                    Err(_) => CgroupPath::Gone(inode).to_string(),
+                }
+            }
             Key::Region(None) => "in no region".to_owned(),
             Key::Region(Some(index)) => match self.view.regions().get(index) {
                 Some(viewed) => {
@@ -254,6 +276,27 @@ impl Walk<'_> {
                 }
                 None => String::new(),
             },
+        }
+    }
+
+    /// The name of a zone; with its node, where there are several.
+    fn zone(&self, zone: InZone) -> String {
+        let Ok(zones) = self.view.zones() else {
+            return String::new();
+        };
+        let name = zones.get(zone.index).map_or("", |zone| &zone.name);
+        match zones.iter().all(|other| other.node == zone.node) {
+            true => name.to_owned(),
+            false => format!("{name} of node {}", zone.node),
+        }
+    }
+
+    /// What the sweep is to find out: of pages that the filter leaves out, no more than it asks.
+    fn question(&self, shown: Need) -> Question<'_> {
+        let need = self.need(shown);
+        match self.filter {
+            Some(filter) => Question::of_kept(filter, need),
+            None => need.into(),
         }
     }
 
@@ -278,7 +321,7 @@ impl Walk<'_> {
                 bytes,
             }))
         };
-        let need = self.need(Need::empty());
+        let need = self.question(Need::empty());
         let mut ended = through::sweep(
             self.view,
             self.spans.ranges(),
@@ -318,5 +361,9 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Kind => "kind",
         GroupBy::Flags => "flags",
         GroupBy::Region => "region",
+        GroupBy::Order => "order",
+        GroupBy::Node => "node",
+        GroupBy::Zone => "zone",
+        GroupBy::Cgroup => "cgroup",
     }
 }

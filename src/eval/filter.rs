@@ -32,8 +32,14 @@ pub fn page_filter(
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     let size = view.page();
+    let names = field::Names::of(view.target().machine.clone());
     Ok(inspect::Filter::new(fields.need, move |page, region| {
-        let answers = PageAnswers { page, region, size };
+        let answers = PageAnswers {
+            page,
+            region,
+            size,
+            names: Some(&names),
+        };
         predicate.holds(&answers) == Some(true)
     }))
 }
@@ -53,7 +59,12 @@ pub fn frame_filter(
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     Ok(inspect::Filter::new(fields.need, move |page, region| {
-        let answers = PageAnswers { page, region, size };
+        let answers = PageAnswers {
+            page,
+            region,
+            size,
+            names: None,
+        };
         predicate.holds(&answers) == Some(true)
     }))
 }
@@ -170,6 +181,7 @@ struct PageAnswers<'p> {
     page: &'p Page,
     region: Option<&'p ViewedRegion>,
     size: PageSize,
+    names: Option<&'p field::Names>,
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
@@ -179,8 +191,8 @@ impl Answers<PageField> for PageAnswers<'_> {
     fn integer(&self, field: PageField) -> Option<u64> {
         field::integer(field, self.page, self.size)
     }
-    fn text_is(&self, _: PageField, _: &[u8]) -> Option<bool> {
-        None
+    fn text_is(&self, field: PageField, text: &[u8]) -> Option<bool> {
+        self.names?.text_is(field, self.page, text)
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         field::flag(flag, self.page)

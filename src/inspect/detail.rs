@@ -1,7 +1,7 @@
 //! All there is to know of one address.
 
 use super::classify::{Evidence, Place, classify};
-use super::frames::{frame_detail, resources};
+use super::frames::{frame_detail, is_average, resources};
 use super::page::Page;
 use super::view::{View, ViewedRegion, no_scan, reason};
 use super::{Error, Result};
@@ -180,6 +180,14 @@ impl View<'_> {
             flags: flags.clone().ok(),
             map_count: map_count.clone().ok(),
             huge: huge.clone().ok(),
+            count_is_average: is_average(
+                &*self.target().machine,
+                flags.clone().ok(),
+                map_count.clone().ok(),
+            ),
+            order: None,
+            zone: None,
+            cgroup: None,
             behind: look.behind.clone().ok(),
         };
         let offset = size.offset(address);
@@ -203,7 +211,7 @@ impl View<'_> {
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
                 (State::Present, None) => Err(Reason::NotOnThisKernel(
-                    "the kernel's own mark is wrong inside huge mappings, and the map count is not known".into(),
+                    "the kernel's own mark is wrong inside huge mappings, and the map count is not known or an average".into(),
                 )),
                 _ => Err(no_frame()),
             },

@@ -35,6 +35,8 @@ pub struct World {
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
     pub scans: bool,
+    /// Map counts are averages over large folios.
+    pub average_counts: bool,
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
     pub behind: BTreeMap<u64, Behind>,
     pub behind_asked: AtomicU64,
@@ -288,6 +290,12 @@ impl Machine for Fake {
             }),
             kernel: (6, 18),
         }
+    }
+    fn false_flags(&self) -> Option<PageFlags> {
+        Some(PageFlags::KSM)
+    }
+    fn has_exact_map_counts(&self) -> Option<bool> {
+        Some(!self.0.average_counts)
     }
     fn kernel_option(&self, _: &str) -> Option<bool> {
         None

@@ -2,11 +2,14 @@
 //! which is neither true nor false.
 
 use super::Result;
+use super::frames::cgroup_path;
 use super::page::{Need, Page};
 use super::stats::RegionStats;
 use super::view::{Availability, View, ViewedRegion};
 use crate::kernel::{Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
+use crate::target::Machine;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
 pub fn need(field: PageField, available: &Availability) -> Need {
@@ -16,7 +19,11 @@ pub fn need(field: PageField, available: &Availability) -> Need {
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is.
-        F::Exclusive if available.counts.is_ok() => Need::COUNTS,
+        F::Exclusive if available.counts.is_ok() => match available.exact_counts {
+            true => Need::COUNTS,
+            // Flags tell which map counts are of a page by itself.
+            false => Need::COUNTS.union(Need::FLAGS),
+        },
         F::Exclusive
             if available
                 .categories
@@ -27,6 +34,9 @@ pub fn need(field: PageField, available: &Availability) -> Need {
         F::SoftDirty => Need::SOFT_DIRTY,
         F::Cached | F::NotCached | F::PastEnd | F::MaybeSwapped => Need::BEHIND,
         F::MapCount => Need::COUNTS,
+        F::Order => Need::ORDER,
+        F::Node | F::Zone => Need::ZONES,
+        F::Cgroup => Need::CGROUPS,
         F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
         F::Address => Need::EACH,
         _ if frame_flag(field).is_some() => Need::FLAGS,
@@ -58,7 +68,8 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
     let kind = |kind: Kind| page.kind.map(|is| is == kind);
     let state = |state: State| Some(page.state == state);
     match field {
-        F::State | F::Kind | F::MapCount | F::Pfn | F::Phys | F::Address => None,
+        F::State | F::Kind | F::MapCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
+        F::Pfn | F::Phys | F::Address => None,
         F::Present => state(State::Present),
         F::Swapped => state(State::Swapped),
         F::Guard => state(State::Guard),
@@ -132,10 +143,55 @@ pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
 pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     match field {
         PageField::MapCount => page.map_count,
+        PageField::Order => page.order.map(u64::from),
+        PageField::Node => page.zone.map(|zone| zone.node.into()),
         PageField::Pfn => page.frame().map(|frame| frame.get()),
         PageField::Phys => page.physical(size).map(|physical| physical.get()),
         PageField::Address => Some(page.address.get()),
         _ => None,
+    }
+}
+
+/// Names that stand for numbers of pages: of zones and of cgroups. Those of the page before are kept, as they mostly are those of the
+/// next.
+pub struct Names {
+    machine: Arc<dyn Machine>,
+    cgroup: Mutex<Option<(u64, Option<String>)>>,
+}
+
+impl Names {
+    /// Those of `machine`.
+    pub fn of(machine: Arc<dyn Machine>) -> Self {
+        Names {
+            machine,
+            cgroup: Mutex::new(None),
+        }
+    }
+
+    /// Whether a field of pages that is text is `text`; `None` for other fields, and for a page that has none.
+    pub fn text_is(&self, field: PageField, page: &Page, text: &[u8]) -> Option<bool> {
+        match field {
+            PageField::Zone => {
+                let zones = self.machine.zones().ok()?;
+                let zone = zones.get(page.zone?.index)?;
+                Some(zone.name.as_bytes() == text)
+            }
+            PageField::Cgroup => {
+                let inode = page.cgroup?;
+                let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
+                let name = match &*last {
+                    Some((known, name)) if *known == inode => name.as_ref(),
+                    _ => {
+                        let name = cgroup_path(&*self.machine, inode).ok();
+                        let name = name.map(|path| path.to_string());
+                        last.insert((inode, name)).1.as_ref()
+                    }
+                };
+                // What is charged to none is in no group by that name.
+                Some(name.is_some_and(|name| name.as_bytes() == text))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! A question about pages, made ready to be asked of millions.
 
 use super::page::{Need, Page};
-use super::view::ViewedRegion;
+use super::view::{View, ViewedRegion};
 
-type Test<'f> = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + 'f;
+type Test<'f> = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f;
 
 /// A predicate over pages, and what has to be read to answer it. Check [`View::require`](super::View::require) with [`Filter::need`]
 /// before a walk.
@@ -15,7 +15,10 @@ pub struct Filter<'f> {
 impl<'f> Filter<'f> {
     /// From what the test needs, and the test: of a page (or of neighbours that are the same; one by one if `need` has
     /// [`Need::EACH`]) and the region it lies in.
-    pub fn new(need: Need, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + 'f) -> Self {
+    pub fn new(
+        need: Need,
+        test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f,
+    ) -> Self {
         Filter {
             need,
             test: Box::new(test),
@@ -37,5 +40,54 @@ impl<'f> Filter<'f> {
 impl std::fmt::Debug for Filter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Filter").field("need", &self.need).finish()
+    }
+}
+
+/// What a sweep has to find out, and for which pages: a [`Need`] alone asks it for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'f> {
+    /// What is needed of pages that the filter keeps.
+    pub(super) need: Need,
+    /// Which pages it is needed of. All are delivered: whoever asks filters them, but those that are not kept may lack what the filter
+    /// itself does not need.
+    pub(super) filter: Option<&'f Filter<'f>>,
+}
+
+impl<'f> Question<'f> {
+    /// What `filter` needs of all pages, and `need` of those that it keeps.
+    pub fn of_kept(filter: &'f Filter<'f>, need: Need) -> Self {
+        Question {
+            need: need | filter.need(),
+            filter: Some(filter),
+        }
+    }
+
+    /// With all that has to be read for it in `view`.
+    pub(super) fn with_implied(self, view: &View<'_>) -> Self {
+        Question {
+            need: view.with_implied(self.need),
+            ..self
+        }
+    }
+
+    /// What is to be found out of every page.
+    pub(super) fn first(&self, view: &View<'_>) -> Need {
+        match self.filter {
+            Some(filter) => self.need.difference(Need::WORDS) | view.with_implied(filter.need()),
+            None => self.need,
+        }
+    }
+
+    /// Whether no flags, but the scan has to part the zero page from anonymous memory.
+    pub(super) fn scans_for_zero(&self, first: Need) -> bool {
+        let scans = |need: Need| need.contains(Need::KINDS) && !need.contains(Need::FLAGS);
+        let by_filter = |filter: &Filter<'_>| filter.need().contains(Need::KINDS);
+        scans(self.need) || scans(first) && self.filter.is_some_and(by_filter)
+    }
+}
+
+impl From<Need> for Question<'_> {
+    fn from(need: Need) -> Self {
+        Question { need, filter: None }
     }
 }

@@ -171,7 +171,7 @@ pub(super) fn resources(machine: &dyn Machine, address: PhysicalAddress) -> Fact
 const NO_RESOURCE: Reason = Reason::NotApplicable("no resource of /proc/iomem is there");
 
 /// The path of the memory cgroup with this inode.
-fn cgroup_path(machine: &dyn Machine, inode: u64) -> Fact<CgroupPath> {
+pub fn cgroup_path(machine: &dyn Machine, inode: u64) -> Fact<CgroupPath> {
     if inode == 0 {
         return Err(Reason::NotApplicable("it is charged to no memory cgroup"));
     }

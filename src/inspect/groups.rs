@@ -1,6 +1,6 @@
 //! `walk … by KEY`: pages counted by what they have in common.
 
-use super::page::{Need, Page};
+use super::page::{InZone, Need, Page};
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 
@@ -15,6 +15,14 @@ pub enum GroupBy {
     Flags,
     /// Region.
     Region,
+    /// The order of the folio.
+    Order,
+    /// NUMA node.
+    Node,
+    /// Memory zone.
+    Zone,
+    /// Memory cgroup.
+    Cgroup,
 }
 
 impl GroupBy {
@@ -24,6 +32,9 @@ impl GroupBy {
             GroupBy::State | GroupBy::Region => Need::empty(),
             GroupBy::Kind => Need::KINDS,
             GroupBy::Flags => Need::FLAGS,
+            GroupBy::Order => Need::ORDER,
+            GroupBy::Node | GroupBy::Zone => Need::ZONES,
+            GroupBy::Cgroup => Need::CGROUPS,
         }
     }
 }
@@ -39,6 +50,14 @@ pub enum GroupKey {
     Flags(Option<u64>),
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     Region(Option<usize>),
+    /// The order of the folio; `None` for pages without a frame, and for folios that changed under way.
+    Order(Option<u8>),
+    /// NUMA node; `None` for pages without a frame.
+    Node(Option<u32>),
+    /// Memory zone; `None` for pages without a frame.
+    Zone(Option<InZone>),
+    /// Inode of the memory cgroup, 0 for pages charged to none; `None` for pages without a frame.
+    Cgroup(Option<u64>),
 }
 
 /// Counts pages by group.
@@ -68,6 +87,10 @@ impl Groups {
             GroupBy::Kind => GroupKey::Kind(page.kind),
             GroupBy::Flags => GroupKey::Flags(page.flags.map(|flags| flags.bits())),
             GroupBy::Region => GroupKey::Region(region),
+            GroupBy::Order => GroupKey::Order(page.order),
+            GroupBy::Node => GroupKey::Node(page.zone.map(|zone| zone.node)),
+            GroupBy::Zone => GroupKey::Zone(page.zone),
+            GroupBy::Cgroup => GroupKey::Cgroup(page.cgroup),
         };
         match &mut self.last {
             Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),

@@ -29,7 +29,30 @@ bitflags! {
         const HOLES = 1 << 7;
         /// [`Page::behind`], and by it the kinds of untouched pages of files and shared memory.
         const BEHIND = 1 << 8;
+        /// [`Page::order`], from the flags of the frame and, at the edges of what is mapped, of a few around it.
+        const ORDER = 1 << 9;
+        /// [`Page::zone`], from `/proc/zoneinfo`.
+        const ZONES = 1 << 10;
+        /// [`Page::cgroup`], from `/proc/kpagecgroup`.
+        const CGROUPS = 1 << 11;
     }
+}
+
+impl Need {
+    /// What is looked up by frame, one word each.
+    pub(super) const WORDS: Need = Need::FLAGS
+        .union(Need::COUNTS)
+        .union(Need::ORDER)
+        .union(Need::CGROUPS);
+}
+
+/// The memory zone of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct InZone {
+    /// Its NUMA node.
+    pub node: u32,
+    /// Which of [`View::zones`](super::View::zones) it is.
+    pub index: usize,
 }
 
 /// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive frames.
@@ -51,6 +74,15 @@ pub struct Page {
     pub map_count: Option<u64>,
     /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here.
     pub huge: Option<bool>,
+    /// Whether `map_count` may be an average over the large folio that the frame is of, for all that its flags tell.
+    pub count_is_average: bool,
+    /// The order of the folio that the frame is of, when asked for and there is a frame: the same for all of `pages`, which may be
+    /// several folios.
+    pub order: Option<u8>,
+    /// The memory zone of the frame, when asked for and there is one.
+    pub zone: Option<InZone>,
+    /// Inode of the memory cgroup that the frame is charged to, 0 for none; when asked for and there is a frame.
+    pub cgroup: Option<u64>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
     pub behind: Option<Behind>,
 }
@@ -85,6 +117,7 @@ impl Page {
     #[inline]
     pub fn exclusive(&self) -> Option<bool> {
         match (self.state, self.map_count, self.huge) {
+            (State::Present, Some(_), _) if self.count_is_average => None,
             (State::Present, Some(count), _) => Some(count == 1),
             // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
             (State::Present, None, Some(true)) if self.kind != Some(Kind::Hugetlb) => None,

@@ -3,7 +3,7 @@
 use super::page::Page;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
 
-/// Neighbouring pages of one region with the same state, kind, flags, map count and size of mapping, and with consecutive frames.
+/// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The pages; flags are those that all of them have.
@@ -61,6 +61,7 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
         && a.kind == b.kind
         && a.huge == b.huge
         && a.map_count == b.map_count
+        && a.order == b.order
         && of_folio(a.flags) == of_folio(b.flags)
         && a.frames_go_on(b)
 }

@@ -308,6 +308,10 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         flags: None,
         map_count: count,
         huge,
+        count_is_average: false,
+        order: None,
+        zone: None,
+        cgroup: None,
         behind: None,
     };
     assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));

@@ -44,6 +44,8 @@ pub struct Availability {
     pub flags: Fact<()>,
     /// `/proc/kpagecount`, and frame numbers to look it up by.
     pub counts: Fact<()>,
+    /// Whether map counts are of one page, and not averages over large folios, for all that can be told.
+    pub exact_counts: bool,
     /// Soft-dirty bits.
     pub soft_dirty: Fact<()>,
     /// What PAGEMAP_SCAN tells; empty where there is none.
@@ -186,6 +188,7 @@ impl<'a> View<'a> {
             Availability {
                 flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
                 counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
+                exact_counts: machine.has_exact_map_counts() == Some(true),
                 frames,
                 soft_dirty: match machine.has_soft_dirty() {
                     Some(true) => Ok(()),
@@ -213,7 +216,25 @@ impl<'a> View<'a> {
             true => Ok(()),
             false => Err(no_scan()),
         };
+        let zones = match need.contains(Need::ZONES) {
+            true => available
+                .frames
+                .clone()
+                .and_then(|()| self.zones().map(|_| ()).map_err(|error| reason(&error))),
+            false => Ok(()),
+        };
+        let cgroups = match need.contains(Need::CGROUPS) {
+            true => available.frames.clone().and_then(|()| {
+                let machine = &self.target.machine;
+                let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
+                read.map(drop).map_err(|error| reason(&error))
+            }),
+            false => Ok(()),
+        };
         let facts = [
+            (Need::ORDER, "the orders of folios", &available.flags),
+            (Need::ZONES, "zones and nodes of frames", &zones),
+            (Need::CGROUPS, "memory cgroups of frames", &cgroups),
             (Need::FRAMES, "frame numbers", &available.frames),
             (Need::FLAGS, "page flags", &available.flags),
             (Need::COUNTS, "map counts", &available.counts),
@@ -230,6 +251,26 @@ impl<'a> View<'a> {
             }
         }
         Ok(())
+    }
+
+    /// `need` with what has to be read for it. Orders follow from flags; and where pages are merged, only flags tell which.
+    pub(super) fn with_implied(&self, need: Need) -> Need {
+        let merged = need.contains(Need::KINDS)
+            && !need.contains(Need::FLAGS)
+            && self.availability().flags.is_ok()
+            && self.ksm_in_use();
+        let mut implied = need;
+        implied.set(Need::FLAGS, need.contains(Need::FLAGS) || merged);
+        if need.contains(Need::ORDER) {
+            // Of a huge mapping two words are enough, once it is known to be one.
+            implied |= Need::FLAGS;
+            implied.set(
+                Need::HUGE,
+                need.contains(Need::HUGE)
+                    || self.availability().categories.contains(Categories::HUGE),
+            );
+        }
+        implied
     }
 
     /// As much of `need` as can be known here, for commands that show what there is to show.

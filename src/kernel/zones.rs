@@ -20,6 +20,13 @@ pub struct Zone {
     pub spanned: u64,
 }
 
+impl Zone {
+    /// The frame after the last that it spans.
+    pub fn end(&self) -> FrameNumber {
+        FrameNumber::new(self.start.get().saturating_add(self.spanned))
+    }
+}
+
 impl Zones {
     /// Decodes `/proc/zoneinfo`, of which only headings, `spanned` and `start_pfn` matter here. Zones that span nothing are left out.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
@@ -52,11 +59,21 @@ impl Zones {
 
     /// The zone that spans `frame`. Where the zones of two nodes interleave, the first that does.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
-        self.0.iter().find(|zone| {
+        self.find(frame).map(|(_, zone)| zone)
+    }
+
+    /// The same, and which of [`Zones::iter`] it is.
+    pub fn find(&self, frame: FrameNumber) -> Option<(usize, &Zone)> {
+        self.0.iter().enumerate().find(|(_, zone)| {
             frame
                 .checked_sub(zone.start.get())
                 .is_some_and(|into| into.get() < zone.spanned)
         })
+    }
+
+    /// One of [`Zones::iter`].
+    pub fn get(&self, index: usize) -> Option<&Zone> {
+        self.0.get(index)
     }
 
     /// All of them, in the order of the file.

@@ -127,7 +127,10 @@ mod tests {
         assert!(kinds("print 1 + ma").contains(&Expected::Expression));
         assert_eq!(
             kinds("walk heap by "),
-            ["state", "kind", "flags", "region", "run"].map(Expected::Word)
+            [
+                "state", "kind", "flags", "region", "run", "order", "node", "zone", "cgroup"
+            ]
+            .map(Expected::Word)
         );
         assert!(kinds("set ").contains(&Expected::Word("pagination")));
         assert_eq!(

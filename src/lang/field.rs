@@ -113,6 +113,10 @@ fields! {
         Private "private" Boolean, "in a private (copy-on-write) region";
         Shared "shared" Boolean, "in a shared region";
         MapCount "mapcount" Integer, "how often the frame is mapped (/proc/kpagecount)";
+        Order "order" Integer, "the order of the folio: it has 2^order pages; 0 is a page by itself";
+        Node "node" Integer, "the NUMA node of the frame";
+        Zone "zone" Text, "the memory zone of the frame: \"DMA32\", \"Normal\"";
+        Cgroup "cgroup" Text, "the memory cgroup that pays for the frame: its path, or \"@inode\"";
         Pfn "pfn" Integer, "the page frame number";
         Phys "phys" Integer, "the physical address of the page";
         Address "address" Integer, "the virtual address of the page";

@@ -202,7 +202,7 @@ mod tests {
         let expected = [
             (
                 "walk",
-                "walk RANGE [where FILTER] [by state|kind|flags|region|run] [limit N]",
+                "walk RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup] [limit N]",
             ),
             (
                 "regions",

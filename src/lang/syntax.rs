@@ -211,6 +211,14 @@ pub enum GroupKey {
     Region,
     /// The run of physically consecutive frames.
     Run,
+    /// The order of the folio.
+    Order,
+    /// The NUMA node.
+    Node,
+    /// The memory zone.
+    Zone,
+    /// The memory cgroup.
+    Cgroup,
 }
 
 /// What `summary` adds up.

@@ -49,6 +49,10 @@ pub(super) static GROUP_KEYS: &[(&str, GroupKey)] = &[
     ("flags", GroupKey::Flags),
     ("region", GroupKey::Region),
     ("run", GroupKey::Run),
+    ("order", GroupKey::Order),
+    ("node", GroupKey::Node),
+    ("zone", GroupKey::Zone),
+    ("cgroup", GroupKey::Cgroup),
 ];
 
 pub(super) static READINGS: &[(&str, Reading)] =

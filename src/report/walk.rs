@@ -52,6 +52,8 @@ pub struct Pages {
     /// Whether that may be an average over the large folio that it is of.
     #[serde(skip_serializing_if = "not")]
     pub map_count_average: bool,
+    /// The order of the folios that the frames are of: each has 2^order pages.
+    pub order: Option<u8>,
     /// Mapped by one PMD (or hugetlb).
     pub huge: Option<bool>,
     /// Name of the region.

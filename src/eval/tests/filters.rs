@@ -28,6 +28,10 @@ fn present() -> Page {
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
         huge: None,
+        count_is_average: false,
+        order: None,
+        zone: None,
+        cgroup: None,
         behind: None,
     }
 }

@@ -1,11 +1,12 @@
 //! The words of some steps of a plan, read together: entries straight, then what is asked about their frames.
 
+use super::super::filter::Question;
 use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::{Chunk, Content, Entries, Mark};
 use super::plan::{Action, READ_PAGES, Step};
 use super::{behind, frames};
-use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize};
 use crate::report::Stopped;
 use crate::target::{self, BehindRun, Categories, Populated};
 use std::ops::{ControlFlow, Range};
@@ -25,8 +26,10 @@ pub(super) struct Batch {
     /// The flags of first tails, for huge mappings; no longer than the last of these.
     pub tail_flags: Vec<u64>,
     pub counts: Vec<u64>,
+    pub orders: Vec<u64>,
+    pub cgroups: Vec<u64>,
     pub marks: Vec<Mark>,
-    frames: frames::Gather,
+    pub frames: frames::Gather,
 }
 
 /// A stretch of one region and where its words are.
@@ -60,6 +63,8 @@ impl Batch {
         self.flags.clear();
         self.tail_flags.clear();
         self.counts.clear();
+        self.orders.clear();
+        self.cgroups.clear();
         self.marks.clear();
     }
 
@@ -85,10 +90,11 @@ impl Batch {
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what `need` asks for.
-    pub fn fill(&mut self, view: &View<'_>, need: Need) -> target::Result<()> {
+    pub fn fill(&mut self, view: &View<'_>, question: Question<'_>) -> target::Result<()> {
+        let need = question.need;
         let steps = std::mem::take(&mut self.steps);
         for step in &steps {
-            self.read(view, step, need)?;
+            self.read(view, step, question)?;
         }
         self.steps = steps;
         if need.contains(Need::BEHIND) {
@@ -96,7 +102,7 @@ impl Batch {
                 piece.behind = behind::runs(view, piece, &self.entries);
             }
         }
-        self.join(view, need)
+        self.look_up(view, question)
     }
 
     /// Has the visitor see what was read, in address order.
@@ -106,47 +112,57 @@ impl Batch {
         need: Need,
         visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        self.pieces.iter().try_for_each(|piece| {
-            let region = piece.region.and_then(|index| view.regions().get(index));
-            let content = match &piece.words {
-                Words::Nothing => Content::Nothing,
-                Words::Outside => Content::Outside,
-                Words::Read { at, marks, stride } => Content::Read(Entries {
-                    entries: self.entries.get(at.clone()).unwrap_or_default(),
-                    flags: self.flags.get(at.clone()).unwrap_or_default(),
-                    tail_flags: match stride {
-                        1 => &[],
-                        _ => self.tail_flags.get(at.clone()).unwrap_or_default(),
-                    },
-                    counts: self.counts.get(at.clone()).unwrap_or_default(),
-                    marks: marks
-                        .as_ref()
-                        .and_then(|marks| self.marks.get(marks.clone())),
-                    stride: *stride,
-                }),
-            };
-            visit(&Chunk {
-                region,
-                region_index: piece.region,
-                start: piece.range.start(),
-                pages: piece.range.pages(view.page()),
-                content,
-                place: region.map(|viewed| view.place(viewed)),
-                rules: view,
-                size: view.page(),
-                need,
-                behind: &piece.behind,
-            })
-        })
+        self.pieces
+            .iter()
+            .try_for_each(|piece| visit(&self.chunk(piece, view, need)))
     }
 
-    fn read(&mut self, view: &View<'_>, step: &Step, need: Need) -> target::Result<()> {
+    /// A piece with the words that have been read.
+    pub fn chunk<'a>(&'a self, piece: &'a Piece, view: &'a View<'_>, need: Need) -> Chunk<'a> {
+        let region = piece.region.and_then(|index| view.regions().get(index));
+        let content = match &piece.words {
+            Words::Nothing => Content::Nothing,
+            Words::Outside => Content::Outside,
+            Words::Read { at, marks, stride } => Content::Read(Entries {
+                entries: self.entries.get(at.clone()).unwrap_or_default(),
+                flags: self.flags.get(at.clone()).unwrap_or_default(),
+                tail_flags: match stride {
+                    1 => &[],
+                    _ => self.tail_flags.get(at.clone()).unwrap_or_default(),
+                },
+                counts: self.counts.get(at.clone()).unwrap_or_default(),
+                orders: self.orders.get(at.clone()).unwrap_or_default(),
+                cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
+                marks: marks
+                    .as_ref()
+                    .and_then(|marks| self.marks.get(marks.clone())),
+                stride: *stride,
+            }),
+        };
+        let zones = || view.zones().ok();
+        Chunk {
+            region,
+            region_index: piece.region,
+            start: piece.range.start(),
+            pages: piece.range.pages(view.page()),
+            content,
+            place: region.map(|viewed| view.place(viewed)),
+            rules: view,
+            size: view.page(),
+            need,
+            zones: need.contains(Need::ZONES).then(zones).flatten(),
+            exact_counts: view.target().machine.has_exact_map_counts() == Some(true),
+            behind: &piece.behind,
+        }
+    }
+
+    fn read(&mut self, view: &View<'_>, step: &Step, question: Question<'_>) -> target::Result<()> {
         match step.action {
             Action::Skip => {
                 self.piece(step.region, step.range, Words::Nothing);
                 Ok(())
             }
-            Action::Read => self.read_small(view, step, need),
+            Action::Read => self.read_small(view, step, question),
             Action::ReadHuge => self.read_huge(view, step),
         }
     }
@@ -160,7 +176,12 @@ impl Batch {
         });
     }
 
-    fn read_small(&mut self, view: &View<'_>, step: &Step, need: Need) -> target::Result<()> {
+    fn read_small(
+        &mut self,
+        view: &View<'_>,
+        step: &Step,
+        question: Question<'_>,
+    ) -> target::Result<()> {
         let page = view.page();
         let first = self.entries.len();
         let pages = step.range.pages(page) as usize;
@@ -178,7 +199,7 @@ impl Batch {
             _ => (Some(step.range), None),
         };
         if let Some(inside) = inside {
-            let marks = self.mark(view, step.region, inside, first, need)?;
+            let marks = self.mark(view, step.region, inside, first, question)?;
             let words = Words::Read {
                 at: first..self.entries.len(),
                 marks,
@@ -230,15 +251,15 @@ impl Batch {
         region: Option<usize>,
         range: AddressRange,
         first: usize,
-        need: Need,
+        question: Question<'_>,
     ) -> target::Result<Option<Range<usize>>> {
         let target = view.target();
         let mut wanted = Categories::empty();
-        if need.contains(Need::HUGE) {
+        if question.need.contains(Need::HUGE) {
             wanted |= Categories::HUGE;
         }
         // The flags of a frame say whether it is the zero page; without them the scan does.
-        if need.contains(Need::KINDS) && !need.contains(Need::FLAGS) {
+        if question.scans_for_zero(question.first(view)) {
             wanted |= Categories::ZERO;
         }
         if wanted.is_empty() || !target.process.categories().contains(wanted) {
@@ -276,41 +297,6 @@ impl Batch {
             target.process.populated(range, wanted, &mut visit)?;
         }
         Ok(Some(from..self.marks.len()))
-    }
-
-    /// Finds out about the frames: flags and map counts, sorted by frame, for all pieces at once.
-    fn join(&mut self, view: &View<'_>, need: Need) -> target::Result<()> {
-        if !need.intersects(Need::FLAGS | Need::COUNTS) {
-            return Ok(());
-        }
-        let machine = &*view.target().machine;
-        self.frames.clear();
-        for piece in &self.pieces {
-            if let Words::Read { at, stride: 1, .. } = &piece.words {
-                let entries = self.entries.get(at.clone()).unwrap_or_default();
-                self.frames.gather(entries, at.start);
-            }
-        }
-        self.frames.sort();
-        if need.contains(Need::FLAGS) {
-            self.frames.read(
-                self.entries.len(),
-                &mut self.flags,
-                PageFlags::empty(),
-                |first, into| machine.frame_flags(first, into),
-                |flags| flags.bits(),
-            )?;
-        }
-        if need.contains(Need::COUNTS) {
-            self.frames.read(
-                self.entries.len(),
-                &mut self.counts,
-                0,
-                |first, into| machine.frame_counts(first, into),
-                |count| count,
-            )?;
-        }
-        self.join_huge(machine, need)
     }
 }
 

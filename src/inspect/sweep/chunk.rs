@@ -1,8 +1,9 @@
 //! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
 
 use super::super::classify::{Evidence, Place, Rules, classify};
-use super::super::page::{Need, Page};
+use super::super::page::{InZone, Need, Page};
 use super::super::view::{ViewedRegion, reason};
+use crate::kernel::zones::Zones;
 use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
 use crate::report::Reason;
 use crate::target::{Behind, BehindRun, Categories};
@@ -26,6 +27,10 @@ pub struct Chunk<'a> {
     pub(super) rules: &'a dyn Rules,
     pub(super) size: PageSize,
     pub(super) need: Need,
+    /// The zones of the machine, when asked for.
+    pub(super) zones: Option<&'a Zones>,
+    /// Whether map counts are of one page.
+    pub(super) exact_counts: bool,
     /// What is behind its untouched pages, in address order; empty when not asked for.
     pub(super) behind: &'a [BehindRun],
 }
@@ -51,6 +56,10 @@ pub(in crate::inspect) struct Entries<'a> {
     pub tail_flags: &'a [u64],
     /// The map counts of the frames; empty when not read.
     pub counts: &'a [u64],
+    /// The orders of the folios that the frames are of; empty when not asked for.
+    pub orders: &'a [u64],
+    /// The inodes of their memory cgroups; empty when not read.
+    pub cgroups: &'a [u64],
     /// Where which categories hold, by index of entry; `None` when nothing was asked.
     pub marks: Option<&'a [Mark]>,
     /// Pages that an entry stands for.
@@ -119,6 +128,10 @@ impl<'a> Chunk<'a> {
             flags: None,
             map_count: None,
             huge: None,
+            count_is_average: false,
+            order: None,
+            zone: None,
+            cgroup: None,
             behind,
         }
     }
@@ -197,6 +210,9 @@ impl Pages<'_> {
         let flags = same(words.flags, first, &mut alike);
         let tail_flags = same(words.tail_flags, first, &mut alike);
         let map_count = same(words.counts, first, &mut alike);
+        let order = same(words.orders, first, &mut alike);
+        let cgroup = same(words.cgroups, first, &mut alike);
+        let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
         if parted {
@@ -223,6 +239,12 @@ impl Pages<'_> {
             huge: categories
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE)),
+            count_is_average: !self.chunk.exact_counts
+                && map_count.is_some_and(|count| count > 0)
+                && flags.is_none_or(PageFlags::is_in_large_folio),
+            order: order.and_then(|order| u8::try_from(order).ok()),
+            zone,
+            cgroup,
             behind,
         };
         if !parted {
@@ -252,6 +274,19 @@ impl Pages<'_> {
             self.run += 1;
         }
         (None, u64::MAX)
+    }
+
+    /// The zone of the frame of `entry`; cuts `alike` where that ends.
+    #[inline]
+    fn zone(&self, entry: PageMapEntry, stride: u64, alike: &mut usize) -> Option<InZone> {
+        let frame = entry.frame()?;
+        let (index, zone) = self.chunk.zones?.find(frame)?;
+        let left = zone.end().get().saturating_sub(frame.get()) / stride;
+        *alike = (*alike).min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
+        Some(InZone {
+            node: zone.node,
+            index,
+        })
     }
 
     /// The categories of entry `index`, and for how many entries from there on they hold.

@@ -1,7 +1,7 @@
 //! A sweep with the batches read on several cores at once, and delivered in order.
 
 use super::super::Result;
-use super::super::page::Need;
+use super::super::filter::Question;
 use super::super::view::View;
 use super::batch::Batch;
 use super::chunk::Chunk;
@@ -33,13 +33,13 @@ impl Reader {
     fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         view: &'scope View<'_>,
-        need: Need,
+        question: Question<'scope>,
     ) -> Reader {
         let (empty, to_fill) = sync_channel::<Batch>(AHEAD);
         let (done, filled) = sync_channel(AHEAD);
         scope.spawn(move || {
             for mut batch in to_fill {
-                let result = batch.fill(view, need);
+                let result = batch.fill(view, question);
                 // Nobody waits for it any more: the sweep was stopped.
                 if done.send((batch, result)).is_err() {
                     break;
@@ -54,13 +54,14 @@ impl Reader {
 pub(super) fn sweep(
     plan: &mut Plan<'_>,
     view: &View<'_>,
-    need: Need,
+    question: Question<'_>,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<()> {
+    let need = question.need;
     std::thread::scope(|scope| {
         let readers: Vec<Reader> = (0..available())
-            .map(|_| Reader::start(scope, view, need))
+            .map(|_| Reader::start(scope, view, question))
             .collect();
         let mut next = readers.iter().cycle();
         let mut under_way: VecDeque<&Reader> = VecDeque::new();

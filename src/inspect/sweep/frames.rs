@@ -1,6 +1,7 @@
 //! Looking frames up by number: sorted, in runs, with small gaps read along.
 
 use super::chunk::UNREAD;
+use super::lookup::Chosen;
 use crate::kernel::{FrameNumber, PageMapEntry};
 use crate::target;
 
@@ -17,14 +18,19 @@ pub(super) struct Gather {
 
 /// Consecutive entries with consecutive frames.
 #[derive(Clone, Copy)]
-struct Run {
-    frame: u64,
+pub(super) struct Run {
+    pub frame: u64,
     pages: u32,
     /// Index of the first entry.
     index: u32,
 }
 
 impl Run {
+    /// The indices of its entries.
+    pub fn slots(self) -> std::ops::Range<usize> {
+        self.index as usize..(self.index + self.pages) as usize
+    }
+
     fn end(self) -> u64 {
         self.frame + u64::from(self.pages)
     }
@@ -35,9 +41,15 @@ impl Gather {
         self.runs.clear();
     }
 
-    /// Adds the frames of `entries`, the first of which has index `base`.
-    pub fn gather(&mut self, entries: &[PageMapEntry], base: usize) {
-        for (offset, entry) in entries.iter().enumerate() {
+    /// What was gathered; in the order of frames after [`Gather::sort`].
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Adds the frames of those of `entries`, the first of which has index `base`, that are chosen.
+    pub fn gather(&mut self, entries: &[PageMapEntry], base: usize, chosen: &Chosen) {
+        let entries = entries.iter().enumerate();
+        for (offset, entry) in entries.filter(|(offset, _)| chosen.contains(base + offset)) {
             let Some(frame) = entry.frame().map(FrameNumber::get) else {
                 continue;
             };

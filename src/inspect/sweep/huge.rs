@@ -1,8 +1,10 @@
 //! The frames of huge mappings: a few words stand for all of their pages, where it is proved that they do.
 
+use super::super::folio::Folio;
 use super::super::page::Need;
 use super::batch::{Batch, Words};
 use super::chunk::{Mark, UNREAD};
+use super::lookup::{Chosen, flags_of};
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::target::{self, Categories, Machine};
 use std::ops::Range;
@@ -17,7 +19,12 @@ enum Counts {
 
 impl Batch {
     /// Reads the flags of the head and of one tail, and as many map counts as it takes.
-    pub fn join_huge(&mut self, machine: &dyn Machine, need: Need) -> target::Result<()> {
+    pub fn look_up_huge(
+        &mut self,
+        machine: &dyn Machine,
+        need: Need,
+        chosen: &Chosen,
+    ) -> target::Result<()> {
         for index in 0..self.pieces.len() {
             let words = self.pieces.get(index).map(|piece| &piece.words);
             let Some(Words::Read { at, stride, .. }) = words else {
@@ -25,22 +32,23 @@ impl Batch {
             };
             let (at, stride) = (at.clone(), *stride);
             if stride > 1 {
-                self.join_piece(machine, need, index, at, stride)?;
+                self.look_up_piece(machine, need, chosen, index, at, stride)?;
             }
         }
         Ok(())
     }
 
-    fn join_piece(
+    fn look_up_piece(
         &mut self,
         machine: &dyn Machine,
         need: Need,
+        chosen: &Chosen,
         piece: usize,
         at: Range<usize>,
         stride: u64,
     ) -> target::Result<()> {
         let mut differing = Vec::new();
-        for slot in at.clone() {
+        for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
             let Some(head) = self.entries.get(slot).and_then(|entry| entry.frame()) else {
                 continue;
             };
@@ -51,6 +59,18 @@ impl Batch {
                 set(&mut self.flags, slot, flags[0].bits());
                 set(&mut self.tail_flags, slot, flags[1].bits());
             }
+            if need.contains(Need::CGROUPS) {
+                let mut inode = [0];
+                if machine.frame_cgroups(head, &mut inode)? > 0 {
+                    set(&mut self.cgroups, slot, inode[0]);
+                }
+            }
+            if need.contains(Need::ORDER) {
+                let mut flags_of = |frame| flags_of(machine, frame);
+                let folio = Folio::find(head, flags[0], &mut flags_of)?;
+                let order = folio.map_or(UNREAD, |folio| folio.order.into());
+                set(&mut self.orders, slot, order);
+            }
             if need.contains(Need::COUNTS) {
                 match counts(machine, head, flags[0], stride)? {
                     Counts::Same(count) => set(&mut self.counts, slot, count),
@@ -59,7 +79,7 @@ impl Batch {
             }
         }
         if !differing.is_empty() {
-            self.expand(need, piece, at, stride, &differing);
+            self.expand(piece, at, stride, &differing);
         }
         Ok(())
     }
@@ -67,7 +87,6 @@ impl Batch {
     /// Makes a word for each page of a piece in which one for each huge mapping does not do.
     fn expand(
         &mut self,
-        need: Need,
         piece: usize,
         at: Range<usize>,
         stride: u64,
@@ -81,11 +100,17 @@ impl Batch {
             let each = (0..stride).map(|page| PageMapEntry::new(entry.raw() + page * step));
             self.entries.extend(each);
             let end = self.entries.len();
-            if need.contains(Need::FLAGS) {
-                let word = |words: &[u64]| words.get(slot).copied().unwrap_or(UNREAD);
-                let (head, tail) = (word(&self.flags), word(&self.tail_flags));
+            // What was not read has no words at all.
+            let (flags, tail_flags) = (self.flags.get(slot).copied(), self.tail_flags.get(slot));
+            if let Some(head) = flags {
+                let tail = tail_flags.copied().unwrap_or(UNREAD);
                 self.flags.push(head);
                 self.flags.resize(end, tail);
+            }
+            for words in [&mut self.orders, &mut self.cgroups] {
+                if let Some(&word) = words.get(slot) {
+                    words.resize(end, word);
+                }
             }
             match differing.next_if(|(differs, _)| *differs == slot) {
                 Some((_, counts)) => self.counts.extend(counts),

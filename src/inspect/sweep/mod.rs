@@ -11,6 +11,7 @@ mod chunk;
 mod cores;
 mod frames;
 mod huge;
+mod lookup;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{Content, UNREAD};
 }
 
+use super::filter::Question;
 use super::page::Need;
 use super::view::View;
 use super::{Error, Result};
@@ -41,27 +43,29 @@ pub struct Sweep {
 /// Has all pages of `spans` (in order, disjoint) delivered to `visit`, in address order. `check` is asked between reads whether to
 /// go on. What lies in no region is passed over, unless [`Need::HOLES`] asks for it.
 ///
-/// Fails when the target is gone or runs another program, when the kernel refuses what `need` asks for (see
+/// Fails when the target is gone or runs another program, when the kernel refuses what is asked for (see
 /// [`View::require`] and [`View::obtainable`]), and with [`Error::Stopped`] when `visit` or `check` say so.
-pub fn sweep(
+pub fn sweep<'f>(
     view: &View<'_>,
     spans: &[AddressRange],
-    need: Need,
+    question: impl Into<Question<'f>>,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
     /// Full batches that are read before other cores are called to help: some 10 ms of work.
     const ALONE: u32 = 32;
+    let question = question.into().with_implied(view);
+    let need = question.need;
     let mut plan = Plan::new(view, spans, need);
     let mut batch = Batch::default();
     let mut full = 0;
     while next_batch(&mut plan, &mut batch, view, need)? {
         check()?;
-        batch.fill(view, need)?;
+        batch.fill(view, question)?;
         batch.deliver(view, need, visit)?;
         full += u32::from(batch.is_full());
         if full == ALONE && cores::available() > 1 {
-            cores::sweep(&mut plan, view, need, check, visit)?;
+            cores::sweep(&mut plan, view, question, check, visit)?;
             break;
         }
     }

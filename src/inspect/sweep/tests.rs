@@ -2,7 +2,7 @@
 
 use super::{Sweep, sweep};
 use crate::inspect::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
-use crate::inspect::{Error, Need, Page, View};
+use crate::inspect::{Error, Filter, Need, Page, Question, View};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::target::{Behind, Liveness, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -243,6 +243,110 @@ fn only_what_may_be_the_zero_page_is_asked_about() {
         None,
         "not looked at: not told"
     );
+}
+
+/// Flags of a folio of this order from `frame` on.
+fn make_folio(world: &mut World, frame: u64, order: u8) {
+    for index in 0..1u64 << order {
+        let flag = match index {
+            0 => PageFlags::COMPOUND_HEAD,
+            _ => PageFlags::COMPOUND_TAIL,
+        };
+        let flags = world.flags.entry(frame + index).or_default();
+        *flags |= flag.bits();
+    }
+}
+
+#[test]
+fn orders_of_folios() {
+    let mut world = World::new([region(0x1000, 3 * HUGE), region(0x8000, 10)]);
+    // Pages by themselves, two whole folios, the middle of another, and a huge mapping.
+    world.maps(0x1000, 4, 0x900);
+    world.maps(0x1004, 8, 0x904);
+    make_folio(&mut world, 0x904, 2);
+    make_folio(&mut world, 0x908, 2);
+    world.maps(0x8000, 3, 0xa05);
+    make_folio(&mut world, 0xa00, 4);
+    world.maps_huge(0x1000 + HUGE, 8 * HUGE);
+    // The largest folio goes on where nothing of it is mapped.
+    world.maps(0x8005, 1, 0x4000);
+    make_folio(&mut world, 0x4000, 9);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::ORDER);
+    let orders: Vec<_> = pages
+        .iter()
+        .filter(|page| page.state == State::Present)
+        .flat_map(|page| page.each(crate::kernel::PageSize::FOUR_KIB))
+        .map(|page| page.order)
+        .collect();
+    let all = [(4, 0), (8, 2), (512, 9), (3, 4), (1, 9)];
+    let expected: Vec<_> = all
+        .iter()
+        .flat_map(|&(pages, order)| vec![Some(order); pages])
+        .collect();
+    assert_eq!(orders, expected);
+    let mapped = 4 + 8 + 2 + 3 + 1;
+    assert!(
+        read(&world.flags_read) < mapped + 40,
+        "{}",
+        read(&world.flags_read)
+    );
+    let untouched = pages.iter().find(|page| page.state == State::Untouched);
+    assert_eq!(untouched.expect("some").order, None);
+}
+
+#[test]
+fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
+    let pages_in = 20_000;
+    let mut world = World::new([region(0x1000, pages_in), region(0x2000_0000, 2 * HUGE)]);
+    world.maps(0x1000, pages_in, 1 << 20);
+    world.maps_huge(0x2000_0000, 1 << 18);
+    for frame in (1 << 20)..(1 << 20) + 10 {
+        world.flags.insert(frame, PageFlags::DIRTY.bits());
+    }
+    let (world, target) = world.target();
+    let view = View::of(&target).expect("a view");
+    let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
+    let walk = |filter: &Filter<'_>| {
+        let mut kept = Vec::new();
+        sweep(
+            &view,
+            &view.spans(),
+            Question::of_kept(filter, shown),
+            &mut || Ok(()),
+            &mut |chunk| {
+                let pages = chunk.pages();
+                kept.extend(pages.filter(|page| filter.matches(page, chunk.region)));
+                Ok(())
+            },
+        )
+        .expect("a sweep");
+        kept
+    };
+    let absent = Filter::new(Need::empty(), |page, _| page.state != State::Present);
+    let kept = walk(&absent);
+    assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
+    assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
+    // Flags decide: of the few that are kept the rest is read.
+    let dirty = Filter::new(Need::FLAGS, |page, _| {
+        page.flags
+            .is_some_and(|flags| flags.contains(PageFlags::DIRTY))
+    });
+    let kept = walk(&dirty);
+    assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), 10);
+    assert!(
+        kept.iter()
+            .all(|page| page.map_count == Some(1) && page.order == Some(0))
+    );
+    assert_eq!(read(&world.counts_read), 10);
+    // Whatever is kept is the same as without a filter.
+    let present = Filter::new(Need::empty(), |page, _| page.state == State::Present);
+    let (all, _) = swept(&target, shown);
+    let all: Vec<_> = all
+        .into_iter()
+        .filter(|page| present.matches(page, None))
+        .collect();
+    assert_eq!(walk(&present), all);
 }
 
 #[test]

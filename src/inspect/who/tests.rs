@@ -100,6 +100,7 @@ impl Town {
     /// Ends the search when `most` mappings were found.
     fn who_until(&self, seen: Option<(u32, u64)>, most: usize) -> (Vec<(u32, u64, u64)>, Answer) {
         let mut machine = World::new([]);
+        machine.average_counts = true;
         machine.flags.insert(FRAME, self.flags.bits());
         machine.counts.insert(FRAME, self.count);
         machine.processes = self.processes.clone();

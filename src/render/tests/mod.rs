@@ -75,7 +75,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("run", "start end physical pfn pages state [why]"),
     (
         "pages",
-        "start end pages state kind pfn flags flags_raw map_count [map_count_average] huge region [why]",
+        "start end pages state kind pfn flags flags_raw map_count [map_count_average] order huge region [why]",
     ),
     (
         "frames",

@@ -266,6 +266,7 @@ pub fn pages() -> Pages {
         flags_raw: flags,
         map_count: Some(31),
         map_count_average: false,
+        order: Some(0),
         huge: Some(false),
         region: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         why: Why::default(),
@@ -284,6 +285,7 @@ pub fn untouched_pages() -> Pages {
         flags_raw: None,
         map_count: None,
         map_count_average: false,
+        order: None,
         huge: None,
         region: Name::from("[heap]"),
         why: why(&[
@@ -307,6 +309,7 @@ pub fn huge_pages() -> Pages {
         flags_raw: flags,
         map_count: Some(1),
         map_count_average: true,
+        order: Some(9),
         huge: Some(true),
         region: Name::default(),
         ..pages()

@@ -1,0 +1,151 @@
+//! Folios: the pages that the kernel manages as one. `/proc/kpageflags` marks the first as a head and the others as its tails.
+
+use crate::kernel::{FrameNumber, PageFlags};
+
+/// 2^`order` frames that belong together, from `head` on. A page by itself is a folio of order 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Folio {
+    /// The first frame, a multiple of 2^`order`.
+    pub head: FrameNumber,
+    /// The logarithm of how many frames it has.
+    pub order: u8,
+}
+
+/// 16 GiB of 4 KiB pages: no kernel has larger ones in its hugetlb pool.
+const LARGEST: u8 = 22;
+
+impl Folio {
+    /// How many frames it has.
+    pub fn frames(self) -> u64 {
+        1 << self.order
+    }
+
+    /// Which of its frames `frame` is, from 0; `None` for a frame of another folio.
+    pub fn index(self, frame: FrameNumber) -> Option<u64> {
+        let index = frame.checked_sub(self.head.get())?.get();
+        (index < self.frames()).then_some(index)
+    }
+
+    /// The folio of order `order` that holds `frame`: they begin at multiples of their size, as they come from the buddy allocator or
+    /// are of the hugetlb pool, where the largest are reserved at such places.
+    pub fn around(frame: FrameNumber, order: u8) -> Folio {
+        let mask = (1u64 << order.min(LARGEST)) - 1;
+        Folio {
+            head: FrameNumber::new(frame.get() & !mask),
+            order,
+        }
+    }
+
+    /// The folio of `frame`, which has these flags. `flags_of` reads those of another frame, `None` for one beyond memory: it is asked
+    /// for a few words, at the places where a folio can begin and end. `None` when heads and tails do not fit together, as when a folio
+    /// is split meanwhile.
+    pub(super) fn find<E>(
+        frame: FrameNumber,
+        flags: PageFlags,
+        flags_of: &mut dyn FnMut(FrameNumber) -> Result<Option<PageFlags>, E>,
+    ) -> Result<Option<Folio>, E> {
+        let mut folio = Folio::around(frame, 0);
+        if !flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL) {
+            return Ok(Some(folio));
+        }
+        let mut has = |at: FrameNumber, flag: PageFlags| {
+            Ok(flags_of(at)?.is_some_and(|flags| flags.contains(flag)))
+        };
+        if !flags.contains(PageFlags::COMPOUND_HEAD) {
+            // The places where it can begin, backwards: all but the right one are tails.
+            loop {
+                if folio.order == LARGEST {
+                    return Ok(None);
+                }
+                let larger = Folio::around(frame, folio.order + 1);
+                let found =
+                    larger.head != folio.head && has(larger.head, PageFlags::COMPOUND_HEAD)?;
+                folio = larger;
+                if found {
+                    break;
+                }
+            }
+        }
+        // As long as what follows is a tail, it is twice as large.
+        while folio.order < LARGEST
+            && let Some(next) = folio.head.checked_add(folio.frames())
+            && has(next, PageFlags::COMPOUND_TAIL)?
+        {
+            folio.order += 1;
+            // Twice as large it must still begin where such a folio can.
+            if Folio::around(folio.head, folio.order).head != folio.head {
+                return Ok(None);
+            }
+        }
+        Ok((folio.order > 0).then_some(folio))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::convert::Infallible;
+
+    /// Memory with folios of these orders one after the other from frame 2^20 on.
+    fn memory(orders: &[u8]) -> HashMap<u64, PageFlags> {
+        let mut flags = HashMap::new();
+        let mut at = 1 << 20;
+        for &order in orders {
+            for index in 0..1u64 << order {
+                let flag = match (order, index) {
+                    (0, _) => PageFlags::ANON,
+                    (_, 0) => PageFlags::COMPOUND_HEAD,
+                    _ => PageFlags::COMPOUND_TAIL,
+                };
+                flags.insert(at + index, flag);
+            }
+            at += 1 << order;
+        }
+        flags
+    }
+
+    fn find(memory: &HashMap<u64, PageFlags>, frame: u64, reads: &mut u32) -> Option<Folio> {
+        let result: Result<_, Infallible> =
+            Folio::find(FrameNumber::new(frame), memory[&frame], &mut |frame| {
+                *reads += 1;
+                Ok(memory.get(&frame.get()).copied())
+            });
+        result.unwrap_or(None)
+    }
+
+    #[test]
+    fn every_page_of_every_folio() {
+        // Each begins where it can.
+        let orders = [
+            9, 4, 2, 2, 1, 0, 0, 2, 3, 3, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9,
+        ];
+        let memory = memory(&orders);
+        let mut head = 1 << 20;
+        for order in orders {
+            let folio = Folio {
+                head: FrameNumber::new(head),
+                order,
+            };
+            for index in 0..folio.frames() {
+                let mut reads = 0;
+                assert_eq!(find(&memory, head + index, &mut reads), Some(folio));
+                assert!(reads <= 20, "{reads} reads for order {order}");
+                assert_eq!(folio.index(FrameNumber::new(head + index)), Some(index));
+            }
+            assert_eq!(folio.index(FrameNumber::new(head + folio.frames())), None);
+            head += folio.frames();
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_not_told() {
+        let tail_without_head = HashMap::from([(1 << 20 | 5, PageFlags::COMPOUND_TAIL)]);
+        assert_eq!(find(&tail_without_head, 1 << 20 | 5, &mut 0), None);
+        let head_alone = HashMap::from([(1 << 20, PageFlags::COMPOUND_HEAD)]);
+        assert_eq!(find(&head_alone, 1 << 20, &mut 0), None);
+        // A head at an odd frame has no tails that it could have.
+        let askew = HashMap::from([(3, PageFlags::COMPOUND_HEAD), (4, PageFlags::COMPOUND_TAIL)]);
+        assert_eq!(find(&askew, 3, &mut 0), None);
+    }
+}

@@ -89,6 +89,7 @@ impl<'a> Search<'a> {
             pid: relation.pid,
             state: State::Unseen,
             maps: false,
+            is_certain: false,
             searched: false,
         };
         Ok(relations.into_iter().map(peer).collect())

@@ -15,6 +15,8 @@ pub struct Peer {
     pub state: State,
     /// Whether it maps the frame.
     pub maps: bool,
+    /// Whether its memory is known to be no other's that was told of.
+    pub is_certain: bool,
     /// Whether all of it was searched through.
     pub searched: bool,
 }
@@ -69,19 +71,17 @@ impl<'a> Told<'a> {
             return Ok(());
         }
         let region = target.process.region_at(address)?;
-        let is_certain = match peer.maps {
-            true => self.spaces.contains(&peer.pid),
-            false => match self.is_new_space(peer.pid) {
-                Some(false) => {
-                    peer.state = State::Same;
-                    return Ok(());
-                }
-                other => other.is_some(),
-            },
-        };
-        peer.maps = true;
+        if !peer.maps {
+            let is_new = self.is_new_space(peer.pid);
+            if is_new == Some(false) {
+                peer.state = State::Same;
+                return Ok(());
+            }
+            peer.maps = true;
+            peer.is_certain = is_new.is_some();
+        }
         self.mappings += pages;
-        if is_certain {
+        if peer.is_certain {
             self.certain += pages;
         }
         if self.first.is_none() {

@@ -125,6 +125,7 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
             .map(|swap| SwapSlot {
                 kind: swap.kind,
                 offset: swap.offset,
+                byte_offset: swap.offset.checked_mul(machine.page().bytes()),
                 device: None,
             }),
         bits,

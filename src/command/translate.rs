@@ -105,6 +105,7 @@ pub(super) fn translation(
     let swap = why.take("swap", detail.swap).map(|slot| SwapSlot {
         kind: slot.kind,
         offset: slot.offset,
+        byte_offset: slot.offset.checked_mul(page.bytes()),
         device: view
             .swaps()
             .ok()

@@ -16,6 +16,9 @@ pub struct SwapSlot {
     pub kind: u8,
     /// Page slot in the area.
     pub offset: u64,
+    /// Where in the device or file that slot is, in bytes.
+    #[serde(serialize_with = "optional_hex")]
+    pub byte_offset: Option<u64>,
     /// The device or file, when `/proc/swaps` tells.
     pub device: Option<Name>,
 }

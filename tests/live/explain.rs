@@ -101,6 +101,10 @@ fn makes_one(
     let expected = match effect.fault() {
         Fault::None => Felt::Faults { minor: 0, major: 0 },
         Fault::Minor => Felt::Faults { minor: 1, major: 0 },
+        // The swap cache of a disk may still have it.
+        Fault::Major if effect == Effect::SwapIn && felt == Felt::Faults { minor: 1, major: 0 } => {
+            felt
+        }
         Fault::Major => Felt::Faults { minor: 0, major: 1 },
         Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, owner),
         Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, owner),

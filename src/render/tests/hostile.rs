@@ -38,6 +38,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let slot = SwapSlot {
         kind: 255,
         offset: number,
+        byte_offset: number.checked_mul(4096),
         device: Some(name.clone()),
     };
     let mut why = Why::default();

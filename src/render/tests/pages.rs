@@ -204,6 +204,7 @@ pub fn swapped() -> Translation {
         swap: Some(SwapSlot {
             kind: 0,
             offset: 0x12,
+            byte_offset: Some(0x12 * 4096),
             device: Some(Name::from("/dev/zram0")),
         }),
         ..absent(State::Swapped, Some(Kind::Anonymous), 0x4000000000000240)
@@ -427,6 +428,7 @@ pub fn decoded_entry() -> Decoded {
         swap: Some(SwapSlot {
             kind: 31,
             offset: 4,
+            byte_offset: Some(4 * 4096),
             device: None,
         }),
         bits: vec![

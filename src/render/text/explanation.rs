@@ -132,19 +132,19 @@ fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Re
     }
     if let Some(slot) = &explanation.page.swap {
         let mut line = field(look, "swap");
-        swap(&mut line, slot, explanation.page.page_size);
+        swap(&mut line, slot);
         line.end(out)?;
     }
     Ok(())
 }
 
-fn swap(line: &mut Line, slot: &SwapSlot, page_size: u64) {
+fn swap(line: &mut Line, slot: &SwapSlot) {
     match &slot.device {
         Some(device) => line.push(Role::Name, device),
         None => line.plain(format!("area {}", slot.kind)),
     };
     line.plain(format!(", slot {:#x}", slot.offset));
-    if let Some(byte) = slot.offset.checked_mul(page_size) {
+    if let Some(byte) = slot.byte_offset {
         line.plain(format!(", at byte {byte:#x}"));
     }
 }

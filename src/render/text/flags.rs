@@ -133,6 +133,9 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 if let Some(device) = &slot.device {
                     line.plain(", ").push(Role::Name, device);
                 }
+                if let Some(byte) = slot.byte_offset {
+                    line.plain(format!(", at byte {byte:#x}"));
+                }
                 line.end(out)?;
             }
             for bit in bits {

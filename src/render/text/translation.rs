@@ -153,7 +153,7 @@ fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     if let Some(device) = &slot.device {
         line.plain(", ").push(Role::Name, device);
     }
-    if let Some(byte) = slot.offset.checked_mul(t.page_size) {
+    if let Some(byte) = slot.byte_offset {
         line.plain(format!(", at byte {byte:#x}"));
     }
     line.end(out)

@@ -1,6 +1,6 @@
 //! `apropos REGEX`
 
-use super::{About, Context, Example, Flow, Group, Outcome, help, table};
+use super::{About, Context, Example, Flow, Group, Outcome, help};
 use crate::eval;
 use crate::lang::Spanned;
 use crate::report::{Help, Note, Record};
@@ -17,7 +17,11 @@ pub(super) const ABOUT: About = About {
     }],
 };
 
-pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    table: &'static [About],
+    pattern: &Spanned<String>,
+) -> Outcome {
     let regex = RegexBuilder::new(&pattern.node)
         .case_insensitive(true)
         .size_limit(1 << 20)
@@ -25,7 +29,7 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
         .map_err(|error| {
             eval::Error::new(pattern.at, format!("not a regular expression: {error}"))
         })?;
-    let matching = |about: &&table::About| {
+    let matching = |about: &&About| {
         let mut examples = about
             .examples
             .iter()
@@ -36,7 +40,7 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
             || examples.any(|text| regex.is_match(text))
     };
     for group in Group::ALL {
-        let of_group = table::TABLE.iter().filter(|about| about.group == *group);
+        let of_group = table.iter().filter(|about| about.group == *group);
         let commands: Vec<_> = of_group
             .filter(|about| matching(about))
             .map(help::entry)
@@ -50,7 +54,7 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>) -> Outcome {
             context.sink.emit(Record::Help(found))?;
         }
     }
-    if !table::TABLE.iter().any(|about| matching(&about)) {
+    if !table.iter().any(|about| matching(&about)) {
         let message = format!("nothing in the help matches '{}'", pattern.node);
         context.sink.emit(Record::Note(Note { message }))?;
     }

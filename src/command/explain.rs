@@ -1,7 +1,7 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
 use super::translate::{symbol_at, translation};
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::inspect::View;
 use crate::kernel::{Region, VirtualAddress};
@@ -38,11 +38,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let address = eval::address(place, context.state)?;
     context.state.last_address = Some(address);
     let view = View::at(&target, address)?;

@@ -58,11 +58,7 @@ fn frame_at(
     place: &Spanned<Expression>,
     address: VirtualAddress,
 ) -> Result<Fact<FrameNumber>, Error> {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let detail = View::at(&target, address)?.detail(address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {

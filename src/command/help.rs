@@ -1,6 +1,7 @@
 //! `help [TOPIC]`
 
-use super::{About, Context, Example, Flow, Group, Outcome, table};
+use super::about::matching;
+use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{self, Spanned};
 use crate::report::{Help, HelpEntry, Record};
@@ -23,21 +24,25 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-pub(super) fn run(context: &mut Context, topic: Option<&Spanned<String>>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    table: &'static [About],
+    topic: Option<&Spanned<String>>,
+) -> Outcome {
     let Some(topic) = topic else {
         for group in Group::ALL {
-            context.sink.emit(Record::Help(group_help(*group)))?;
+            context.sink.emit(Record::Help(group_help(table, *group)))?;
         }
         return Ok(Flow::Done);
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
-        context.sink.emit(Record::Help(group_help(*group)))?;
+        context.sink.emit(Record::Help(group_help(table, *group)))?;
         return Ok(Flow::Done);
     }
-    let found = table::matching(&words);
+    let found = matching(table, &words);
     if found.is_empty() {
-        let names = table::TABLE
+        let names = table
             .iter()
             .map(|about| about.name)
             .chain(Group::ALL.iter().map(|group| group.name()));
@@ -58,11 +63,8 @@ pub(super) fn run(context: &mut Context, topic: Option<&Spanned<String>>) -> Out
 }
 
 /// The list of one group.
-fn group_help(group: Group) -> Help {
-    let commands = table::TABLE
-        .iter()
-        .filter(|about| about.group == group)
-        .map(entry);
+fn group_help(table: &'static [About], group: Group) -> Help {
+    let commands = table.iter().filter(|about| about.group == group).map(entry);
     Help::Group {
         name: group.name(),
         about: group.about(),

@@ -2,9 +2,11 @@
 //!
 //! A command reads the state, asks `inspect`, and emits records; it formats nothing.
 
+mod about;
 mod apropos;
 mod attach;
 mod capabilities;
+mod context;
 mod decode;
 mod detach;
 mod echo;
@@ -33,48 +35,12 @@ mod walk;
 mod watch;
 mod who;
 
+pub use about::{About, Example, Group};
+pub use context::{Context, Flow, Outcome, Resume};
 pub use error::Error;
-pub use table::{About, Example, Group, TABLE, find};
+pub use table::{TABLE, find};
 
-use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::lang::{Command, Spanned};
-use crate::report::Sink;
-use crate::state::DebugState;
-
-/// What a command is given.
-pub struct Context<'a> {
-    /// The debugging session: target, variables, settings.
-    pub state: &'a mut DebugState,
-    /// Where its records go.
-    pub sink: &'a mut dyn Sink,
-    /// Where the same command stopped before, when an empty line asks for more of it.
-    pub resume: Option<Resume>,
-}
-
-/// Where a command that was cut short goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Resume {
-    /// From this address.
-    Address(VirtualAddress),
-    /// From this frame.
-    Frame(FrameNumber),
-}
-
-/// What is to happen after a command.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Flow {
-    /// The next line.
-    Done,
-    /// The next line; an empty one goes on from here.
-    More(Resume),
-    /// The lines of a file, then the next line.
-    Source(std::path::PathBuf),
-    /// Leave, with this exit status.
-    Quit(u8),
-}
-
-/// What every command returns.
-pub type Outcome = Result<Flow, Error>;
 
 /// Runs a command.
 ///
@@ -135,8 +101,8 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         Command::Echo(text) => echo::run(context, text),
         Command::Source { path } => source::run(context, &path.node),
         Command::History { limit } => history::run(context, *limit),
-        Command::Help { topic } => help::run(context, topic.as_ref()),
-        Command::Apropos(pattern) => apropos::run(context, pattern),
+        Command::Help { topic } => help::run(context, TABLE, topic.as_ref()),
+        Command::Apropos(pattern) => apropos::run(context, TABLE, pattern),
         Command::Quit { status } => quit::run(context, status.as_ref()),
     }
 }

@@ -1,6 +1,6 @@
 //! `info process`: the target in its own words.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::report::{MemoryField, ProcessReport, Record};
 
 pub(super) const ABOUT: About = About {
@@ -16,11 +16,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let status = target.process.status()?;
     let layout = target.process.layout();
     let memory = status.memory.into_iter().map(|(name, bytes)| {

@@ -36,11 +36,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full: bool) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let address = eval::address(expression, context.state)?;
     context.state.last_address = Some(address);
     let view = View::at(&target, address)?;

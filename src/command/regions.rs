@@ -1,6 +1,6 @@
 //! `regions [where FILTER] [by KEY] [full]`: all regions.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, region};
+use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
 use crate::inspect::View;
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
@@ -41,11 +41,7 @@ pub(super) fn run(
     order: Option<RegionOrder>,
     full: bool,
 ) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let view = View::of(&target)?;
     let filter = match filter {
         Some(filter) => Some(eval::region_filter(filter, context.state)?),

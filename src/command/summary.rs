@@ -72,11 +72,7 @@ fn all_frames(machine: &dyn Machine) -> Result<FrameRange, Error> {
 type Key = (State, Option<PageFlags>);
 
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let view = View::of(&target)?;
     let holes = spans.as_ref().map_or(Need::empty(), walk::holes);
     let ranges: Vec<AddressRange> = match &spans {

@@ -1,6 +1,6 @@
 //! `info symbol ADDRESS`, `info address SYMBOL`.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{Expression, Spanned, SymbolName};
 use crate::report::{Record, SymbolReport};
@@ -31,11 +31,7 @@ pub(super) const ABOUT_ADDRESS: About = About {
 };
 
 pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let address = eval::address(expression, context.state)?;
     let regions = target.process.regions()?;
     let symbols = context.state.symbols.over(&target, &regions);

@@ -44,11 +44,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     match eval::subject(range, context.state)? {
         Subject::Address(address) => detail(context, &target, address)?,
         Subject::Range(spans) => runs(context, &target, &spans)?,

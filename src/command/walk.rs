@@ -59,11 +59,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         Extent::Addresses(spans) => spans,
         Extent::Frames(frames) => return frames::walk(context, frames, arguments),
     };
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
     let filter = match arguments.filter {

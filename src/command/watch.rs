@@ -64,11 +64,7 @@ pub(super) struct Arguments<'a> {
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     let spans = match eval::range(arguments.range, context.state)? {
         Extent::Addresses(spans) => spans,
         Extent::Frames(_) => {

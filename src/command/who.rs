@@ -93,11 +93,7 @@ fn by_address(
     place: &Spanned<Expression>,
     address: VirtualAddress,
 ) -> Result<Question, Error> {
-    let target = context
-        .state
-        .target()
-        .cloned()
-        .ok_or_else(Error::no_target)?;
+    let target = context.target()?;
     context.state.last_address = Some(address);
     let view = View::at(&target, address)?;
     let detail = view.detail(address)?;

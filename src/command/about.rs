@@ -1,0 +1,96 @@
+//! What commands say of themselves, for `help`, `apropos` and completion.
+
+use crate::lang::COMMANDS;
+
+/// What a command says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its full name, the same as in the grammar: `walk`, `info process`.
+    pub name: &'static str,
+    /// The group of `help` that it stands in.
+    pub group: Group,
+    /// One line without a full stop.
+    pub summary: &'static str,
+    /// Paragraphs, parted by empty lines.
+    pub text: &'static str,
+    /// Lines that can be typed as they are, at the demonstration process; each is run by a test.
+    pub examples: &'static [Example],
+}
+
+/// A line and what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    /// The line.
+    pub line: &'static str,
+    /// What it does.
+    pub does: &'static str,
+}
+
+/// The groups of `help`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// Choosing what to look at.
+    Target,
+    /// Looking at pages, frames and regions.
+    Look,
+    /// Names and values.
+    Memory,
+    /// What changes.
+    Time,
+    /// The prompt itself.
+    Language,
+}
+
+impl Group {
+    /// In the order of `help`.
+    pub const ALL: &'static [Group] = &[
+        Group::Target,
+        Group::Look,
+        Group::Memory,
+        Group::Time,
+        Group::Language,
+    ];
+
+    /// Its name, as `help NAME` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Target => "target",
+            Group::Look => "look",
+            Group::Memory => "memory",
+            Group::Time => "time",
+            Group::Language => "language",
+        }
+    }
+
+    /// What its commands are for.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Group::Target => "choose what to look at",
+            Group::Look => "pages, frames and regions",
+            Group::Memory => "names and values",
+            Group::Time => "what changes",
+            Group::Language => "the prompt itself",
+        }
+    }
+}
+
+/// The commands that `words` mean: by full name or short form, otherwise those that begin so, word by word.
+pub(super) fn matching(table: &'static [About], words: &str) -> Vec<&'static About> {
+    let is_short = |about: &&About| {
+        let mut commands = COMMANDS.iter();
+        commands.any(|command| command.name == about.name && command.short.contains(&words))
+    };
+    if let Some(about) = table
+        .iter()
+        .find(|about| about.name == words || is_short(about))
+    {
+        return vec![about];
+    }
+    let begins = |about: &&About| {
+        let mut name = about.name.split(' ');
+        words
+            .split(' ')
+            .all(|word| name.next().is_some_and(|part| part.starts_with(word)))
+    };
+    table.iter().filter(|about| begins(about)).collect()
+}

@@ -1,0 +1,50 @@
+//! What a command is given, and what it gives back.
+
+use super::Error;
+use crate::kernel::{FrameNumber, VirtualAddress};
+use crate::report::Sink;
+use crate::state::DebugState;
+use crate::target::Target;
+use std::sync::Arc;
+
+/// What a command is given.
+pub struct Context<'a> {
+    /// The debugging session: target, variables, settings.
+    pub state: &'a mut DebugState,
+    /// Where its records go.
+    pub sink: &'a mut dyn Sink,
+    /// Where the same command stopped before, when an empty line asks for more of it.
+    pub resume: Option<Resume>,
+}
+
+impl Context<'_> {
+    /// What is looked at.
+    pub(super) fn target(&self) -> Result<Arc<Target>, Error> {
+        self.state.target().cloned().ok_or_else(Error::no_target)
+    }
+}
+
+/// Where a command that was cut short goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resume {
+    /// From this address.
+    Address(VirtualAddress),
+    /// From this frame.
+    Frame(FrameNumber),
+}
+
+/// What is to happen after a command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// The next line.
+    Done,
+    /// The next line; an empty one goes on from here.
+    More(Resume),
+    /// The lines of a file, then the next line.
+    Source(std::path::PathBuf),
+    /// Leave, with this exit status.
+    Quit(u8),
+}
+
+/// What every command returns.
+pub type Outcome = Result<Flow, Error>;

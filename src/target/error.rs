@@ -37,7 +37,7 @@ pub enum Error {
         /// The name.
         name: String,
         /// The processes.
-        candidates: Vec<super::ProcessEntry>,
+        candidates: Vec<super::process_entry::ProcessEntry>,
     },
     /// Any other failure of a system call.
     #[error("{what}: {error}")]

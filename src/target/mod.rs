@@ -10,10 +10,12 @@ mod error;
 pub(crate) mod fake;
 mod feature;
 pub mod live;
+mod process_entry;
 mod sys;
 
 pub use error::{Error, Result};
 pub use feature::{Feature, Finding, Standing};
+pub use process_entry::ProcessEntry;
 
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
@@ -195,23 +197,6 @@ pub struct ProcessStatus {
     pub command_line: Option<Name>,
     /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
     pub memory: Vec<(String, u64)>,
-}
-
-/// A process in a listing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ProcessEntry {
-    /// Process id.
-    pub pid: u32,
-    /// Real user id.
-    pub user: u32,
-    /// `comm`
-    pub name: Name,
-    /// `S`, `R`, `Z` …
-    pub state: char,
-    /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
-    pub resident: Option<u64>,
-    /// Command line, empty for kernel threads; `None` where it cannot be had without bringing in memory of the process.
-    pub command_line: Option<Name>,
 }
 
 /// The machine that the target runs on: its page frames, zones, processes.

@@ -1,0 +1,20 @@
+//! A process as a listing shows it.
+
+use crate::kernel::Name;
+
+/// A process in a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessEntry {
+    /// Process id.
+    pub pid: u32,
+    /// Real user id.
+    pub user: u32,
+    /// `comm`
+    pub name: Name,
+    /// `S`, `R`, `Z` …
+    pub state: char,
+    /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
+    pub resident: Option<u64>,
+    /// Command line, empty for kernel threads; `None` where it cannot be had without bringing in memory of the process.
+    pub command_line: Option<Name>,
+}

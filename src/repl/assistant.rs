@@ -1,6 +1,7 @@
 //! What helps while typing: completion, hints, colours.
 
-use super::{PROMPT, Shared, colours, completion, hint};
+use super::shared::{PROMPT, Shared};
+use super::{colours, completion, hint};
 use crate::render::{Role, Theme};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};

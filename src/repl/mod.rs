@@ -5,6 +5,7 @@ mod colours;
 mod completion;
 mod hint;
 mod history;
+mod shared;
 
 use crate::report::ErrorReport;
 use crate::session::{Outcome, Session};
@@ -14,15 +15,10 @@ use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Editor};
+use shared::{PROMPT, Shared};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::rc::Rc;
-
-/// What the prompt shows.
-const PROMPT: &str = "(pmdb) ";
-
-/// The session, shared by the prompt, which runs lines, and its assistant, which looks while they are typed.
-type Shared<'a> = Rc<RefCell<&'a mut Session>>;
 
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
 pub fn run(session: &mut Session) -> Outcome {

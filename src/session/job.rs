@@ -1,11 +1,14 @@
 //! One command: from where its records go to what follows from how it went.
 
+use super::base::Session;
 use super::destination::{Destination, expand_home};
+use super::failure::Origin;
 use super::failure::words;
 use super::interrupt::Interrupts;
+use super::outcome::Outcome;
 use super::pager::Pager;
 use super::printer::{Ended, Printer};
-use super::{Origin, Outcome, Session, shell};
+use super::shell;
 use crate::command::{self, Context, Flow, Resume};
 use crate::lang::{Command, Output, Place, Spanned};
 use crate::report::{ErrorReport, Stopped};

@@ -1,8 +1,11 @@
 //! Command files: run line by line, as they are read.
 
+use super::base::Session;
 use super::failure::{Origin, words};
 use super::lines::{self, Lines, NoLine};
-use super::{Outcome, Session, Tally};
+use super::outcome::Outcome;
+use super::running::Running;
+use super::tally::Tally;
 use crate::kernel::Name;
 use crate::report::ErrorReport;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,14 +14,6 @@ use std::path::Path;
 
 /// How deep files may source one another. Nobody nests so deep; a chain of generated files could.
 const DEEPEST: usize = 100;
-
-/// A command file that is being run.
-#[derive(Debug)]
-pub(super) struct Running {
-    name: Name,
-    /// Device and inode: the same file under another name is the same file.
-    identity: Option<(u64, u64)>,
-}
 
 impl Session {
     /// Runs a command file. `asked` is the line that asks for it, if one does.

@@ -1,8 +1,9 @@
 //! `--serve`: JSON replies to the lines of a program. A failure ends a request, never the conversation.
 
+use super::base::Session;
 use super::failure::{Origin, words};
 use super::lines::{Lines, NoLine};
-use super::{Outcome, Session};
+use super::outcome::Outcome;
 use crate::report::{End, ErrorReport, Record};
 use std::os::fd::AsFd;
 

@@ -1,6 +1,6 @@
 //! What a run of several lines comes to, and whether the next one is still wanted.
 
-use super::Outcome;
+use super::outcome::Outcome;
 use std::ops::ControlFlow;
 
 /// The outcome so far of lines that belong together: those of a file, or those of the command line.

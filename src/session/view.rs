@@ -1,6 +1,6 @@
 //! How output is to look: the settings, as far as they and the terminal have a say.
 
-use super::Session;
+use super::base::Session;
 use crate::lang::ColorChoice;
 use crate::render::{self, Renderer, Theme};
 use std::io::{self, IsTerminal};

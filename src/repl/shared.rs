@@ -1,0 +1,11 @@
+//! What the prompt and its assistant share.
+
+use crate::session::Session;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What the prompt shows.
+pub(super) const PROMPT: &str = "(pmdb) ";
+
+/// The session, shared by the prompt, which runs lines, and its assistant, which looks while they are typed.
+pub(super) type Shared<'a> = Rc<RefCell<&'a mut Session>>;

@@ -1,0 +1,157 @@
+//! What a session holds, and how it speaks for itself.
+
+use super::destination::Destination;
+use super::interrupt::Interrupts;
+use super::outcome::Outcome;
+use super::printer::{Ended, Printer};
+use super::running::Running;
+use super::shell::Surroundings;
+use crate::command::Resume;
+use crate::lang::{Command, Spanned};
+use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
+use crate::state::{Change, DebugState};
+use std::io::{self, IsTerminal, Write};
+use std::rc::Rc;
+
+/// How the session is to behave; decided by the command line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// Whether someone sits at a terminal: there is a prompt, and a pager.
+    pub interactive: bool,
+    /// Whether what only greets is left out.
+    pub quiet: bool,
+    /// Whether command files carry on after an error.
+    pub keep_going: bool,
+    /// What shell commands get as their input and output.
+    pub shell: Surroundings,
+}
+
+/// A session: what is looked at, and how it is shown.
+pub struct Session {
+    pub(super) state: DebugState,
+    pub(super) manner: Manner,
+    pub(super) interrupts: Rc<Interrupts>,
+    /// The command files being run, the outermost first.
+    pub(super) files: Vec<Running>,
+    /// The last command typed, if an empty line repeats it.
+    pub(super) last: Option<Repeatable>,
+}
+
+/// A command that an empty line repeats.
+pub(super) struct Repeatable {
+    pub(super) text: String,
+    pub(super) command: Spanned<Command>,
+    pub(super) resume: Option<Resume>,
+}
+
+impl Session {
+    /// A session that looks at nothing yet.
+    ///
+    /// # Errors
+    /// Ctrl-C cannot be listened to.
+    pub fn new(state: DebugState, manner: Manner) -> io::Result<Self> {
+        Ok(Session {
+            state,
+            manner,
+            interrupts: Rc::new(Interrupts::listen()?),
+            files: Vec::new(),
+            last: None,
+        })
+    }
+
+    /// Whether someone sits at a terminal.
+    pub fn is_interactive(&self) -> bool {
+        self.manner.interactive
+    }
+
+    /// What lasts from line to line.
+    pub fn state(&self) -> &DebugState {
+        &self.state
+    }
+
+    /// What lasts from line to line, to be changed.
+    pub fn state_mut(&mut self) -> &mut DebugState {
+        &mut self.state
+    }
+
+    /// Says who is there, when somebody sits at a terminal.
+    pub fn greet(&mut self) {
+        if self.manner.interactive && !self.manner.quiet && !self.is_json() {
+            let text = concat!(
+                "pmdb ",
+                env!("CARGO_PKG_VERSION"),
+                ". For help, type: help\n"
+            );
+            self.say(Record::Text(Text { text: text.into() }));
+        }
+    }
+
+    /// Ends the row of the prompt when it is left without a command, with the word that does the same, as gdb does.
+    pub fn farewell(&mut self) {
+        if io::stdout().is_terminal() && !self.is_json() {
+            self.say(Record::Text(Text {
+                text: "quit\n".into(),
+            }));
+        }
+    }
+
+    /// Says, once, that the target has exited or runs another program now. For before each prompt; commands do it themselves.
+    pub fn notice_target(&mut self) {
+        // What cannot be asked now is said by the next command that needs it.
+        let Ok(Some(change)) = self.state.notice() else {
+            return;
+        };
+        let Some(identity) = self.state.target().map(|target| target.process.identity()) else {
+            return;
+        };
+        self.say(Record::Target(TargetReport {
+            event: match change {
+                Change::Executed => "executed",
+                Change::Exited => "exited",
+            },
+            pid: identity.pid,
+            name: identity.name,
+            executable: None,
+            regions: None,
+            remarks: Vec::new(),
+        }));
+    }
+
+    /// Says something that is no answer to a command. The outcome is [`Outcome::Closed`] if nobody reads it.
+    pub fn say(&mut self, record: Record) -> Outcome {
+        let screen = Destination::screen(None, false);
+        let mut printer = Printer::new(self.renderer(true), screen, &self.interrupts).regardless();
+        // Whether it could be written is told at the end.
+        let _ = printer.emit(record);
+        match printer.finish() {
+            (_, Ended::Closed) => Outcome::Closed,
+            _ => Outcome::Done,
+        }
+    }
+
+    /// Says a remark.
+    pub fn note(&mut self, message: impl Into<String>) {
+        self.say(Record::Note(Note {
+            message: message.into(),
+        }));
+    }
+
+    /// Reports a failure: in JSON among the records, otherwise on standard error.
+    pub fn fail(&mut self, report: ErrorReport, status: u8) -> Outcome {
+        let record = Record::Error(report);
+        if self.is_json() {
+            return match self.say(record) {
+                Outcome::Closed => Outcome::Closed,
+                _ => Outcome::Failed(status),
+            };
+        }
+        let mut renderer = self.error_renderer();
+        let mut text = Vec::new();
+        let rendered = renderer
+            .record(&record, &mut text)
+            .and_then(|()| renderer.finish(&mut text));
+        // With standard error closed there is nowhere left to complain.
+        let _ = rendered.and_then(|()| io::stderr().write_all(&text));
+        Outcome::Failed(status)
+    }
+}

@@ -46,6 +46,9 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         }
         live::Asked::Process | live::Asked::Name => Vec::new(),
     };
+    if remarks.is_empty() && !context.sink.is_greeting() {
+        return Ok(Flow::Done);
+    }
     context.sink.emit(Record::Target(TargetReport {
         event: "attached",
         pid: identity.pid,

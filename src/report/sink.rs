@@ -17,6 +17,11 @@ pub trait Sink {
     /// Takes one record; `Err` means that the command should end, keeping its totals in order where it can.
     fn emit(&mut self, record: Record) -> Result<(), Stopped>;
 
+    /// Whether records that only greet are shown: what they say may take time to find out.
+    fn is_greeting(&self) -> bool {
+        true
+    }
+
     /// Whether the command should stop, for long work that has nothing to emit yet.
     fn check(&mut self) -> Result<(), Stopped>;
 

@@ -138,6 +138,10 @@ impl Sink for Printer<'_> {
         self.after(written)
     }
 
+    fn is_greeting(&self) -> bool {
+        !self.quiet
+    }
+
     fn check(&mut self) -> Result<(), Stopped> {
         if self.failure.is_some() {
             return Err(Stopped::Closed);

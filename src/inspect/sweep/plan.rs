@@ -74,11 +74,8 @@ impl<'a> Plan<'a> {
     pub fn new(view: &'a View<'a>, spans: &[AddressRange], need: Need) -> Self {
         let page = view.page();
         let target = view.target();
-        let mut wanted = Categories::empty();
-        if need.contains(Need::HUGE) {
-            wanted |= Categories::HUGE | Categories::ZERO;
-        }
-        let categories = wanted & target.process.categories();
+        // Whether or not anybody asks which mappings are huge, they cost less to read.
+        let categories = (Categories::HUGE | Categories::ZERO) & target.process.categories();
         let huge_bytes = target.machine.huge_page_bytes().filter(|bytes| {
             categories.contains(Categories::HUGE)
                 && bytes.is_power_of_two()

@@ -18,8 +18,13 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 
 impl Cgroups {
-    /// The path of the group with that inode; `None` if no directory has it.
-    pub(super) fn path(&self, inode: u64) -> Result<Option<Name>> {
+    /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the process whose page was asked about:
+    /// `of_process` reads `/proc/PID/cgroup`.
+    pub(super) fn path(
+        &self,
+        inode: u64,
+        of_process: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Result<Option<Name>> {
         let hierarchy = Hierarchy::open()?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&inode) {
@@ -30,6 +35,13 @@ impl Cgroups {
                 return Ok(Some(hierarchy.full_path(path)));
             }
             _ => {}
+        }
+        if let Some(path) = of_process().and_then(|text| hierarchy.group_among(&text))
+            && hierarchy.inode(&path) == Some(inode)
+        {
+            let name = hierarchy.full_path(&path);
+            known.insert(inode, Some(path));
+            return Ok(Some(name));
         }
         known.retain(|_, path| path.is_none());
         known.extend(
@@ -86,6 +98,29 @@ impl Hierarchy {
         let path = OsStr::from_bytes(below(path));
         let stat = statat(&self.top, path, AtFlags::SYMLINK_NOFOLLOW);
         stat.ok().map(|stat| stat.st_ino)
+    }
+
+    /// Of the groups that `/proc/PID/cgroup` lists, a line for each hierarchy, that of this one: its path below the mount.
+    fn group_among(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let path = lines.find_map(|line| {
+            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let is_this = match self.mount.filesystem.as_bytes() {
+                b"cgroup2" => controllers.is_empty(),
+                _ => controllers
+                    .split(|&byte| byte == b',')
+                    .any(|one| one == b"memory"),
+            };
+            is_this.then_some(path)
+        })?;
+        let root = self.mount.root.as_bytes();
+        // So the kernel shows a group outside of the namespace of whoever reads.
+        if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
+            return None;
+        }
+        let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
+        Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
     }
 
     /// From the root of the hierarchy: what is mounted may be a part of it.

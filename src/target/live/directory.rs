@@ -1,11 +1,10 @@
 //! A directory under `/proc`, held open: what is read through it cannot turn into another process's.
 
 use super::rights::raised;
+use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
-use rustix::io::Result;
-use std::fs::File;
-use std::io::Read;
+use rustix::io::{Result, read, retry_on_intr};
 
 /// A handle on `/proc`, or on `/proc/PID`.
 pub(super) struct Directory(OwnedFd);
@@ -62,12 +61,20 @@ impl Directory {
 
 /// Reads to the end.
 pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
-    // Without a size to go by, the reads of an empty buffer start with 32 bytes; and `/proc` makes its text anew for each.
-    const FIRST: usize = 4096;
-    let mut bytes = Vec::with_capacity(FIRST);
-    let read = File::from(file).read_to_end(&mut bytes);
-    read.map_err(|error| {
-        rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
-    })?;
-    Ok(bytes)
+    read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))
+}
+
+/// Has `append` read on, told how much there is already, until there is no more. `/proc` makes its text anew for each read of a small
+/// file, and gives at most a page of a large one: so each read has room for some pages, which nobody clears first.
+pub(super) fn read_to_end(append: impl Fn(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
+    const LEAST: usize = 4 << 10;
+    let mut bytes = Vec::new();
+    loop {
+        // Doubles what there is, when it is too little.
+        bytes.reserve(LEAST);
+        let so_far = bytes.len() as u64;
+        if retry_on_intr(|| append(&mut bytes, so_far))? == 0 {
+            return Ok(bytes);
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::target::{
 };
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
-use rustix::io::{Errno, pread, retry_on_intr};
+use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
@@ -116,7 +116,12 @@ impl Machine for LiveMachine {
     }
 
     fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
-        self.cgroup_paths.path(inode)
+        let of_target = || {
+            let target = self.target.as_ref()?;
+            let path = target.memory().path("cgroup");
+            target.directory().read(&path).ok()
+        };
+        self.cgroup_paths.path(inode, of_target)
     }
 
     fn swaps(&self) -> Result<SwapAreas> {
@@ -296,16 +301,10 @@ fn setting(name: &str) -> Option<u64> {
     std::str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
-/// A kernel that tracks soft-dirty pages marks every new region (`sd` among the VmFlags), so the first one of pmdb itself
-/// shows it. Cheaper than unpacking the kernel's configuration.
+/// A kernel that tracks soft-dirty pages marks every page that is written to: also one that this program has just written to itself.
+/// Cheaper than unpacking the kernel's configuration.
 fn has_soft_dirty() -> Option<bool> {
-    let own = Directory::open("/proc/self").ok()?.file("smaps").ok()?;
-    let mut start = [0; 4096];
-    let read = retry_on_intr(|| pread(&own, &mut start, 0)).ok()?;
-    let text = start.get(..read)?;
-    let mut lines = text.split(|&byte| byte == b'\n');
-    let flags = lines.find_map(|line| line.strip_prefix(b"VmFlags:"))?;
-    Some(flags.split(|&byte| byte == b' ').any(|flag| flag == b"sd"))
+    own_page::entry().map(|entry| entry.is_soft_dirty())
 }
 
 fn kernel_version() -> KernelVersion {

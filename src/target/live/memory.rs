@@ -1,10 +1,12 @@
 //! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
 
+use super::directory::read_to_end;
 use super::handle::{Handle, named};
 use super::rights;
 use crate::kernel::status::Status;
 use crate::kernel::{Name, PageMapEntry, PageSize};
 use crate::target::{Error, Layout, Result, sys};
+use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::OnceLock;
@@ -71,18 +73,7 @@ impl Memory {
 
     /// All of `/proc/PID/maps`. Empty when the address space is gone.
     pub(super) fn maps_text(&self) -> rustix::io::Result<Vec<u8>> {
-        const STEP: usize = 64 << 10;
-        let mut text = Vec::new();
-        loop {
-            let so_far = text.len();
-            text.resize(so_far + STEP, 0);
-            let into = text.get_mut(so_far..).unwrap_or_default();
-            let read = retry_on_intr(|| pread(&self.maps, &mut *into, so_far as u64))?;
-            text.truncate(so_far + read);
-            if read == 0 {
-                return Ok(text);
-            }
-        }
+        read_to_end(|text, so_far| pread(&self.maps, spare_capacity(text), so_far))
     }
 
     /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.

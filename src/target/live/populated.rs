@@ -79,11 +79,10 @@ pub(super) fn visit(
     let range = range.to_pages(memory.layout.page);
     // The kernel refuses a scan that ends above what the caller itself could address, which is less than the target's where a
     // 32-bit pmdb looks at a 64-bit process.
-    let limit = VirtualAddress::new(if scannable.is_empty() {
-        0
-    } else {
-        own_task_size(memory.layout.page)
-    });
+    let limit = match scannable.is_empty() {
+        true => VirtualAddress::new(0),
+        false => own_limit(range.end(), memory.layout.page),
+    };
     let low = AddressRange::new(range.start(), range.end().min(limit));
     let high = AddressRange::new(range.start().max(limit), range.end());
     let mut joined = Joined {
@@ -246,7 +245,7 @@ pub(super) fn is_passed_over(attached: &Attached, start: VirtualAddress) -> Resu
     let page = memory.layout.page;
     let Some(end) = start
         .checked_add(page.bytes())
-        .filter(|end| end.get() <= own_task_size(page))
+        .filter(|&end| end <= own_limit(end, page))
     else {
         return Ok(None);
     };
@@ -260,6 +259,16 @@ pub(super) fn is_passed_over(attached: &Attached, start: VirtualAddress) -> Resu
     let answer = sys::scan(&memory.page_map, question, &mut found);
     let (stretches, _) = answer.map_err(|error| attached.failed(&memory, "pagemap", error))?;
     Ok(Some(stretches.is_empty()))
+}
+
+/// `end`, or where the address space of this program ends if that is lower. The stack is near its top and spares most questions.
+fn own_limit(end: VirtualAddress, page: PageSize) -> VirtualAddress {
+    let on_the_stack = 0u8;
+    let here = VirtualAddress::new((&raw const on_the_stack).addr() as u64);
+    match end <= here {
+        true => end,
+        false => end.min(VirtualAddress::new(own_task_size(page))),
+    }
 }
 
 /// Where the address space of this program ends (TASK_SIZE): where its own page map does. 0 if that cannot be read.

@@ -7,7 +7,8 @@ use crate::inspect::{self, Need, RegionStats, View, ViewedRegion, region_stats};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, VmFlag, Why};
+use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 pub(super) const ABOUT: About = About {
@@ -43,9 +44,13 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let Some(viewed) = view.region(address) else {
         return Err(unmapped(expression, address, &view)?);
     };
-    let stats = stats(&view, viewed, context.sink)?;
-    let mut report = report(viewed, Some(&stats));
-    report.states = stats.states;
+    let mut counted = None;
+    stats(&view, &[viewed], context.sink, |_, stats, _| {
+        counted = Some(stats);
+        Ok(())
+    })?;
+    let mut report = report(viewed, counted.as_ref());
+    report.states = counted.map(|stats| stats.states).unwrap_or_default();
     let regions = target.process.regions()?;
     report.at = Some(RegionPlace {
         address,
@@ -100,15 +105,28 @@ fn unmapped(
     })
 }
 
-/// All that can be known of what is in a region.
+/// All that can be known of what is in each of some regions, handed on as it is found.
 pub(super) fn stats(
     view: &View,
-    viewed: &ViewedRegion,
+    regions: &[&ViewedRegion],
     sink: &mut dyn Sink,
-) -> inspect::Result<RegionStats> {
-    region_stats(view, viewed, Need::COUNTS | Need::HUGE, &mut || {
-        sink.check()
-    })
+    mut each: impl FnMut(&ViewedRegion, RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
+) -> inspect::Result<()> {
+    let sink = RefCell::new(sink);
+    let total = regions.len() as u64;
+    let mut done = 0;
+    region_stats(
+        view,
+        regions,
+        Need::COUNTS | Need::HUGE,
+        &mut || sink.borrow_mut().check(),
+        &mut |viewed, stats| {
+            let sink = &mut **sink.borrow_mut();
+            sink.progress(done, total, "regions")?;
+            done += 1;
+            each(viewed, stats, sink)
+        },
+    )
 }
 
 /// A region and, if they were counted, what is in it.
@@ -165,7 +183,9 @@ fn hidden(stats: &RegionStats) -> Option<Reason> {
 
 /// Adds what smaps says of the region at `range`, if it still has one there.
 pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &[Smaps]) {
-    let Some(smaps) = smaps.iter().find(|smaps| smaps.range == range) else {
+    let there = smaps.binary_search_by_key(&range.start(), |smaps| smaps.range.start());
+    let smaps = there.ok().and_then(|index| smaps.get(index));
+    let Some(smaps) = smaps.filter(|smaps| smaps.range == range) else {
         report.why.note("smaps", &Reason::Changed);
         return;
     };

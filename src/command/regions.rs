@@ -2,7 +2,7 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
-use crate::inspect::View;
+use crate::inspect::{View, ViewedRegion};
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
 use crate::report::{Record, RegionReport, RegionsSummary};
 use std::cmp::Reverse;
@@ -59,20 +59,19 @@ pub(super) fn run(
         swapped: Some(0),
     };
     let mut sorted: Vec<RegionReport> = Vec::new();
-    for viewed in view.regions() {
-        // What needs no counting is asked first: most regions are then never looked into.
-        if let Some(filter) = &filter
-            && !filter.needs_stats()
-            && !filter.matches(viewed, None)
-        {
-            continue;
-        }
-        let stats = region::stats(&view, viewed, context.sink)?;
+    // What needs no counting is asked first: most regions are then never looked into.
+    let is_wanted = |viewed: &&ViewedRegion| {
+        filter
+            .as_ref()
+            .is_none_or(|filter| filter.needs_stats() || filter.matches(viewed, None))
+    };
+    let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
+    region::stats(&view, &wanted, context.sink, |viewed, stats, sink| {
         if let Some(filter) = &filter
             && filter.needs_stats()
             && !filter.matches(viewed, Some(&stats))
         {
-            continue;
+            return Ok(());
         }
         let mut report = region::report(viewed, Some(&stats));
         if full {
@@ -83,10 +82,11 @@ pub(super) fn run(
         summary.present = summary.present.map(|sum| sum + stats.present);
         summary.swapped = summary.swapped.map(|sum| sum + stats.swapped);
         match order {
-            None => context.sink.emit(Record::Region(Box::new(report)))?,
+            None => sink.emit(Record::Region(Box::new(report)))?,
             Some(_) => sorted.push(report),
         }
-    }
+        Ok(())
+    })?;
     match order {
         None => {}
         Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),

@@ -33,6 +33,11 @@ impl Totals {
         }
     }
 
+    /// The size of a page.
+    pub fn size(&self) -> PageSize {
+        self.size
+    }
+
     /// Takes the next page.
     #[inline]
     pub fn add(&mut self, page: &Page) {

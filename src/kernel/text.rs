@@ -72,9 +72,13 @@ pub(crate) fn decimal<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
 
 /// A hexadecimal number without `0x`, and nothing else.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
-    let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_hexdigit);
-    let text = std::str::from_utf8(bytes).ok().filter(|_| digits)?;
-    u64::from_str_radix(text, 16).ok()
+    if bytes.is_empty() {
+        return None;
+    }
+    bytes.iter().try_fold(0u64, |number, &byte| {
+        let digit = char::from(byte).to_digit(16)?;
+        (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
+    })
 }
 
 /// Undoes `\NNN` (three octal digits), as `seq_file` writes what would break a line or a field.

@@ -389,9 +389,20 @@ fn regions_add_up_to_smaps() {
     let view = View::of(&target).expect("a view");
     let smaps = smaps(puppet.0.pid());
     let mut compared = 0;
-    for viewed in view.regions() {
-        let stats = region_stats(&view, viewed, Need::COUNTS | Need::HUGE, &mut || Ok(()))
-            .expect("its stats");
+    let mut all = Vec::new();
+    region_stats(
+        &view,
+        &view.regions().iter().collect::<Vec<_>>(),
+        Need::COUNTS | Need::HUGE,
+        &mut || Ok(()),
+        &mut |viewed, stats| {
+            all.push((viewed, stats));
+            Ok(())
+        },
+    )
+    .expect("their stats");
+    assert_eq!(all.len(), view.regions().len());
+    for (viewed, stats) in all {
         let fields = &smaps[&viewed.range().start().get()];
         let field = |name: &str| fields.get(name).copied().unwrap_or_default();
         assert_eq!(stats.swapped, field("Swap"), "{viewed:?}");

@@ -151,7 +151,9 @@ impl Batch {
             size: view.page(),
             need,
             zones: need.contains(Need::ZONES).then(zones).flatten(),
-            exact_counts: view.target().machine.has_exact_map_counts() == Some(true),
+            // To find that out may take milliseconds.
+            exact_counts: need.contains(Need::COUNTS)
+                && view.target().machine.has_exact_map_counts() == Some(true),
             behind: &piece.behind,
         }
     }
@@ -163,7 +165,7 @@ impl Batch {
                 Ok(())
             }
             Action::Read => self.read_small(view, step, question),
-            Action::ReadHuge => self.read_huge(view, step),
+            Action::ReadHuge => self.read_huge(view, step, question.need),
         }
     }
 
@@ -214,7 +216,7 @@ impl Batch {
     }
 
     /// One entry for each huge mapping.
-    fn read_huge(&mut self, view: &View<'_>, step: &Step) -> target::Result<()> {
+    fn read_huge(&mut self, view: &View<'_>, step: &Step, need: Need) -> target::Result<()> {
         let page = view.page();
         let Some(bytes) = view.target().machine.huge_page_bytes() else {
             return Ok(());
@@ -229,19 +231,26 @@ impl Batch {
             self.entries.extend(entry);
             at = address.checked_add(bytes);
         }
-        let mark = self.marks.len();
-        self.marks.push(Mark {
-            first: 0,
-            end: self.entries.len() - first,
-            categories: Categories::HUGE,
-        });
         let words = Words::Read {
             at: first..self.entries.len(),
-            marks: Some(mark..mark + 1),
+            // Nobody is told what nobody asked for.
+            marks: need
+                .intersects(Need::HUGE | Need::KINDS)
+                .then(|| self.mark_huge(self.entries.len() - first)),
             stride: bytes >> page.shift(),
         };
         self.piece(step.region, step.range, words);
         Ok(())
+    }
+
+    /// Marks a piece of so many entries as huge mappings.
+    pub fn mark_huge(&mut self, entries: usize) -> Range<usize> {
+        self.marks.push(Mark {
+            first: 0,
+            end: entries,
+            categories: Categories::HUGE,
+        });
+        self.marks.len() - 1..self.marks.len()
     }
 
     /// Asks for the categories of the entries from `first` on, if anything in them leaves a question that only they answer.

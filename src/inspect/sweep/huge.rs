@@ -3,10 +3,10 @@
 use super::super::folio::Folio;
 use super::super::page::Need;
 use super::batch::{Batch, Words};
-use super::chunk::{Mark, UNREAD};
+use super::chunk::UNREAD;
 use super::lookup::{Chosen, flags_of};
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
-use crate::target::{self, Categories, Machine};
+use crate::target::{self, Machine};
 use std::ops::Range;
 
 /// What the map counts of a huge mapping are.
@@ -120,16 +120,14 @@ impl Batch {
                 }
             }
         }
-        let mark = self.marks.len();
-        self.marks.push(Mark {
-            first: 0,
-            end: self.entries.len() - first,
-            categories: Categories::HUGE,
-        });
-        if let Some(piece) = self.pieces.get_mut(piece) {
+        let at = first..self.entries.len();
+        let marked = self.mark_huge(at.len());
+        if let Some(piece) = self.pieces.get_mut(piece)
+            && let Words::Read { marks, .. } = &piece.words
+        {
             piece.words = Words::Read {
-                at: first..self.entries.len(),
-                marks: Some(mark..mark + 1),
+                marks: marks.is_some().then_some(marked),
+                at,
                 stride: 1,
             };
         }

@@ -152,3 +152,32 @@ fn each_area_has_a_variable() {
         );
     }
 }
+
+#[test]
+fn every_example_of_the_help_runs() {
+    let shown = frames_are_shown();
+    let examples = pmdb::command::TABLE.iter().flat_map(|about| about.examples);
+    let mut count = 0;
+    for example in examples {
+        let run = run(&["demo", "-ex", example.line]);
+        let errors = String::from_utf8_lossy(&run.stderr);
+        let lacks_rights = !shown && errors.contains("CAP_");
+        assert!(
+            run.status.success() && errors.is_empty() || lacks_rights,
+            "{}\n{}\n{errors}",
+            example.line,
+            String::from_utf8_lossy(&run.stdout),
+        );
+        // Settings, variables and leaving are done without a word, and nothing was typed yet.
+        let is_silent = ["set", "quit", "history"]
+            .iter()
+            .any(|word| example.line.starts_with(word));
+        assert!(
+            is_silent || lacks_rights || !run.stdout.is_empty(),
+            "{}",
+            example.line
+        );
+        count += 1;
+    }
+    assert!(count > 40, "{count} examples");
+}

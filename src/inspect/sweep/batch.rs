@@ -93,8 +93,19 @@ impl Batch {
     pub fn fill(&mut self, view: &View<'_>, question: Question<'_>) -> target::Result<()> {
         let need = question.need;
         let steps = std::mem::take(&mut self.steps);
-        for step in &steps {
-            self.read(view, step, question)?;
+        let mut left = &steps[..];
+        while let Some(step) = left.first() {
+            let together = match step.action {
+                Action::Read => left.windows(2).take_while(|pair| goes_on(pair)).count() + 1,
+                _ => 1,
+            };
+            let (now, later) = left.split_at(together);
+            match step.action {
+                Action::Skip => self.piece(step.region, step.range, Words::Nothing),
+                Action::Read => self.read_small(view, now, question)?,
+                Action::ReadHuge => self.read_huge(view, step, question.need)?,
+            }
+            left = later;
         }
         self.steps = steps;
         if need.contains(Need::BEHIND) {
@@ -158,17 +169,6 @@ impl Batch {
         }
     }
 
-    fn read(&mut self, view: &View<'_>, step: &Step, question: Question<'_>) -> target::Result<()> {
-        match step.action {
-            Action::Skip => {
-                self.piece(step.region, step.range, Words::Nothing);
-                Ok(())
-            }
-            Action::Read => self.read_small(view, step, question),
-            Action::ReadHuge => self.read_huge(view, step, question.need),
-        }
-    }
-
     fn piece(&mut self, region: Option<usize>, range: AddressRange, words: Words) {
         self.pieces.push(Piece {
             region,
@@ -178,39 +178,44 @@ impl Batch {
         });
     }
 
+    /// Every entry of steps that go on where the one before ends: in one read, as there may be very many small regions.
     fn read_small(
         &mut self,
         view: &View<'_>,
-        step: &Step,
+        steps: &[Step],
         question: Question<'_>,
     ) -> target::Result<()> {
         let page = view.page();
-        let first = self.entries.len();
-        let pages = step.range.pages(page) as usize;
-        self.entries.resize(first + pages, PageMapEntry::default());
-        let index = page.index(step.range.start());
-        let into = self.entries.get_mut(first..).unwrap_or_default();
-        let read = view.target().process.entries(index, into)?;
-        self.entries.truncate(first + read);
-        let end = page.bytes().saturating_mul(read as u64);
-        let (inside, outside) = match step.range.start().checked_add(end) {
-            Some(end) if end < step.range.end() => (
-                AddressRange::new(step.range.start(), end),
-                AddressRange::new(end, step.range.end()),
-            ),
-            _ => (Some(step.range), None),
+        let Some(start) = steps.first().map(|step| step.range.start()) else {
+            return Ok(());
         };
-        if let Some(inside) = inside {
-            let marks = self.mark(view, step.region, inside, first, question)?;
-            let words = Words::Read {
-                at: first..self.entries.len(),
-                marks,
-                stride: 1,
+        let mut first = self.entries.len();
+        let pages: u64 = steps.iter().map(|step| step.range.pages(page)).sum();
+        self.entries
+            .resize(first + pages as usize, PageMapEntry::default());
+        let into = self.entries.get_mut(first..).unwrap_or_default();
+        let read = view.target().process.entries(page.index(start), into)?;
+        self.entries.truncate(first + read);
+        for step in steps {
+            let pages = step.range.pages(page) as usize;
+            let at = first..self.entries.len().min(first + pages);
+            let end = page.bytes().saturating_mul(at.len() as u64);
+            let (inside, outside) = match step.range.start().checked_add(end) {
+                Some(end) if end < step.range.end() => (
+                    AddressRange::new(step.range.start(), end),
+                    AddressRange::new(end, step.range.end()),
+                ),
+                _ => (Some(step.range), None),
             };
-            self.piece(step.region, inside, words);
-        }
-        if let Some(outside) = outside {
-            self.piece(step.region, outside, Words::Outside);
+            first = at.end;
+            if let Some(inside) = inside {
+                let marks = self.mark(view, step.region, inside, at.clone(), question)?;
+                let stride = 1;
+                self.piece(step.region, inside, Words::Read { at, marks, stride });
+            }
+            if let Some(outside) = outside {
+                self.piece(step.region, outside, Words::Outside);
+            }
         }
         Ok(())
     }
@@ -253,13 +258,13 @@ impl Batch {
         self.marks.len() - 1..self.marks.len()
     }
 
-    /// Asks for the categories of the entries from `first` on, if anything in them leaves a question that only they answer.
+    /// Asks for the categories of the entries `at`, if anything in them leaves a question that only they answer.
     fn mark(
         &mut self,
         view: &View<'_>,
         region: Option<usize>,
         range: AddressRange,
-        first: usize,
+        at: Range<usize>,
         question: Question<'_>,
     ) -> target::Result<Option<Range<usize>>> {
         let target = view.target();
@@ -274,7 +279,7 @@ impl Batch {
         if wanted.is_empty() || !target.process.categories().contains(wanted) {
             return Ok(None);
         }
-        let entries = self.entries.get(first..).unwrap_or_default();
+        let entries = self.entries.get(at).unwrap_or_default();
         let may_be_zero = |entry: &PageMapEntry| {
             entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive()
         };
@@ -307,6 +312,12 @@ impl Batch {
         }
         Ok(Some(from..self.marks.len()))
     }
+}
+
+/// Whether the second of two steps is read in the same way as the first, and begins where that ends.
+fn goes_on(pair: &[Step]) -> bool {
+    matches!(pair, [step, next]
+        if next.action == step.action && next.range.start() == step.range.end())
 }
 
 /// Whether `entries` hold what may be a huge mapping: present at both ends of an aligned stretch of `pages`, and with

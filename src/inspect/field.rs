@@ -5,21 +5,22 @@ use super::Result;
 use super::frames::cgroup_path;
 use super::page::{Need, Page};
 use super::stats::RegionStats;
-use super::view::{Availability, View, ViewedRegion};
+use super::view::{View, ViewedRegion};
 use crate::kernel::{Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
 use crate::target::Machine;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
-pub fn need(field: PageField, available: &Availability) -> Need {
+pub fn need(field: PageField, view: &View<'_>) -> Need {
     use PageField as F;
+    let available = view.availability();
     match field {
         F::Kind | F::Anonymous | F::Zero => Need::KINDS,
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is.
-        F::Exclusive if available.counts.is_ok() => match available.exact_counts {
+        F::Exclusive if available.counts.is_ok() => match view.has_exact_counts() {
             true => Need::COUNTS,
             // Flags tell which map counts are of a page by itself.
             false => Need::COUNTS.union(Need::FLAGS),
@@ -55,7 +56,7 @@ pub fn need_of_frames(field: PageField) -> Option<Need> {
 
 /// Refuses a field that cannot be answered here, naming it.
 pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
-    let need = need(field, view.availability());
+    let need = need(field, view);
     view.require(need)?;
     Ok(need)
 }

@@ -44,8 +44,6 @@ pub struct Availability {
     pub flags: Fact<()>,
     /// `/proc/kpagecount`, and frame numbers to look it up by.
     pub counts: Fact<()>,
-    /// Whether map counts are of one page, and not averages over large folios, for all that can be told.
-    pub exact_counts: bool,
     /// Soft-dirty bits.
     pub soft_dirty: Fact<()>,
     /// What PAGEMAP_SCAN tells; empty where there is none.
@@ -188,7 +186,6 @@ impl<'a> View<'a> {
             Availability {
                 flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
                 counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
-                exact_counts: machine.has_exact_map_counts() == Some(true),
                 frames,
                 soft_dirty: match machine.has_soft_dirty() {
                     Some(true) => Ok(()),
@@ -203,6 +200,12 @@ impl<'a> View<'a> {
                 categories: self.target.process.categories(),
             }
         })
+    }
+
+    /// Whether map counts are of one page, and not averages over large folios, for all that can be told. To find out may take
+    /// milliseconds.
+    pub fn has_exact_counts(&self) -> bool {
+        self.target.machine.has_exact_map_counts() == Some(true)
     }
 
     /// Refuses what cannot be known here, naming it: for filters, before a walk.

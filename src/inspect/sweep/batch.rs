@@ -162,9 +162,7 @@ impl Batch {
             size: view.page(),
             need,
             zones: need.contains(Need::ZONES).then(zones).flatten(),
-            // To find that out may take milliseconds.
-            exact_counts: need.contains(Need::COUNTS)
-                && view.target().machine.has_exact_map_counts() == Some(true),
+            exact_counts: need.contains(Need::COUNTS) && view.has_exact_counts(),
             behind: &piece.behind,
         }
     }

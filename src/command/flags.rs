@@ -89,6 +89,9 @@ fn report(
         flags_raw: flags,
         map_count,
         map_count_average: is_average(machine, flags, map_count),
+        folio: why
+            .take("folio", detail.folio)
+            .map(|folio| folio.report(frame, machine.page())),
         place: FramePlace::of(detail.place, &mut why),
         meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
         why,
@@ -103,6 +106,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         "physical",
         "flags",
         "map_count",
+        "folio",
         "zone",
         "node",
         "iomem",
@@ -119,6 +123,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         flags_raw: None,
         map_count: None,
         map_count_average: false,
+        folio: None,
         place: FramePlace::default(),
         meanings: Vec::new(),
         why,

@@ -45,12 +45,19 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         return Err(unmapped(expression, address, &view)?);
     };
     let mut counted = None;
-    stats(&view, &[viewed], context.sink, |_, stats, _| {
+    let need = SHOWN | Need::ORDER;
+    stats(&view, &[viewed], need, context.sink, |_, stats, _| {
         counted = Some(stats);
         Ok(())
     })?;
     let mut report = report(viewed, counted.as_ref());
-    report.states = counted.map(|stats| stats.states).unwrap_or_default();
+    if let Some(stats) = counted {
+        if hidden(&stats).is_none() {
+            report.pss = report.why.take("pss", stats.pss);
+            report.folios = report.why.take("folios", stats.folios);
+        }
+        report.states = stats.states;
+    }
     let regions = target.process.regions()?;
     report.at = Some(RegionPlace {
         address,
@@ -105,10 +112,14 @@ fn unmapped(
     })
 }
 
-/// All that can be known of what is in each of some regions, handed on as it is found.
+/// What a row of `regions` shows.
+pub(super) const SHOWN: Need = Need::COUNTS.union(Need::HUGE);
+
+/// What can be known of what is in each of some regions, handed on as it is found.
 pub(super) fn stats(
     view: &View,
     regions: &[&ViewedRegion],
+    need: Need,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&ViewedRegion, RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> inspect::Result<()> {
@@ -118,7 +129,7 @@ pub(super) fn stats(
     region_stats(
         view,
         regions,
-        Need::COUNTS | Need::HUGE,
+        need,
         &mut || sink.borrow_mut().check(),
         &mut |viewed, stats| {
             let sink = &mut **sink.borrow_mut();
@@ -142,6 +153,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let swapped = take("swapped", |stats| Ok(stats.swapped));
     let shared = take("shared", |stats| stats.shared.clone());
     let private = take("private", |stats| stats.private.clone());
+    let zero = take("zero", |stats| stats.zero.clone());
     let huge = take("huge", |stats| stats.huge.clone());
     RegionReport {
         start: region.range.start(),
@@ -157,7 +169,10 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         swapped,
         shared,
         private,
+        zero,
         huge,
+        map_count_average: stats.is_some_and(|stats| stats.average),
+        folios: None,
         states: BTreeMap::new(),
         at: None,
         pss: None,
@@ -189,7 +204,9 @@ pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &
         report.why.note("smaps", &Reason::Changed);
         return;
     };
+    // As the kernel counts it, whatever was read of it before.
     report.pss = smaps.field("Pss");
+    report.why.forget("pss");
     report.vm_flags = Some(
         smaps
             .vm_flags

@@ -66,27 +66,33 @@ pub(super) fn run(
             .is_none_or(|filter| filter.needs_stats() || filter.matches(viewed, None))
     };
     let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
-    region::stats(&view, &wanted, context.sink, |viewed, stats, sink| {
-        if let Some(filter) = &filter
-            && filter.needs_stats()
-            && !filter.matches(viewed, Some(&stats))
-        {
-            return Ok(());
-        }
-        let mut report = region::report(viewed, Some(&stats));
-        if full {
-            region::add_smaps(&mut report, viewed.range(), &smaps);
-        }
-        summary.regions += 1;
-        summary.size = summary.size.saturating_add(report.size);
-        summary.present = summary.present.map(|sum| sum + stats.present);
-        summary.swapped = summary.swapped.map(|sum| sum + stats.swapped);
-        match order {
-            None => sink.emit(Record::Region(Box::new(report)))?,
-            Some(_) => sorted.push(report),
-        }
-        Ok(())
-    })?;
+    region::stats(
+        &view,
+        &wanted,
+        region::SHOWN,
+        context.sink,
+        |viewed, stats, sink| {
+            if let Some(filter) = &filter
+                && filter.needs_stats()
+                && !filter.matches(viewed, Some(&stats))
+            {
+                return Ok(());
+            }
+            let mut report = region::report(viewed, Some(&stats));
+            if full {
+                region::add_smaps(&mut report, viewed.range(), &smaps);
+            }
+            summary.regions += 1;
+            summary.size = summary.size.saturating_add(report.size);
+            summary.present = summary.present.map(|sum| sum + stats.present);
+            summary.swapped = summary.swapped.map(|sum| sum + stats.swapped);
+            match order {
+                None => sink.emit(Record::Region(Box::new(report)))?,
+                Some(_) => sorted.push(report),
+            }
+            Ok(())
+        },
+    )?;
     match order {
         None => {}
         Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),

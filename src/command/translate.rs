@@ -7,7 +7,7 @@ use crate::inspect::{self, Need, PageDetail, Runs, View};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
-    FramePlace, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
+    FolioReport, FramePlace, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
 };
 use crate::symbol::Symbols;
 use crate::target::Target;
@@ -98,6 +98,7 @@ pub(super) fn translation(
     let page = view.page();
     let entry = detail.entry.unwrap_or_default();
     let mut why = Why::default();
+    let frame = detail.page.frame();
     let swap = why.take("swap", detail.swap).map(|slot| SwapSlot {
         kind: slot.kind,
         offset: slot.offset,
@@ -153,6 +154,13 @@ pub(super) fn translation(
             detail.page.map_count,
         ),
         map_count: why.take("map_count", detail.map_count),
+        folio: why
+            .take("folio", detail.folio)
+            .zip(frame)
+            .map(|((folio, mapping), frame)| FolioReport {
+                mapped: Some(mapping),
+                ..folio.report(frame, page)
+            }),
         place: FramePlace::of(detail.place, &mut why),
         region: detail.region.as_ref().map(Into::into),
         symbol,

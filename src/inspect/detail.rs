@@ -1,7 +1,9 @@
 //! All there is to know of one address.
 
-use super::classify::{Evidence, Place, classify};
+use super::classify::{Backing, Evidence, Place, classify};
+use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
+use super::large::is_aligned;
 use super::page::Page;
 use super::view::{View, ViewedRegion, no_scan, reason};
 use super::{Error, Result};
@@ -9,7 +11,7 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
-use crate::report::{Fact, PlaceFacts, Reason};
+use crate::report::{Fact, FolioMapping, PlaceFacts, Reason};
 use crate::target::{Behind, Categories};
 use std::ops::ControlFlow;
 
@@ -36,6 +38,8 @@ pub struct PageDetail {
     pub huge: Fact<bool>,
     /// What the file or shared memory behind an untouched page has.
     pub behind: Fact<Behind>,
+    /// The folio that the frame is of, and how it is mapped around this page.
+    pub folio: Fact<(Folio, FolioMapping)>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and who pays for it.
@@ -157,6 +161,10 @@ impl View<'_> {
             .map(|frame| frame_detail(&*self.target().machine, frame));
         let flags = of_frame.clone().and_then(|detail| detail.flags);
         let map_count = of_frame.clone().and_then(|detail| detail.map_count);
+        let folio = match of_frame.clone().and_then(|detail| detail.folio) {
+            Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, look)?)),
+            Err(reason) => Err(reason),
+        };
         let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
         let evidence = Evidence {
             entry: look.entry,
@@ -185,7 +193,7 @@ impl View<'_> {
                 flags.clone().ok(),
                 map_count.clone().ok(),
             ),
-            order: None,
+            order: folio.as_ref().ok().map(|(folio, _)| folio.order),
             zone: None,
             cgroup: None,
             behind: look.behind.clone().ok(),
@@ -256,6 +264,52 @@ impl View<'_> {
             flags,
             map_count,
             huge,
+            folio,
+        })
+    }
+
+    /// How much of the folio of the frame at `address` is mapped around it, where it belongs.
+    fn folio_mapping(
+        &self,
+        address: VirtualAddress,
+        viewed: Option<&ViewedRegion>,
+        folio: Folio,
+        look: &Look,
+    ) -> Result<FolioMapping> {
+        let at = self.page().index(address);
+        let frame = look.entry.and_then(PageMapEntry::frame);
+        let index = frame.and_then(|frame| folio.index(frame));
+        let index = index.unwrap_or_default();
+        let aligned = is_aligned(folio, index, at);
+        let by_one_entry = look
+            .categories
+            .is_some_and(|categories| categories.contains(Categories::HUGE));
+        let whole = folio.order == 0 || by_one_entry && aligned;
+        let Some(viewed) = viewed.filter(|viewed| !whole && viewed.backing != Backing::Hugetlb)
+        else {
+            return Ok(FolioMapping {
+                mapped_pages: folio.frames(),
+                aligned,
+            });
+        };
+        // Where its pages belong, as far as that is in the region.
+        let begins = at.saturating_sub(index);
+        let range = viewed.range();
+        let first = self.page().index(range.start()).max(begins);
+        let end = self
+            .page()
+            .index(range.end())
+            .min(begins.saturating_add(folio.frames()));
+        let mut entries = vec![PageMapEntry::default(); end.saturating_sub(first) as usize];
+        let read = self.target().process.entries(first, &mut entries)?;
+        let mapped = (first..).zip(&entries).take(read).filter(|(page, entry)| {
+            let belongs = (page + index).checked_sub(at);
+            let is = entry.frame().and_then(|frame| folio.index(frame));
+            is.is_some() && is == belongs
+        });
+        Ok(FolioMapping {
+            mapped_pages: mapped.count() as u64,
+            aligned,
         })
     }
 
@@ -286,11 +340,13 @@ impl PageDetail {
     fn unsettled(mut self) -> Self {
         self.flags = self.flags.and(Err(Reason::Changed));
         self.map_count = self.map_count.and(Err(Reason::Changed));
+        self.folio = self.folio.and(Err(Reason::Changed));
         self.place.cgroup = self.place.cgroup.and(Err(Reason::Changed));
         self.place.cgroup_path = self.place.cgroup_path.and(Err(Reason::Changed));
         self.exclusive = self.exclusive.and(Err(Reason::Changed));
         self.page.flags = None;
         self.page.map_count = None;
+        self.page.order = None;
         self
     }
 }

@@ -1,6 +1,8 @@
 //! Folios: the pages that the kernel manages as one. `/proc/kpageflags` marks the first as a head and the others as its tails.
 
-use crate::kernel::{FrameNumber, PageFlags};
+use crate::kernel::{FrameNumber, PageFlags, PageSize};
+use crate::report::FolioReport;
+use crate::target::{self, Machine};
 
 /// 2^`order` frames that belong together, from `head` on. A page by itself is a folio of order 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,10 +38,40 @@ impl Folio {
         }
     }
 
+    /// What is reported of it, as the folio of `frame`.
+    pub fn report(self, frame: FrameNumber, page: PageSize) -> FolioReport {
+        FolioReport {
+            order: self.order,
+            bytes: page.bytes() << self.order,
+            head: self.head,
+            index: self.index(frame).unwrap_or_default(),
+            mapped: None,
+        }
+    }
+
+    /// The folio of `frame`, which has these flags; see [`Folio::find_with`].
+    pub(super) fn find(
+        machine: &dyn Machine,
+        frame: FrameNumber,
+        flags: PageFlags,
+    ) -> target::Result<Option<Folio>> {
+        Folio::find_with(frame, flags, &mut |frame| Folio::flags_of(machine, frame))
+    }
+
+    /// The flags of one frame; `None` beyond memory.
+    pub(super) fn flags_of(
+        machine: &dyn Machine,
+        frame: FrameNumber,
+    ) -> target::Result<Option<PageFlags>> {
+        let mut flags = [PageFlags::empty()];
+        let read = machine.frame_flags(frame, &mut flags)?;
+        Ok((read > 0).then_some(flags[0]))
+    }
+
     /// The folio of `frame`, which has these flags. `flags_of` reads those of another frame, `None` for one beyond memory: it is asked
     /// for a few words, at the places where a folio can begin and end. `None` when heads and tails do not fit together, as when a folio
     /// is split meanwhile.
-    pub(super) fn find<E>(
+    pub(super) fn find_with<E>(
         frame: FrameNumber,
         flags: PageFlags,
         flags_of: &mut dyn FnMut(FrameNumber) -> Result<Option<PageFlags>, E>,
@@ -107,7 +139,7 @@ mod tests {
 
     fn find(memory: &HashMap<u64, PageFlags>, frame: u64, reads: &mut u32) -> Option<Folio> {
         let result: Result<_, Infallible> =
-            Folio::find(FrameNumber::new(frame), memory[&frame], &mut |frame| {
+            Folio::find_with(FrameNumber::new(frame), memory[&frame], &mut |frame| {
                 *reads += 1;
                 Ok(memory.get(&frame.get()).copied())
             });

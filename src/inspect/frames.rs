@@ -1,6 +1,7 @@
 //! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
+use super::folio::Folio;
 use super::page::Need;
 use super::view::reason;
 use crate::kernel::zones::Zone;
@@ -30,6 +31,8 @@ pub struct FrameDetail {
     pub flags: Fact<PageFlags>,
     /// How often it is mapped.
     pub map_count: Fact<u64>,
+    /// The folio that it is of.
+    pub folio: Fact<Folio>,
     /// Where it lies, and who pays for it.
     pub place: PlaceFacts,
 }
@@ -123,9 +126,11 @@ pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
     let mut cgroup = [0];
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
     let cgroup = one(cgroup_read, cgroup);
+    let flags = flags_of(machine, frame);
     FrameDetail {
         frame,
-        flags: flags_of(machine, frame),
+        folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
+        flags,
         map_count: count_of(machine, frame),
         place: PlaceFacts {
             zone: zone(machine, frame),
@@ -151,6 +156,14 @@ pub(super) fn count_of(machine: &dyn Machine, frame: FrameNumber) -> Fact<u64> {
     let mut count = [0];
     let read = machine.frame_counts(frame, &mut count);
     one(read, count)
+}
+
+/// The folio of a frame with these flags.
+fn folio(machine: &dyn Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio> {
+    let found = Folio::find(machine, frame, flags);
+    found
+        .map_err(|error| reason(&error))?
+        .ok_or(Reason::Changed)
 }
 
 fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {

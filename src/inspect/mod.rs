@@ -14,6 +14,7 @@ mod filter;
 mod folio;
 mod frames;
 mod groups;
+mod large;
 mod outcome;
 mod page;
 mod rows;

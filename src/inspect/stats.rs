@@ -1,35 +1,44 @@
-//! What is in a region, in bytes.
+//! What is in a region, in bytes, added up as smaps does.
 
 use super::Result;
+use super::large::Large;
 use super::page::{Need, Page};
 use super::sweep::sweep;
 use super::totals::Totals;
 use super::view::{View, ViewedRegion, no_scan};
 use crate::kernel::{AddressRange, Kind, State};
-use crate::report::{Fact, Reason, Stopped};
+use crate::report::{Fact, LargeFolios, Reason, Stopped};
 use std::collections::BTreeMap;
 
-/// What is in a region. For a quiet process `shared + private` is what smaps calls Rss (and for the hugetlb pool
-/// Shared_Hugetlb + Private_Hugetlb).
+/// What is in a region. For a quiet process `shared + private` is what smaps calls Rss (for the hugetlb pool Shared_Hugetlb +
+/// Private_Hugetlb), and with the zero page, which smaps does not count, it is `present`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionStats {
     /// Bytes with a frame mapped, the zero page included.
     pub present: u64,
-    /// Bytes in swap.
+    /// Bytes with the zero page: nobody's memory.
+    pub zero: Fact<u64>,
+    /// Bytes in swap that the page map shows. Shared memory in swap leaves an empty entry there.
     pub swapped: u64,
-    /// Bytes with a frame that is mapped elsewhere too. The zero page is nobody's and counts for neither.
+    /// Bytes with a frame that is mapped elsewhere too.
     pub shared: Fact<u64>,
     /// Bytes with a frame that is mapped only here.
     pub private: Fact<u64>,
+    /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has none.
+    pub pss: Fact<u64>,
+    /// Whether `shared`, `private` and `pss` rest on map counts that are averages over large folios.
+    pub average: bool,
     /// Bytes mapped by whole PMDs, or from the hugetlb pool.
     pub huge: Fact<u64>,
+    /// Large folios by size and by how they are mapped, the largest first.
+    pub folios: Fact<Vec<LargeFolios>>,
     /// Pages in each state.
     pub states: BTreeMap<State, u64>,
 }
 
 /// Counts what is in each of `regions` (some of the view's, in address order), in one sweep of them all, and gives it to `each`. Of
-/// `need`, [`Need::COUNTS`] asks for `shared` and `private` (without the right to read map counts from bit 56, where that can be
-/// trusted), [`Need::HUGE`] for `huge`; what is not asked for says so.
+/// `need`, [`Need::COUNTS`] asks for `shared`, `private` and `pss` (without the right to read map counts the first two from bit 56, where
+/// that can be trusted), [`Need::HUGE`] for `huge`, [`Need::ORDER`] for `folios`; what is not asked for says so.
 ///
 /// Fails when the target is gone, and when `check` or `each` say so.
 pub fn region_stats<'v>(
@@ -39,11 +48,16 @@ pub fn region_stats<'v>(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     each: &mut dyn FnMut(&'v ViewedRegion, RegionStats) -> Result<(), Stopped>,
 ) -> Result<()> {
-    let wanted = match need.contains(Need::COUNTS) && view.availability().counts.is_err() {
-        true => need | Need::HUGE | Need::KINDS,
-        false => need,
-    };
-    let wanted = view.obtainable(wanted & (Need::COUNTS | Need::HUGE | Need::KINDS));
+    let available = view.availability();
+    let mut wanted = need & (Need::COUNTS | Need::HUGE | Need::ORDER) | Need::KINDS;
+    if need.contains(Need::COUNTS) && available.counts.is_err() {
+        wanted |= Need::HUGE;
+    }
+    if need.contains(Need::COUNTS) && !available.exact_counts {
+        // Flags tell which map counts are averages.
+        wanted |= Need::FLAGS;
+    }
+    let wanted = view.obtainable(wanted);
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): (usize, Tally)| match view.regions().get(index) {
@@ -67,12 +81,28 @@ pub fn region_stats<'v>(
     Ok(current.take().map_or(Ok(()), finish)?)
 }
 
+/// Bits behind the point in a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c): what is left of each division is cut off there, and with
+/// the same cut the sums are the same.
+const PSS_SHIFT: u32 = 12;
+
 /// What has gone by of a region: pages, and bytes of those that are present.
 struct Tally {
     totals: Totals,
+    large: Large,
+    /// Whether map counts are of single pages, as far as that is known.
+    exact: Option<bool>,
+    zero: u64,
     shared: u64,
     private: u64,
+    /// Neither told to be shared nor to be private.
     unknown: u64,
+    /// Perhaps the zero page.
+    untold: u64,
+    /// In units of 2^-12 bytes.
+    pss: u64,
+    /// Without a map count.
+    uncounted: u64,
+    average: bool,
     huge: u64,
 }
 
@@ -80,9 +110,16 @@ impl Tally {
     fn new(view: &View<'_>) -> Tally {
         Tally {
             totals: Totals::new(view.page()),
+            large: Large::new(view.page()),
+            exact: view.target().machine.has_exact_map_counts(),
+            zero: 0,
             shared: 0,
             private: 0,
             unknown: 0,
+            untold: 0,
+            pss: 0,
+            uncounted: 0,
+            average: false,
             huge: 0,
         }
     }
@@ -93,44 +130,86 @@ impl Tally {
         if page.state != State::Present {
             return;
         }
-        let bytes = page.bytes(self.totals.size());
+        let size = self.totals.size();
+        let bytes = page.bytes(size);
         if page.huge == Some(true) {
             self.huge += bytes;
         }
-        let nobodys = match page.map_count {
-            Some(count) => count == 0,
-            None => matches!(page.kind, Some(Kind::Zero | Kind::HugeZero)),
-        };
-        match page.exclusive() {
-            _ if nobodys => {}
+        if page.is_zero() {
+            self.zero += bytes;
+            return;
+        }
+        self.large.add(page);
+        if page.kind.is_none() {
+            self.untold += bytes;
+        }
+        self.average |= page.count_is_average;
+        match self.is_private(page) {
             Some(true) => self.private += bytes,
-            Some(false) if page.map_count.is_none() && page.kind.is_none() => self.unknown += bytes,
             Some(false) => self.shared += bytes,
             None => self.unknown += bytes,
+        }
+        match page.map_count {
+            // The kernel keeps the pool out of Rss and Pss.
+            _ if page.kind == Some(Kind::Hugetlb) => {}
+            Some(count) => {
+                let one = (size.bytes() << PSS_SHIFT) / count.max(1);
+                self.pss = self.pss.saturating_add(one.saturating_mul(page.pages));
+            }
+            None => self.uncounted += bytes,
+        }
+    }
+
+    /// As smaps decides it: by a map count below 2; where the kernel keeps no counts of single pages (CONFIG_NO_PAGE_MAPCOUNT) by
+    /// whether the folio is known to have one owner, which then is what bit 56 says.
+    fn is_private(&self, page: &Page) -> Option<bool> {
+        match (page.map_count, page.count_is_average, self.exact) {
+            (Some(count), false, _) => Some(count < 2),
+            (Some(_), true, Some(false)) => Some(page.entry.is_exclusive()),
+            (Some(_), true, _) => None,
+            (None, ..) if page.kind.is_none() && !page.entry.is_exclusive() => None,
+            (None, ..) => page.exclusive(),
         }
     }
 
     /// Of what was asked for and what could be `obtained`.
-    fn stats(&self, view: &View<'_>, need: Need, obtained: Need) -> RegionStats {
-        let not_asked = || Err(Reason::NotApplicable("not looked at"));
-        let shares = |bytes: u64| match (need.contains(Need::COUNTS), self.unknown) {
-            (false, _) => not_asked(),
+    fn stats(self, view: &View<'_>, need: Need, obtained: Need) -> RegionStats {
+        let available = view.availability();
+        let not_asked = || Reason::NotApplicable("not looked at");
+        let known = |bytes: u64, unknown: u64| match (need.contains(Need::COUNTS), unknown) {
+            (false, _) => Err(not_asked()),
             (true, 0) => Ok(bytes),
-            (true, _) => Err(match &view.availability().counts {
-                Err(reason) => reason.clone(),
-                Ok(()) => Reason::Changed,
+            (true, _) => Err(match (&available.counts, self.average) {
+                (Err(reason), _) => reason.clone(),
+                (Ok(()), true) => Reason::NotOnThisKernel(
+                    "it cannot be told whether map counts are averages over large folios here"
+                        .into(),
+                ),
+                (Ok(()), false) => Reason::Changed,
             }),
         };
         let bytes = |state| self.totals.state(state) << view.page().shift();
         RegionStats {
             present: bytes(State::Present),
+            zero: match (self.untold, &available.flags) {
+                (0, _) => Ok(self.zero),
+                (_, Err(reason)) => Err(reason.clone()),
+                (_, Ok(())) => Err(Reason::Changed),
+            },
             swapped: bytes(State::Swapped),
-            shared: shares(self.shared),
-            private: shares(self.private),
+            shared: known(self.shared, self.unknown),
+            private: known(self.private, self.unknown),
+            pss: known(self.pss >> PSS_SHIFT, self.uncounted),
+            average: self.average,
             huge: match (need.contains(Need::HUGE), obtained.contains(Need::HUGE)) {
-                (false, _) => not_asked(),
+                (false, _) => Err(not_asked()),
                 (true, true) => Ok(self.huge),
                 (true, false) => Err(no_scan()),
+            },
+            folios: match (need.contains(Need::ORDER), &available.flags) {
+                (false, _) => Err(not_asked()),
+                (true, Ok(())) => Ok(self.large.finish()),
+                (true, Err(reason)) => Err(reason.clone()),
             },
             states: self.totals.states(),
         }

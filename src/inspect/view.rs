@@ -262,18 +262,10 @@ impl<'a> View<'a> {
             && !need.contains(Need::FLAGS)
             && self.availability().flags.is_ok()
             && self.ksm_in_use();
-        let mut implied = need;
-        implied.set(Need::FLAGS, need.contains(Need::FLAGS) || merged);
-        if need.contains(Need::ORDER) {
-            // Of a huge mapping two words are enough, once it is known to be one.
-            implied |= Need::FLAGS;
-            implied.set(
-                Need::HUGE,
-                need.contains(Need::HUGE)
-                    || self.availability().categories.contains(Categories::HUGE),
-            );
+        match merged || need.contains(Need::ORDER) {
+            true => need | Need::FLAGS,
+            false => need,
         }
-        implied
     }
 
     /// As much of `need` as can be known here, for commands that show what there is to show.

@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod explanation;
+mod folio;
 mod page;
 mod place;
 mod region;
@@ -18,6 +19,7 @@ mod wire;
 
 pub use capabilities::*;
 pub use explanation::*;
+pub use folio::*;
 pub use page::*;
 pub use place::*;
 pub use region::*;

@@ -1,7 +1,7 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
 use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, not, optional_hex};
-use super::{FramePlace, Why};
+use super::{FolioReport, FramePlace, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
     FrameNumber, Kind, Name, PageFlags, PhysicalAddress, Region, State, VirtualAddress,
@@ -111,6 +111,8 @@ pub struct Translation {
     /// Whether that may be an average over the large folio that it is of.
     #[serde(skip_serializing_if = "not")]
     pub map_count_average: bool,
+    /// The folio that the frame is of.
+    pub folio: Option<FolioReport>,
     /// Where the frame lies.
     #[serde(flatten)]
     pub place: FramePlace,
@@ -154,6 +156,8 @@ pub struct FlagsReport {
     /// Whether that may be an average over the large folio that it is of.
     #[serde(skip_serializing_if = "not")]
     pub map_count_average: bool,
+    /// The folio that it is of.
+    pub folio: Option<FolioReport>,
     /// Where it lies.
     #[serde(flatten)]
     pub place: FramePlace,

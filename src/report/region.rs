@@ -1,7 +1,7 @@
 //! Records of `region` and `regions`.
 
-use super::wire::{optional_hex, optional_object};
-use super::{SymbolBrief, Why};
+use super::wire::{not, optional_hex, optional_object};
+use super::{LargeFolios, SymbolBrief, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{Name, State, VirtualAddress};
 use serde::Serialize;
@@ -37,15 +37,23 @@ pub struct RegionReport {
     pub shared: Option<u64>,
     /// Present bytes that are mapped only here.
     pub private: Option<u64>,
+    /// Present bytes that are the page of zeros: they are neither shared nor private.
+    pub zero: Option<u64>,
     /// Bytes mapped by whole PMDs (or hugetlb).
     pub huge: Option<u64>,
+    /// Whether shared, private and pss rest on map counts that are averages over large folios.
+    #[serde(skip_serializing_if = "not")]
+    pub map_count_average: bool,
+    /// For `region`: large folios by size and by how they are mapped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folios: Option<Vec<LargeFolios>>,
     /// Pages in each state, for `region` alone: a report that has them is shown in full, one without is a row.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub states: BTreeMap<State, u64>,
     /// For `region ADDR`: the address asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<RegionPlace>,
-    /// With `full`: proportional share in bytes.
+    /// For `region`, and with `full`: proportional share in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pss: Option<u64>,
     /// With `full`: VmFlags, two letters and words each.

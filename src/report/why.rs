@@ -62,6 +62,10 @@ impl Why {
             self.0.insert("flags_raw", reason.clone());
         }
     }
+    /// Drops the reason for `field`: it is known after all.
+    pub fn forget(&mut self, field: &str) {
+        self.0.remove(field);
+    }
     /// The reason for `field`.
     pub fn of(&self, field: &str) -> Option<&Reason> {
         self.0.get(field)

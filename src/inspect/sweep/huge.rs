@@ -4,7 +4,7 @@ use super::super::folio::Folio;
 use super::super::page::Need;
 use super::batch::{Batch, Words};
 use super::chunk::UNREAD;
-use super::lookup::{Chosen, flags_of};
+use super::lookup::Chosen;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::target::{self, Machine};
 use std::ops::Range;
@@ -66,8 +66,7 @@ impl Batch {
                 }
             }
             if need.contains(Need::ORDER) {
-                let mut flags_of = |frame| flags_of(machine, frame);
-                let folio = Folio::find(head, flags[0], &mut flags_of)?;
+                let folio = Folio::find(machine, head, flags[0])?;
                 let order = folio.map_or(UNREAD, |folio| folio.order.into());
                 set(&mut self.orders, slot, order);
             }

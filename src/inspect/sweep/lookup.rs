@@ -141,12 +141,13 @@ impl Batch {
                         Some(&word) => {
                             Ok((word != UNREAD).then_some(PageFlags::from_bits_retain(word)))
                         }
-                        None => flags_of(machine, other),
+                        None => Folio::flags_of(machine, other),
                     }
                 };
                 let is_last = last.is_some_and(|folio| folio.index(frame).is_some());
                 if !is_last {
-                    last = Folio::find(frame, PageFlags::from_bits_retain(word), &mut word_of)?;
+                    last =
+                        Folio::find_with(frame, PageFlags::from_bits_retain(word), &mut word_of)?;
                 }
                 let Some((folio, index)) =
                     last.and_then(|folio| Some((folio, folio.index(frame)?)))
@@ -162,14 +163,4 @@ impl Batch {
         }
         Ok(())
     }
-}
-
-/// The flags of one frame; `None` beyond memory.
-pub(super) fn flags_of(
-    machine: &dyn Machine,
-    frame: FrameNumber,
-) -> target::Result<Option<PageFlags>> {
-    let mut flags = [PageFlags::empty()];
-    let read = machine.frame_flags(frame, &mut flags)?;
-    Ok((read > 0).then_some(flags[0]))
 }

@@ -63,13 +63,13 @@ const FIELDS: &[(&str, &str)] = &[
     (
         "translation",
         "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count [map_count_average] zone node iomem cgroup \
+         file_mapped huge swap flags flags_raw map_count [map_count_average] folio zone node iomem cgroup \
          cgroup_path region symbol [nearest] why",
     ),
     (
         "explanation",
         "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count zone node iomem cgroup \
+         file_mapped huge swap flags flags_raw map_count folio zone node iomem cgroup \
          cgroup_path region symbol [nearest] why owner file next_read next_write",
     ),
     ("run", "start end physical pfn pages state [why]"),
@@ -97,7 +97,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "region",
-        "start end perms offset device inode name deleted size present swapped shared private huge [states] [at] [pss] \
+        "start end perms offset device inode name deleted size present swapped shared private zero huge [map_count_average] [folios] [states] [at] [pss] \
          [vm_flags] [smaps] why",
     ),
     ("regions-summary", "regions size present swapped"),
@@ -107,7 +107,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "page-flags",
-        "address pfn physical flags flags_raw map_count [map_count_average] zone node iomem cgroup cgroup_path meanings why",
+        "address pfn physical flags flags_raw map_count [map_count_average] folio zone node iomem cgroup cgroup_path meanings why",
     ),
     (
         "decoded",
@@ -289,7 +289,7 @@ fn blocks_and_tables_stand_apart() {
         .filter(|(_, line)| line.is_empty())
         .map(|(number, _)| number)
         .collect();
-    assert_eq!(blank, [9, 13], "{said}");
+    assert_eq!(blank, [10, 14], "{said}");
     assert!(!said.ends_with("\n\n"));
 }
 

@@ -86,6 +86,16 @@ pub fn present() -> Translation {
         flags_raw: Some(PageFlags::from_bits_retain(0x400005868)),
         map_count: Some(1),
         map_count_average: false,
+        folio: Some(FolioReport {
+            order: 4,
+            bytes: 64 << 10,
+            head: pfn(0x1a4ea0),
+            index: 12,
+            mapped: Some(FolioMapping {
+                mapped_pages: 15,
+                aligned: false,
+            }),
+        }),
         place: place(),
         region: Some(data()),
         symbol: Some(counter()),
@@ -149,8 +159,10 @@ pub fn hidden() -> Translation {
         flags: None,
         flags_raw: None,
         map_count: None,
+        folio: None,
         place: FramePlace::default(),
         why: why(&[
+            ("folio", HIDDEN),
             ("physical", HIDDEN),
             ("pfn", HIDDEN),
             ("zone", HIDDEN),
@@ -327,6 +339,7 @@ pub fn hidden_pages() -> Pages {
         flags: None,
         flags_raw: None,
         map_count: None,
+        order: None,
         why: why(&[
             ("pfn", HIDDEN),
             ("flags", denied()),
@@ -401,6 +414,13 @@ pub fn flags() -> FlagsReport {
         flags_raw: flags,
         map_count: Some(0),
         map_count_average: false,
+        folio: Some(FolioReport {
+            order: 9,
+            bytes: 2 << 20,
+            head: pfn(0x1a4e00),
+            index: 172,
+            mapped: None,
+        }),
         place: FramePlace {
             iomem: None,
             cgroup: Some(6338),

@@ -4,7 +4,8 @@ use super::look::Look;
 use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::report::{CgroupPath, FramePlace, Reason, RegionBrief, SymbolBrief, Why};
+use crate::render::units::{count, size};
+use crate::report::{CgroupPath, FolioReport, FramePlace, Reason, RegionBrief, SymbolBrief, Why};
 use std::io::{self, Write};
 
 /// Where the values begin.
@@ -51,6 +52,39 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
     if region.offset != 0 {
         line.plain(format!("  file offset {:#x}", region.offset));
     }
+}
+
+/// The folio that a frame is of, if it has more pages than that.
+pub fn folio(
+    look: &Look,
+    folio: &FolioReport,
+    huge: Option<bool>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if folio.order == 0 {
+        return Ok(());
+    }
+    let pages = 1u64 << folio.order;
+    let mut line = field(look, "folio");
+    line.plain(format!("{}, order {}", size(folio.bytes), folio.order))
+        .tab_to(REMARK)
+        .indent_here()
+        .plain("frame ")
+        .push(Role::Frame, folio.head)
+        .plain(format!(" + {} of {pages}", folio.index));
+    if let Some(mapping) = folio.mapped {
+        let text = match (mapping.mapped_pages == pages, huge) {
+            (true, Some(true)) => "mapped by one entry".to_owned(),
+            (true, Some(false)) => "mapped whole, page by page".to_owned(),
+            (true, None) => "mapped whole".to_owned(),
+            (false, _) => format!("{} of them mapped here", count(mapping.mapped_pages)),
+        };
+        line.word(", ", Role::Dim, text);
+        if !mapping.aligned {
+            line.prose(Role::Note, "(not aligned: no single entry can map it)");
+        }
+    }
+    line.end(out)
 }
 
 /// Where a frame lies and who pays for it, as far as it is known; nothing when nothing is.

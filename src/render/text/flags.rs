@@ -50,6 +50,9 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
         });
         line.end(out)?;
     }
+    if let Some(folio) = &report.folio {
+        block::folio(look, folio, None, out)?;
+    }
     block::place(look, &report.place, out)?;
     let mut notes = Footnotes::default();
     let why = report.why.iter();

@@ -7,7 +7,7 @@ use super::words;
 use crate::kernel::State;
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
-use crate::report::{Reason, RegionPlace, RegionReport};
+use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
 use std::io::{self, Write};
 
 /// Whether it is a row of `regions` rather than a block of its own.
@@ -119,6 +119,11 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
         ("present", region.present, region.size),
         ("private", region.private, region.present.unwrap_or(0)),
         ("shared", region.shared, region.present.unwrap_or(0)),
+        (
+            "zero",
+            region.zero.filter(|&bytes| bytes > 0),
+            region.present.unwrap_or(0),
+        ),
         ("swapped", region.swapped, region.size),
         ("huge", region.huge, region.present.unwrap_or(0)),
         ("pss", region.pss, 0),
@@ -128,7 +133,12 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
         match bytes {
             Some(bytes) => {
                 line.pad_to(REMARK - 10 - size(bytes).len().min(8))
-                    .plain(size(bytes));
+                    .plain(match name {
+                        "shared" | "private" | "pss" => {
+                            words::map_count(size(bytes), region.map_count_average)
+                        }
+                        _ => size(bytes),
+                    });
                 line.tab_to(REMARK).push(Role::Dim, part_words(name));
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
@@ -144,6 +154,9 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
         }
         line.end(out)?;
     }
+    for (index, large) in region.folios.iter().flatten().enumerate() {
+        folios(look, if index == 0 { "folios" } else { "" }, large, out)?;
+    }
     if !region.states.is_empty() {
         let mut line = field(look, "pages");
         for (state, pages) in region.states.iter().filter(|(_, pages)| **pages > 0) {
@@ -156,12 +169,40 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
+/// Large folios of one size that are mapped in one way.
+fn folios(look: &Look, label: &str, large: &LargeFolios, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = field(look, label);
+    line.pad_to(REMARK - 10 - size(large.bytes).len().min(8))
+        .plain(size(large.bytes))
+        .tab_to(REMARK)
+        .indent_here();
+    let how = match large.mapped {
+        HowMapped::Pmd => "mapped by one entry each",
+        HowMapped::Pte => "mapped page by page",
+        HowMapped::Hugetlb => "of the hugetlb pool",
+        HowMapped::Untold => "mapped",
+    };
+    line.prose(
+        Role::Dim,
+        format!("in folios of {}, {how}", size(large.size)),
+    );
+    let parts = [
+        (large.partly, "of folios that are only partly mapped"),
+        (large.unaligned, "not aligned"),
+    ];
+    for (bytes, what) in parts.into_iter().filter(|(bytes, _)| *bytes > 0) {
+        line.word("; ", Role::Note, format!("{} {what}", size(bytes)));
+    }
+    line.end(out)
+}
+
 fn part_words(name: &str) -> &'static str {
     match name {
         "present" => "in memory and mapped",
         "private" => "mapped only here",
         "shared" => "mapped elsewhere too",
         "swapped" => "in swap",
+        "zero" => "the shared page of zeros",
         "huge" => "mapped by whole huge pages",
         _ => "its share, pages divided by who maps them",
     }

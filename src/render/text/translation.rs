@@ -19,6 +19,9 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     swap(look, t, out)?;
     flags(look, t, out)?;
     mapped(look, t, out)?;
+    if let Some(folio) = &t.folio {
+        block::folio(look, folio, t.huge, out)?;
+    }
     block::place(look, &t.place, out)?;
     if let Some(region) = &t.region {
         let mut line = field(look, "region");

@@ -1,0 +1,77 @@
+//! Folios: what several records say of the pages that the kernel manages as one.
+
+use crate::kernel::FrameNumber;
+use serde::{Serialize, Serializer};
+
+/// The folio that a frame is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct FolioReport {
+    /// It has 2^order pages.
+    pub order: u8,
+    /// … in bytes.
+    pub bytes: u64,
+    /// Its first frame.
+    pub head: FrameNumber,
+    /// Which of its pages this is, from 0.
+    pub index: u64,
+    /// How much of it is mapped around this page, and where; for a frame that was reached by an address.
+    #[serde(flatten)]
+    pub mapped: Option<FolioMapping>,
+}
+
+/// How a folio is mapped around one of its pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct FolioMapping {
+    /// Pages of it that are mapped here, in the region and where they belong.
+    pub mapped_pages: u64,
+    /// Whether it would begin at an address that is a multiple of its size: only then can one entry map all of it.
+    pub aligned: bool,
+}
+
+/// Large folios of one size that are mapped in one way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct LargeFolios {
+    /// Each has 2^order pages.
+    pub order: u8,
+    /// … in bytes.
+    pub size: u64,
+    /// By what they are mapped.
+    pub mapped: HowMapped,
+    /// Mapped bytes of all of them.
+    pub bytes: u64,
+    /// Of these, bytes of folios that are only partly mapped, or not in one piece.
+    pub partly: u64,
+    /// Of these, bytes that lie where no single entry can map their folio.
+    pub unaligned: u64,
+}
+
+/// By what a large folio is mapped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum HowMapped {
+    /// One entry for the whole.
+    Pmd,
+    /// An entry for each page.
+    Pte,
+    /// As pages of the hugetlb pool are: whole, whatever their size.
+    Hugetlb,
+    /// This kernel does not tell.
+    Untold,
+}
+
+impl HowMapped {
+    /// The word for it, if it is known.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            HowMapped::Pmd => Some("pmd"),
+            HowMapped::Pte => Some("pte"),
+            HowMapped::Hugetlb => Some("hugetlb"),
+            HowMapped::Untold => None,
+        }
+    }
+}
+
+impl Serialize for HowMapped {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.word().serialize(serializer)
+    }
+}

@@ -53,7 +53,7 @@ pub fn region_stats<'v>(
     if need.contains(Need::COUNTS) && available.counts.is_err() {
         wanted |= Need::HUGE;
     }
-    if need.contains(Need::COUNTS) && !available.exact_counts {
+    if need.contains(Need::COUNTS) && !view.has_exact_counts() {
         // Flags tell which map counts are averages.
         wanted |= Need::FLAGS;
     }
@@ -69,7 +69,7 @@ pub fn region_stats<'v>(
             return Ok(());
         };
         if current.as_ref().is_none_or(|(last, _)| *last != index)
-            && let Some(done) = current.replace((index, Tally::new(view)))
+            && let Some(done) = current.replace((index, Tally::new(view, need)))
         {
             finish(done)?;
         }
@@ -107,11 +107,14 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(view: &View<'_>) -> Tally {
+    fn new(view: &View<'_>, need: Need) -> Tally {
         Tally {
             totals: Totals::new(view.page()),
             large: Large::new(view.page()),
-            exact: view.target().machine.has_exact_map_counts(),
+            exact: match need.contains(Need::COUNTS) {
+                true => view.target().machine.has_exact_map_counts(),
+                false => None,
+            },
             zero: 0,
             shared: 0,
             private: 0,

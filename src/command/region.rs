@@ -8,6 +8,7 @@ use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
+use crate::symbol::may_have_names;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -58,7 +59,10 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         }
         report.states = stats.states;
     }
-    let regions = target.process.regions()?;
+    let regions = match may_have_names(&target, &viewed.region) {
+        true => target.process.regions()?,
+        false => Vec::new(),
+    };
     report.at = Some(RegionPlace {
         address,
         region_offset: address.get() - viewed.range().start().get(),

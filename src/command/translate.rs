@@ -9,7 +9,7 @@ use crate::lang::{self, Spanned};
 use crate::report::{
     FolioReport, FramePlace, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
 };
-use crate::symbol::Symbols;
+use crate::symbol::{Symbols, may_have_names};
 use crate::target::Target;
 
 pub(super) const ABOUT: About = About {
@@ -64,7 +64,9 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     context.state.last_address = Some(address);
     let view = View::at(target, address)?;
     let detail = view.detail(address)?;
-    let symbol = detail.region.as_ref().and_then(|_| {
+    let region = detail.region.as_ref();
+    let named = region.filter(|region| may_have_names(target, region));
+    let symbol = named.and_then(|_| {
         let regions = target.process.regions().ok()?;
         symbol_at(&context.state.symbols, target, &regions, address)
     });

@@ -40,4 +40,4 @@ pub use reason::{Error, NoSymbols};
 pub use symbol_at::SymbolAt;
 pub use symbols::Symbols;
 pub use table::Kind;
-pub use view::View;
+pub use view::{View, may_have_names};

@@ -18,6 +18,20 @@ const MOST_BSS_REGIONS: usize = 256;
 /// How far apart they may be: segments are aligned to the largest page size that their linker thought of.
 const WIDEST_GAP: u64 = 2 << 20;
 
+/// Whether an address in `region` may have a name, as far as that can be told without the list of all regions, which may be very long:
+/// memory far above any file is of no module.
+pub fn may_have_names(target: &Target, region: &Region) -> bool {
+    let start = region.range.start();
+    module::belongs_to_module(region)
+        || match target.process.adjoining_below(start, MOST_BSS_REGIONS) {
+            // A gap may be that between two segments.
+            Ok(Some(below)) => {
+                below.len() < MOST_BSS_REGIONS || below.iter().any(module::belongs_to_module)
+            }
+            Ok(None) | Err(_) => true,
+        }
+}
+
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
 pub struct View<'a> {
     symbols: &'a Symbols,

@@ -109,6 +109,16 @@ pub trait Process: Send + Sync {
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>>;
 
+    /// The regions that lie below `address` without a gap between them, the nearest first and no more than `most`; `None` where the
+    /// kernel cannot be asked for one region at a time (before Linux 6.11).
+    fn adjoining_below(
+        &self,
+        _address: VirtualAddress,
+        _most: usize,
+    ) -> Result<Option<Vec<Region>>> {
+        Ok(None)
+    }
+
     /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that
     /// the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
     fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize>;

@@ -5,7 +5,8 @@ use pmdb::kernel::{AddressRange, FrameNumber, FrameRange, State, VirtualAddress}
 use pmdb::target::Target;
 use pmdb::target::live;
 use std::hint::black_box;
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 pub fn range((start, len): (u64, u64)) -> AddressRange {
     let at = VirtualAddress::new;
@@ -93,4 +94,47 @@ pub fn program(pid: u32, line: &str) -> bool {
     command.args(["-batch", "-p", &pid.to_string(), "-ex", line]);
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().expect("to start pmdb").success()
+}
+
+/// The program as it answers at a prompt: started once, one line after the other.
+pub struct Prompt {
+    pmdb: Child,
+    lines: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Prompt {
+    pub fn start(pid: u32) -> Prompt {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+        command.args(["--serve", "-nx", "-p", &pid.to_string()]);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut pmdb = piped.spawn().expect("to start pmdb");
+        let lines = pmdb.stdin.take();
+        let answers = BufReader::new(pmdb.stdout.take().expect("its output")).lines();
+        Prompt {
+            pmdb,
+            lines,
+            answers,
+        }
+    }
+
+    /// Has a line answered, to its end.
+    pub fn ask(&mut self, line: &str) {
+        let lines = self.lines.as_mut().expect("its input");
+        writeln!(lines, "{line}").expect("a prompt");
+        loop {
+            let answer = self.answers.next().expect("an end").expect("text");
+            if answer.contains(r#""type":"end""#) {
+                assert!(answer.contains(r#""status":"ok""#), "{answer}");
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        self.lines = None;
+        _ = self.pmdb.wait();
+    }
 }

@@ -224,22 +224,31 @@ fn reservations(size: &Size, table: &mut Table) {
 fn regions(size: &Size, table: &mut Table) {
     let subject = Subject::start("regions", &[size.of(60_000, 2)]);
     let (pid, middle) = (subject.pid(), subject.start + subject.len / 2);
-    let [raw, region, regions, help] = in_turn(
+    let mut prompt = ours::Prompt::start(pid);
+    let line = format!("region {middle:#x}");
+    let [raw, region, whole, regions] = in_turn(
         size.rounds,
         [
             &mut || floor::maps(pid),
-            &mut || assert!(ours::program(pid, &format!("region {middle:#x}"))),
+            &mut || prompt.ask(&line),
+            &mut || assert!(ours::program(pid, &line)),
             &mut || assert!(ours::program(pid, "regions")),
-            &mut || assert!(ours::program(pid, "echo")),
         ],
     );
     let most = Required::Time(Duration::from_millis(2));
     table.row(
-        "(d) region ADDR, whole program",
+        "(d) region ADDR, at the prompt",
         &region,
-        "a start that asks nothing",
-        &help,
+        "read of maps",
+        &raw,
         most,
+    );
+    table.row(
+        "(d) region ADDR, whole program",
+        &whole,
+        "read of maps",
+        &raw,
+        Nothing,
     );
     table.row(
         "(d) regions, whole program",

@@ -51,6 +51,23 @@ fn compare_regions(target: &Target) {
             .map(|(start, end, _)| (*start, *end))
             .collect::<Vec<_>>()
     );
+    for (number, region) in regions.iter().enumerate() {
+        const MOST: usize = 3;
+        let start = region.range.start();
+        let below = attached.process.adjoining_below(start, MOST);
+        let Some(below) = below.expect("an answer") else {
+            break;
+        };
+        let mut expected: Vec<&Region> = Vec::new();
+        for one in regions[..number].iter().rev().take(MOST) {
+            let above = expected.last().map_or(start, |above| above.range.start());
+            if one.range.end() != above {
+                break;
+            }
+            expected.push(one);
+        }
+        assert_eq!(below.iter().collect::<Vec<_>>(), expected, "{region:?}");
+    }
     for scan in [true, false] {
         attached.process.set_scan(scan);
         for region in &regions {

@@ -121,6 +121,22 @@ impl Process for LiveProcess {
         }
     }
 
+    fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {
+        let mut found: Vec<Region> = Vec::new();
+        while found.len() < most {
+            let start = found.last().map_or(address, |last| last.range.start());
+            let Some(below) = start.get().checked_sub(1) else {
+                break;
+            };
+            match self.queried(VirtualAddress::new(below))? {
+                Some(Some(region)) => found.push(region),
+                Some(None) => break,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
     fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         self.attached.entries(first, into)
     }

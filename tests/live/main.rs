@@ -12,11 +12,13 @@ mod cgroup;
 mod explain;
 mod expressions;
 mod files;
+mod huge;
 mod identity;
 mod machine;
 mod page_map;
 mod programs;
 mod puppet;
+mod reconcile;
 mod regions;
 mod states;
 mod support;
@@ -42,10 +44,12 @@ const TESTS: &[&[Test]] = &[
     explain::TESTS,
     expressions::TESTS,
     files::TESTS,
+    huge::TESTS,
     identity::TESTS,
     machine::TESTS,
     page_map::TESTS,
     programs::TESTS,
+    reconcile::TESTS,
     regions::TESTS,
     states::TESTS,
     symbols::TESTS,

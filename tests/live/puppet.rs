@@ -158,6 +158,12 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "child_store" => super::access::of_child(number(0), true),
         "handled" => super::userfault::handle(number(0), number(1), number(2)),
         "told" => super::userfault::told(),
+        "move" => {
+            let (address, bytes, to) = (number(0) as *mut _, number(1), number(2));
+            let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+            // SAFETY: memory of the test's own, to where the test has reserved as much.
+            answer(unsafe { libc::mremap(address, bytes, bytes, flags, to) } as i64)
+        }
         "fork" => fork(number(0), number(1)),
         "kill" => kill(number(0)),
         "uffd" => super::userfault::protect(number(0), number(1), number(2)),

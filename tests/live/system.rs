@@ -62,6 +62,22 @@ echo $((before + 2)) > $setting
 test $(cat $setting) = $((before + 2)) || refuse "no memory for huge pages"
 "#;
 
+/// Has memory that wants huge pages filled with those of one size alone, which is named to it in KiB.
+const FOLIOS: &str = r#"
+cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
+test -w hugepages-$1kB/enabled || refuse "no transparent huge pages of $1 KiB"
+before=
+for setting in hugepages-*kB/enabled; do
+    test -w $setting || continue
+    was=$(sed 's/.*\[\(.*\)\].*/\1/' $setting)
+    before="$before $setting=$was"
+done
+off() { for one in $before; do echo ${one#*=} > ${one%=*}; done; }
+trap off EXIT
+for one in $before; do echo never > ${one%=*}; done
+echo madvise > hugepages-$1kB/enabled
+"#;
+
 /// Has equal pages merged, soon.
 const MERGING: &str = r#"
 cd /sys/kernel/mm/ksm 2>/dev/null || refuse "no samepage merging"
@@ -103,6 +119,11 @@ pub fn swap() -> Result<Changed, String> {
 /// Two free huge pages in the pool.
 pub fn huge_pages() -> Result<Changed, String> {
     change(|| false, HUGE_PAGES, &[])
+}
+
+/// Transparent huge pages of this many KiB, and no others.
+pub fn folios(kib: u64) -> Result<Changed, String> {
+    change(|| false, FOLIOS, &[OsStr::new(&kib.to_string())])
 }
 
 /// Samepage merging.

@@ -1,0 +1,338 @@
+//! Folios of every size, mapped whole and in part, against heads and tails counted by hand.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::states::{detail, pages};
+use super::support::{
+    self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip,
+};
+use pmdb::inspect::{Need, RegionStats, View, region_stats};
+use pmdb::report::{HowMapped, LargeFolios};
+use pmdb::target::{Categories, Target};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub const TESTS: &[Test] = &[
+    ("huge::whole_and_partly_unmapped", whole_and_partly_unmapped),
+    ("huge::mapped_page_by_page", mapped_page_by_page),
+    (
+        "huge::moved_where_it_cannot_be_huge",
+        moved_where_it_cannot_be_huge,
+    ),
+    ("huge::folios_of_many_sizes", folios_of_many_sizes),
+    ("huge::pages_of_the_pool", pages_of_the_pool),
+    ("huge::copied_in_part_by_a_child", copied_in_part_by_a_child),
+    ("huge::zones_nodes_and_cgroups", zones_nodes_and_cgroups),
+];
+
+const MADV_DONTNEED: i32 = 4;
+const MADV_COLLAPSE: i32 = 25;
+const FRAME: u64 = (1 << 55) - 1;
+const HEAD: u64 = 1 << 15;
+const TAIL: u64 = 1 << 16;
+
+fn word(file: &str, frame: u64) -> u64 {
+    let mut bytes = [0; 8];
+    let read = File::open(file).and_then(|file| file.read_at(&mut bytes, frame * 8));
+    assert_eq!(read.expect("a word of root's"), 8);
+    u64::from_ne_bytes(bytes)
+}
+
+/// The first frame of the folio of `frame` and how many frames it has, a word at a time in both directions.
+fn plain_folio(frame: u64) -> (u64, u64) {
+    let flags = |frame| word("/proc/kpageflags", frame);
+    if flags(frame) & (HEAD | TAIL) == 0 {
+        return (frame, 1);
+    }
+    let mut head = frame;
+    while flags(head) & HEAD == 0 {
+        head -= 1;
+    }
+    let mut end = frame.max(head) + 1;
+    while flags(end) & TAIL != 0 {
+        end += 1;
+    }
+    (head, end - head)
+}
+
+/// Memory of `count` huge pages, each mapped by one entry; `None` if the kernel gave none.
+fn huge_memory(puppet: &mut Puppet, name: &str, count: u64) -> Option<(u64, u64)> {
+    let Some(bytes) = huge_page_bytes() else {
+        skip(name, "no transparent huge pages");
+        return None;
+    };
+    if !support::is_root() {
+        skip(name, "page flags are for root");
+        return None;
+    }
+    let pages = bytes / page_bytes();
+    let memory = puppet.maps("huge", count * pages);
+    puppet.writes(memory, count * pages);
+    for index in 0..count {
+        _ = puppet.advises(memory + index * bytes, pages, MADV_COLLAPSE);
+    }
+    let target = puppet.0.attach();
+    if !target.process.categories().contains(Categories::HUGE) {
+        skip(name, "no PAGEMAP_SCAN");
+        return None;
+    }
+    for index in 0..count {
+        if detail(&target, memory + index * bytes).huge != Ok(true) {
+            skip(name, "the kernel gave no huge page");
+            return None;
+        }
+    }
+    Some((memory, bytes))
+}
+
+/// Each page that is mapped in `count` pages from `memory` on has the order that is counted by hand, alone and in a sweep.
+fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
+    let swept = pages(target, &[(memory, count)], Need::ORDER);
+    let mut last: Option<(u64, u64)> = None;
+    for (index, swept) in swept.iter().enumerate() {
+        let address = memory + index as u64 * page_bytes();
+        assert_eq!(swept.address, at(address));
+        let entry = plain_entry(puppet.0.pid(), address).expect("an entry");
+        if entry >> 63 == 0 {
+            assert_eq!(swept.order, None);
+            continue;
+        }
+        let frame = entry & FRAME;
+        let (head, frames) = match last {
+            Some((head, frames)) if (head..head + frames).contains(&frame) => (head, frames),
+            _ => plain_folio(frame),
+        };
+        last = Some((head, frames));
+        assert_eq!(
+            swept.order.map(|order| 1 << order),
+            Some(frames),
+            "{address:#x}"
+        );
+        if index % 97 == 0 {
+            let (folio, mapping) = detail(target, address).folio.expect("its folio");
+            assert_eq!((folio.head.get(), folio.frames()), (head, frames));
+            assert_eq!(
+                mapping.aligned,
+                (address / page_bytes()) % frames == frame - head
+            );
+        }
+    }
+}
+
+fn stats(target: &Target, address: u64) -> RegionStats {
+    let view = View::of(target).expect("a view");
+    let region = view.region(at(address)).expect("its region");
+    let mut found = None;
+    let need = Need::COUNTS | Need::HUGE | Need::ORDER;
+    region_stats(&view, &[region], need, &mut || Ok(()), &mut |_, stats| {
+        found = Some(stats);
+        Ok(())
+    })
+    .expect("to count");
+    found.expect("what is in it")
+}
+
+/// The folios of the region at `address` that have `size` bytes and are mapped so.
+fn folios(target: &Target, address: u64, size: u64, how: HowMapped) -> Option<LargeFolios> {
+    let folios = stats(target, address).folios.expect("its folios");
+    folios
+        .into_iter()
+        .find(|one| one.size == size && one.mapped == how)
+}
+
+fn whole_and_partly_unmapped() {
+    let mut puppet = Puppet::start();
+    let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::whole_and_partly_unmapped", 3)
+    else {
+        return;
+    };
+    let second = memory + bytes;
+    let target = puppet.0.attach();
+    let all = folios(&target, memory, bytes, HowMapped::Pmd).expect("huge pages");
+    assert_eq!((all.bytes, all.partly, all.unaligned), (3 * bytes, 0, 0));
+    puppet
+        .advises(second + 7 * page_bytes(), 1, MADV_DONTNEED)
+        .expect("to drop a page");
+    check_orders(&puppet, &target, memory, 3 * bytes / page_bytes());
+    let whole = folios(&target, memory, bytes, HowMapped::Pmd).expect("those left");
+    assert_eq!((whole.bytes, whole.partly), (2 * bytes, 0));
+    let torn = folios(&target, memory, bytes, HowMapped::Pte).expect("the torn one");
+    let left = bytes - page_bytes();
+    assert_eq!((torn.bytes, torn.partly, torn.unaligned), (left, left, 0));
+    let (_, mapping) = detail(&target, second).folio.expect("its folio");
+    assert_eq!(mapping.mapped_pages, left / page_bytes());
+    assert_eq!(detail(&target, second).huge, Ok(false));
+}
+
+fn mapped_page_by_page() {
+    let mut puppet = Puppet::start();
+    let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::mapped_page_by_page", 1) else {
+        return;
+    };
+    // Rights that differ for one page split the mapping, and back again they do not join it.
+    let (read, write) = (libc::PROT_READ as u64, libc::PROT_WRITE as u64);
+    let middle = memory + bytes / 2;
+    puppet.does("protect", &[middle, page_bytes(), read]);
+    puppet.does("protect", &[middle, page_bytes(), read | write]);
+    let target = puppet.0.attach();
+    if detail(&target, memory).huge != Ok(false) {
+        return skip(
+            "huge::mapped_page_by_page",
+            "the kernel joined the mapping again",
+        );
+    }
+    check_orders(&puppet, &target, memory, bytes / page_bytes());
+    let split = folios(&target, memory, bytes, HowMapped::Pte).expect("the split one");
+    assert_eq!((split.bytes, split.partly, split.unaligned), (bytes, 0, 0));
+    let (_, mapping) = detail(&target, middle).folio.expect("its folio");
+    assert_eq!(
+        (mapping.mapped_pages, mapping.aligned),
+        (bytes / page_bytes(), true)
+    );
+}
+
+fn moved_where_it_cannot_be_huge() {
+    const NAME: &str = "huge::moved_where_it_cannot_be_huge";
+    let mut puppet = Puppet::start();
+    let Some((memory, bytes)) = huge_memory(&mut puppet, NAME, 1) else {
+        return;
+    };
+    let room = puppet.maps("reserved", 3 * bytes / page_bytes());
+    let askew = room.next_multiple_of(bytes) + page_bytes();
+    let answer = puppet.asks("move", &[memory, bytes, askew]);
+    assert_eq!(answer as u64, askew, "to move it");
+    let target = puppet.0.attach();
+    check_orders(&puppet, &target, askew, bytes / page_bytes());
+    let moved = folios(&target, askew, bytes, HowMapped::Pte).expect("the moved one");
+    assert_eq!(
+        (moved.bytes, moved.partly, moved.unaligned),
+        (bytes, 0, bytes)
+    );
+    let (_, mapping) = detail(&target, askew).folio.expect("its folio");
+    assert!(!mapping.aligned);
+}
+
+fn folios_of_many_sizes() {
+    const NAME: &str = "huge::folios_of_many_sizes";
+    if !support::is_root() {
+        return skip(NAME, "page flags are for root");
+    }
+    for kib in [16u64, 64, 512] {
+        let setting = match super::system::folios(kib) {
+            Ok(setting) => setting,
+            Err(reason) => {
+                skip(NAME, &reason);
+                continue;
+            }
+        };
+        let mut puppet = Puppet::start();
+        let count = 512;
+        let memory = puppet.maps("huge", count);
+        puppet.writes(memory, count);
+        drop(setting);
+        let target = puppet.0.attach();
+        check_orders(&puppet, &target, memory, count);
+        let size = kib << 10;
+        let Some(all) = folios(&target, memory, size, HowMapped::Pte) else {
+            skip(NAME, &format!("the kernel gave no folio of {kib} KiB"));
+            continue;
+        };
+        // Where memory is short some are smaller: what is there is whole and in its place.
+        assert_eq!((all.partly, all.unaligned), (0, 0), "{all:?}");
+        assert_eq!(all.bytes % size, 0);
+        let swept = pages(&target, &[(memory, count)], Need::ORDER | Need::HUGE);
+        let of_size = swept.iter().filter(|page| page.order == Some(all.order));
+        assert_eq!(of_size.count() as u64 * page_bytes(), all.bytes);
+        assert!(swept.iter().all(|page| page.huge == Some(false)));
+    }
+}
+
+fn pages_of_the_pool() {
+    const NAME: &str = "huge::pages_of_the_pool";
+    let pool = match super::system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    if !support::is_root() {
+        return skip(NAME, "page flags are for root");
+    }
+    let mut puppet = Puppet::start();
+    let bytes = pool_page_bytes();
+    let memory = puppet.maps("hugetlb", 2 * bytes / page_bytes());
+    puppet.writes(memory, 1);
+    let target = puppet.0.attach();
+    check_orders(&puppet, &target, memory, 2 * bytes / page_bytes());
+    let pooled = folios(&target, memory, bytes, HowMapped::Hugetlb).expect("the one in use");
+    assert_eq!(
+        (pooled.bytes, pooled.partly, pooled.unaligned),
+        (bytes, 0, 0)
+    );
+    let stats = stats(&target, memory);
+    assert_eq!(
+        (stats.private, stats.shared, stats.pss),
+        (Ok(bytes), Ok(0), Ok(0))
+    );
+    drop(puppet);
+    drop(pool);
+}
+
+/// A child has copied some pages of a huge one: each page has its own count, and its own answer to whether it is exclusive.
+fn copied_in_part_by_a_child() {
+    const NAME: &str = "huge::copied_in_part_by_a_child";
+    let mut puppet = Puppet::start();
+    let Some((memory, bytes)) = huge_memory(&mut puppet, NAME, 1) else {
+        return;
+    };
+    let copied = 3;
+    let child = puppet.does("fork", &[memory, copied]);
+    let target = puppet.0.attach();
+    if target.machine.has_exact_map_counts() != Some(true) {
+        return skip(NAME, "map counts may be averages");
+    }
+    let need = Need::COUNTS | Need::HUGE | Need::ORDER;
+    let swept = pages(&target, &[(memory, bytes / page_bytes())], need);
+    for page in &swept {
+        let frame = plain_entry(puppet.0.pid(), page.address.get()).expect("an entry") & FRAME;
+        let count = word("/proc/kpagecount", frame);
+        assert_eq!(page.map_count, Some(count));
+        assert_eq!(page.exclusive(), Some(count == 1));
+    }
+    let alone = swept.iter().filter(|page| page.exclusive() == Some(true));
+    assert_eq!(alone.count() as u64, copied);
+    // Without counts nothing is said where the kernel's mark is wrong.
+    for page in pages(&target, &[(memory, 4)], Need::HUGE) {
+        let said = page.exclusive();
+        assert!(said.is_none() || page.huge == Some(false), "{page:?}");
+    }
+    puppet.does("kill", &[child]);
+}
+
+fn zones_nodes_and_cgroups() {
+    const NAME: &str = "huge::zones_nodes_and_cgroups";
+    if !support::is_root() {
+        return skip(NAME, "frames are for root");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 64);
+    puppet.writes(memory, 64);
+    let target = puppet.0.attach();
+    let view = View::of(&target).expect("a view");
+    if let Err(error) = view.require(Need::ZONES | Need::CGROUPS) {
+        return skip(NAME, &error.to_string());
+    }
+    let need = Need::ZONES | Need::CGROUPS;
+    for one in pages(&target, &[(memory, 64)], need) {
+        let frame = one.frame().expect("a frame");
+        let zone = one.zone.expect("a zone");
+        let named = view
+            .zones()
+            .expect("zones")
+            .get(zone.index)
+            .expect("that zone");
+        assert_eq!(named.node, zone.node);
+        let end = named.start.get() + named.spanned;
+        assert!((named.start.get()..end).contains(&frame.get()));
+        assert_eq!(one.cgroup, Some(word("/proc/kpagecgroup", frame.get())));
+        assert_eq!(one.bytes(page()), page_bytes());
+    }
+}

@@ -4,7 +4,7 @@ use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{self, Change, Filter, Look, Need, View, Watcher, is_average};
-use crate::kernel::{AddressRange, Name, Region};
+use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, PageField, Spanned};
 use crate::report::{
     Blind, Event, EventKind, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
@@ -138,16 +138,22 @@ fn need(with: OnRequest) -> Need {
 
 /// What the range stands for at this moment: a name for what bears it now, however it has grown.
 fn now(spans: &Spans, view: &View) -> Vec<AddressRange> {
-    let named = |name: &Name| -> Vec<AddressRange> {
+    let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
         let regions = view
             .regions()
             .iter()
-            .filter(|viewed| viewed.region.name == *name);
+            .filter(|viewed| wanted(&viewed.region));
         regions.map(|viewed| viewed.range()).collect()
     };
     match spans.origin() {
         Origin::All => view.spans(),
-        Origin::Region(name) | Origin::Module(name) if !name.is_empty() => named(name),
+        Origin::Module(file) => {
+            regions(&|region| region.inode != 0 && region.name.file_name() == *file)
+        }
+        // The kernel gives each of these names to one thing; several regions of a file bear the file's.
+        Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
+            regions(&|region| region.name == *name)
+        }
         _ => spans.ranges().to_vec(),
     }
 }

@@ -66,3 +66,36 @@ fn until_started(out: &mut impl BufRead) {
         assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended too early");
     }
 }
+
+#[test]
+fn every_kind_of_range_is_watched_whole() {
+    let home = Home::new();
+    // A page of it is present: the pages of the range are what is looked at.
+    for range in [
+        "all",
+        "[stack]",
+        "pmdb",
+        "pmdb[0]",
+        "region($sp)",
+        "$sp, +1",
+    ] {
+        let line = format!("watch {range} for 5s until present");
+        let run = home.run(&["--json", "-batch", "demo", "-ex", &line]);
+        assert_eq!(run.status, Some(0), "{line}: {run:?}");
+        let objects: Vec<Value> = run
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let field = |kind: &str, field: &str| {
+            let found = objects.iter().find(|object| object["type"] == kind);
+            found.map(|object| object[field].clone())
+        };
+        assert_ne!(field("watch-start", "pages"), Some(0.into()), "{line}");
+        assert_eq!(
+            field("watch-summary", "ended"),
+            Some("until".into()),
+            "{line}"
+        );
+    }
+}

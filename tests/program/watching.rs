@@ -76,8 +76,8 @@ fn every_kind_of_range_is_watched_whole() {
         "[stack]",
         "pmdb",
         "pmdb[0]",
-        "region($sp)",
-        "$sp, +1",
+        "region(demo_buffer)",
+        "demo_buffer, +1",
     ] {
         let line = format!("watch {range} for 5s until present");
         let run = home.run(&["--json", "-batch", "demo", "-ex", &line]);

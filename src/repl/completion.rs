@@ -1,6 +1,7 @@
 //! What could be typed next: the parser says which kinds, the target and the system say which names.
 
 use crate::command;
+use crate::kernel::Name as Bytes;
 use crate::kernel::name::is_plain;
 use crate::kernel::page_flags::FLAGS;
 use crate::lang::complete::{Expectation, expectation};
@@ -88,7 +89,7 @@ impl Offers<'_> {
         }
     }
 
-    /// Takes up an offer, unless a terminal could not show it as it is: names of files, regions and processes are somebody else's, and
+    /// Takes up an offer, unless a terminal could not show it as it is: names of files, symbols and processes are somebody else's, and
     /// the line editor prints them raw.
     fn add(&mut self, shown: String, typed: String) {
         if shown.chars().all(is_plain) {
@@ -109,10 +110,24 @@ impl Offers<'_> {
 
     /// A name that may need quotes.
     fn name(&mut self, name: &str) {
+        self.offer(name, lang::Name(name.to_owned()).to_string());
+    }
+
+    /// A name of something mapped: where a terminal could not show it, in the escaped form in which it is listed.
+    fn mapped(&mut self, name: &Bytes) {
+        let listed = name.to_string();
+        match std::str::from_utf8(name.as_bytes()) {
+            Ok(name) if name.chars().all(is_plain) => self.name(name),
+            // Between quotes only `\\` and `\'` would be read as something else than what is listed.
+            _ if listed.contains("\\\\") || listed.contains('\'') => self.name(&listed),
+            _ => self.offer(&listed, format!("'{listed}'")),
+        }
+    }
+
+    fn offer(&mut self, shown: &str, typed: String) {
         let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
-        if name.starts_with(begun) {
-            let typed = lang::Name(name.to_owned()).to_string();
-            self.add(name.to_owned(), typed);
+        if shown.starts_with(begun) || typed.starts_with(self.typed) {
+            self.add(shown.to_owned(), typed);
         }
     }
 
@@ -147,11 +162,11 @@ impl Offers<'_> {
             .and_then(|target| target.process.regions().ok());
         for region in regions.unwrap_or_default() {
             let file_name = region.name.file_name();
-            let whole = std::str::from_utf8(region.name.as_bytes()).unwrap_or_default();
-            match std::str::from_utf8(file_name.as_bytes()) {
-                _ if whole.starts_with('[') => self.word(whole, false),
-                Ok(name) if !name.is_empty() => self.name(name),
-                _ => {}
+            let whole = region.name.to_string();
+            if whole.starts_with('[') {
+                self.word(&whole, false);
+            } else if !file_name.is_empty() {
+                self.mapped(&file_name);
             }
         }
     }
@@ -272,6 +287,7 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::fake::Fake;
     use crate::target::live;
 
     fn replacements(line: &str) -> Vec<String> {
@@ -330,6 +346,54 @@ mod tests {
             replacements(&format!("source {base}/ev")),
             [format!("{base}/evil")]
         );
+    }
+
+    #[test]
+    fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
+        use crate::eval::{Value, evaluate};
+        use crate::lang::{Command, Line};
+        let names: [&[u8]; 5] = [
+            b"/tmp/esc\x1b[31mred",
+            b"/tmp/esc\xffbytes",
+            b"/tmp/esc\nnext",
+            "/tmp/esc\u{202e}back\\slash's".as_bytes(),
+            b"/tmp/escape room",
+        ];
+        let mut fake = Fake::new();
+        for (index, name) in names.iter().enumerate() {
+            let start = 0x10000 * (index as u64 + 1);
+            fake = fake.region(start, start + 0x1000, "r--p", 7 + index as u64, "?");
+            fake.regions.last_mut().unwrap().name = Bytes::new(*name);
+        }
+        let mut state = DebugState::new(live::machine());
+        state.attach(fake.target());
+        let line = "region 'esc";
+        let (start, offers) = complete(&state, line, line.len());
+        assert_eq!((start, offers.len()), (7, names.len()));
+        let mut found = BTreeSet::new();
+        for offer in offers {
+            assert!(offer.display.chars().all(is_plain), "{:?}", offer.display);
+            assert!(offer.replacement.chars().all(is_plain));
+            let line = lang::parse_line(&format!("print {}", offer.replacement)).unwrap();
+            let Line::Command { command, .. } = line else {
+                panic!("{line:?}");
+            };
+            let Command::Print { value, .. } = command.node else {
+                panic!("{command:?}");
+            };
+            let lang::Range::Expression(name) = value.node else {
+                panic!("{value:?}");
+            };
+            let name = lang::Spanned::new(name, value.at);
+            match evaluate(&name, &state).unwrap() {
+                Value::Range(spans) => found.insert(spans.to_string()),
+                other => panic!("{other:?}"),
+            };
+        }
+        assert_eq!(found.len(), names.len(), "{found:?}");
+        let typed = "region 'esc\\x1b";
+        let offers = complete(&state, typed, typed.len()).1;
+        assert_eq!(offers[0].replacement, "'esc\\x1b[31mred'");
     }
 
     #[test]

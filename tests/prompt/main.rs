@@ -349,6 +349,30 @@ fn several_pasted_lines_are_run_one_after_the_other() {
 }
 
 #[test]
+fn lines_that_come_faster_than_they_are_run_are_all_run() {
+    let mut terminal = Terminal::new(&[]);
+    // As a terminal without bracketed paste sends what is pasted: at once.
+    terminal.types("print 10 + 1\rprint 10 + 2\rprint 10 + 3\r");
+    for answer in [" = 11", " = 12", " = 13"] {
+        terminal.sees(answer);
+    }
+}
+
+#[test]
+fn what_is_typed_while_a_command_runs_is_run_after_it() {
+    let mut terminal = Terminal::new(&[]);
+    let gate = terminal.home.path().join("gate");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, Mode::RWXU).expect("a pipe");
+    terminal.enters("!echo rea'd'y; cat gate");
+    terminal.sees("ready\r\n");
+    terminal.types("print 20 + 1\rprint 20 + 2\r");
+    fs::write(&gate, "opened\n").expect("it is read");
+    for answer in ["opened", " = 21", " = 22"] {
+        terminal.sees(answer);
+    }
+}
+
+#[test]
 fn history_lasts_and_is_private() {
     let mut terminal = Terminal::new(&[]);
     terminal.answer("echo remembered");

@@ -52,8 +52,8 @@ pub fn sweep<'f>(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
-    /// Full batches that are read before other cores are called to help: half a millisecond of work or more, where threads cost 0.1.
-    const ALONE: u32 = 2;
+    /// Full batches that are read before other cores are called to help: some 2 ms of work, where threads cost 0.1.
+    const ALONE: u32 = 8;
     let question = question.into().with_implied(view);
     let need = question.need;
     let mut plan = Plan::new(view, spans, need);

@@ -1,32 +1,40 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::through::{Arguments, flags_key};
-use super::{Context, Error, Flow, Outcome, Resume};
+use super::through::Arguments;
+use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{self, Frames, Need, Page, is_average, sweep_frames};
-use crate::kernel::{FrameNumber, FrameRange, PageFlags, PageMapEntry, State, VirtualAddress};
-use crate::lang::GroupKey;
-use crate::report::{self, FramesSummary, Note, Record, Stopped};
+use crate::inspect::{
+    self, Frames, GroupBy, GroupKey, Groups, Need, Page, is_average, sweep_frames,
+};
+use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
+use crate::report::{self, FramesSummary, Record, Stopped};
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Arguments) -> Outcome {
     let machine = context.state.machine().clone();
     let filter = match arguments.filter {
-        Some(filter) => Some(eval::frame_filter(filter, machine.page(), context.state)?),
+        Some(filter) => Some(eval::frame_filter(filter, &machine, context.state)?),
         None => None,
     };
-    let by_flags = match arguments.by {
-        None => false,
-        Some(GroupKey::Flags) => true,
-        Some(_) => {
+    let by = match arguments
+        .by
+        .map(|key| groups::by(key).filter(|by| of_frames(*by)))
+    {
+        None => None,
+        Some(Some(by)) => Some(by),
+        Some(None) => {
             return Err(Error::Refused {
-                message: "frames can be grouped by flags only: state, kind, region and run are those of pages of a process"
+                message: "frames can be grouped by flags, order, node, zone and cgroup: state, kind, region and run are those of pages of a process"
                     .to_owned(),
                 hint: Some("walk pfn:A..pfn:B by flags".to_owned()),
             });
         }
     };
+    let mut need = Need::FLAGS | Need::COUNTS;
+    need |= by.map_or(Need::empty(), GroupBy::need);
+    need |= filter
+        .as_ref()
+        .map_or(Need::empty(), |filter| filter.need());
     let range = match context.resume {
         Some(Resume::Frame(from)) => FrameRange::new(range.start().max(from), range.end()),
         _ => Some(range),
@@ -36,7 +44,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     };
     let size = machine.page();
     let zones = machine.zones().ok();
-    let mut groups: HashMap<u64, u64> = HashMap::new();
+    let mut grouped = by.map(Groups::new);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     let mut more = None;
     let mut matched = 0u64;
@@ -48,15 +56,13 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         {
             return Ok(());
         }
-        if !by_flags && left == 0 {
+        if grouped.is_none() && left == 0 {
             more = Some(frames.first);
             return Err(Stopped::Closed);
         }
         matched += frames.frames;
-        if by_flags {
-            *groups
-                .entry(frames.flags.unwrap_or_default().bits())
-                .or_default() += frames.frames;
+        if let Some(groups) = &mut grouped {
+            groups.add(&as_page(frames), None);
             return Ok(());
         }
         left -= 1;
@@ -80,7 +86,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     let swept = sweep_frames(
         &*machine,
         range,
-        Need::FLAGS | Need::COUNTS,
+        need,
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
         &mut |frames| match one_by_one {
             true => each(frames).try_for_each(|frame| visit(&frame)),
@@ -96,22 +102,14 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     if stopped == Some(Stopped::Closed) {
         return Err(Stopped::Closed.into());
     }
-    let limit = arguments.limit.map_or(usize::MAX, |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX)
-    });
-    let mut rows: Vec<(u64, u64)> = groups.into_iter().collect();
-    rows.sort_by_key(|&(flags, frames)| (u64::MAX - frames, flags));
-    for &(flags, frames) in rows.iter().take(limit) {
-        context.sink.emit(Record::Group(report::Group {
-            by: "flags",
-            key: flags_key(PageFlags::from_bits_retain(flags)),
-            pages: frames,
-            bytes: frames.saturating_mul(size.bytes()),
-        }))?;
-    }
-    if let Some(more) = rows.len().checked_sub(limit).filter(|&more| more > 0) {
-        let message = format!("{more} more groups; the totals are of all of them");
-        context.sink.emit(Record::Note(Note { message }))?;
+    if let (Some(by), Some(grouped)) = (by, grouped) {
+        let name = |key| match key {
+            GroupKey::Zone(None) | GroupKey::Node(None) => "in no zone".to_owned(),
+            GroupKey::Order(None) => "changed meanwhile".to_owned(),
+            key => groups::name(&*machine, key),
+        };
+        let rows = grouped.finish();
+        groups::emit(by, &rows, arguments.limit, size, name, context.sink)?;
     }
     context.sink.emit(Record::FramesSummary(FramesSummary {
         frames: matched,
@@ -125,6 +123,14 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         (Some(stopped), _) => Err(stopped.into()),
         (None, Some(frame)) => Ok(Flow::More(Resume::Frame(frame))),
         (None, None) => Ok(Flow::Done),
+    }
+}
+
+/// Whether frames without a process have what is grouped by.
+fn of_frames(by: GroupBy) -> bool {
+    match by {
+        GroupBy::Flags | GroupBy::Order | GroupBy::Node | GroupBy::Zone | GroupBy::Cgroup => true,
+        GroupBy::State | GroupBy::Kind | GroupBy::Region => false,
     }
 }
 
@@ -151,9 +157,9 @@ fn as_page(frames: &Frames) -> Page {
         map_count: frames.map_count,
         huge: None,
         count_is_average: false,
-        order: None,
-        zone: None,
-        cgroup: None,
+        order: frames.order,
+        zone: frames.zone,
+        cgroup: frames.cgroup,
         behind: None,
     }
 }

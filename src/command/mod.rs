@@ -14,6 +14,7 @@ mod error;
 mod explain;
 mod flags;
 mod frames;
+mod groups;
 mod help;
 mod history;
 mod print;

@@ -18,9 +18,11 @@ pub(super) const ABOUT: About = About {
     summary: "the region around an address, and what is in it",
     text: "The region that holds an address (or that a name stands for): its file and the offset in it, the \
            ELF section and symbol, its rights in words, and how much of it is resident, shared with other \
-           mappings, mapped only here, swapped, and mapped by huge pages.\n\n\
-           `full` adds what only /proc/PID/smaps knows: its flags in words, the proportional share (PSS), \
-           clean and dirty. The kernel walks the whole process for that, so it is slower.",
+           mappings, mapped only here, swapped, and mapped by huge pages; its proportional share (PSS), and \
+           its large folios by size: mapped by one entry each or page by page, whole or in part, aligned or \
+           not.\n\n\
+           `full` adds what only /proc/PID/smaps knows: its flags in words, clean and \
+           dirty. The kernel walks the whole process for that, so it is slower.",
     examples: &[
         Example {
             line: "region demo_buffer",

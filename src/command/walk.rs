@@ -1,15 +1,13 @@
 //! `walk RANGE [where FILTER] [by KEY] [limit N]`: the pages of a range.
 
-use super::through::{self, Arguments, Go, flags_key};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames};
+use super::through::{self, Arguments, Go};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames, groups};
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{
-    self, Filter, GroupBy, GroupKey as Key, Groups, InZone, Need, Page, Question, Row, Rows, Run,
-    Runs, View,
+    Filter, GroupBy, GroupKey as Key, Groups, Need, Page, Question, Row, Rows, Run, Runs, View,
 };
-use crate::kernel::{AddressRange, Kind, Name, State};
-use crate::lang::GroupKey;
-use crate::report::{self, CgroupPath, Note, Pages, Reason, Record, Sink, Stopped, Why};
+use crate::kernel::{AddressRange, Name, State};
+use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
 
 pub(super) const ABOUT: About = About {
     name: "walk",
@@ -22,7 +20,8 @@ pub(super) const ABOUT: About = About {
            filter on something that cannot be known here is an error, never false. `by` adds up instead: by \
            state, kind, flags, region, run, the order of folios, node, zone or cgroup. `limit N` ends after N rows; an empty line then goes on where \
            it stopped.\n\n\
-           `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process.",
+           `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
+           grouped by flags, order, node, zone and cgroup.",
     examples: &[
         Example {
             line: "walk demo_buffer",
@@ -39,6 +38,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "walk demo_buffer where mapcount > 1",
             does: "pages that others map too",
+        },
+        Example {
+            line: "walk all where present by order",
+            does: "how much lies in folios of which size",
         },
         Example {
             line: "walk [stack] limit 4",
@@ -72,17 +75,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         spans: &spans,
         limit: arguments.limit,
     };
-    match arguments.by {
+    match arguments.by.map(groups::by) {
         None => walk.rows(context),
-        Some(GroupKey::Run) => walk.runs(context),
-        Some(GroupKey::State) => walk.groups(context, GroupBy::State),
-        Some(GroupKey::Kind) => walk.groups(context, GroupBy::Kind),
-        Some(GroupKey::Flags) => walk.groups(context, GroupBy::Flags),
-        Some(GroupKey::Region) => walk.groups(context, GroupBy::Region),
-        Some(GroupKey::Order) => walk.groups(context, GroupBy::Order),
-        Some(GroupKey::Node) => walk.groups(context, GroupBy::Node),
-        Some(GroupKey::Zone) => walk.groups(context, GroupBy::Zone),
-        Some(GroupKey::Cgroup) => walk.groups(context, GroupBy::Cgroup),
+        Some(None) => walk.runs(context),
+        Some(Some(by)) => walk.groups(context, by),
     }
 }
 
@@ -223,67 +219,26 @@ impl Walk<'_> {
                 Ok(Go::On)
             },
         )?;
-        let groups = groups.finish();
-        let shown = self.limit.map_or(groups.len(), |limit| {
-            usize::try_from(limit).unwrap_or(usize::MAX)
-        });
-        for (key, pages) in groups.iter().take(shown) {
-            context.sink.emit(Record::Group(report::Group {
-                by: word(by),
-                key: self.key(*key),
-                pages: *pages,
-                bytes: pages.saturating_mul(self.view.page().bytes()),
-            }))?;
-        }
-        if let Some(more) = groups.len().checked_sub(shown).filter(|&more| more > 0) {
-            let message = format!("{more} more groups; the totals are of all of them");
-            context.sink.emit(Record::Note(Note { message }))?;
-        }
+        let size = self.view.page();
+        let name = |key| self.group_name(key);
+        groups::emit(by, &groups.finish(), self.limit, size, name, context.sink)?;
         ended.close(context.sink, false)?;
         Ok(Flow::Done)
     }
 
-    fn key(&self, key: Key) -> String {
-        match key {
-            Key::State(state) => state.word().to_owned(),
-            Key::Kind(kind) => kind.map_or("unknown", Kind::word).to_owned(),
-            Key::Flags(None) => "no frame".to_owned(),
-            Key::Flags(Some(_)) => flags_key(key.flags().unwrap_or_default()),
-            Key::Order(None) | Key::Node(None) | Key::Zone(None) | Key::Cgroup(None) => {
-                "no frame".to_owned()
-            }
-            Key::Order(Some(order)) => order.to_string(),
-            Key::Node(Some(node)) => node.to_string(),
-            Key::Zone(Some(zone)) => self.zone(zone),
-            Key::Cgroup(Some(0)) => "charged to none".to_owned(),
-            Key::Cgroup(Some(inode)) => {
-                match inspect::cgroup_path(&*self.view.target().machine, inode) {
-                    Ok(path) => path.to_string(),
-                    Err(_) => CgroupPath::Gone(inode).to_string(),
-                }
-            }
-            Key::Region(None) => "in no region".to_owned(),
-            Key::Region(Some(index)) => match self.view.regions().get(index) {
-                Some(viewed) => {
-                    let region = &viewed.region;
-                    format!("{} {} {}", region.range, region.permissions, region.name)
-                        .trim_end()
-                        .to_owned()
-                }
-                None => String::new(),
-            },
-        }
-    }
-
-    /// The name of a zone; with its node, where there are several.
-    fn zone(&self, zone: InZone) -> String {
-        let Ok(zones) = self.view.zones() else {
-            return String::new();
+    fn group_name(&self, key: Key) -> String {
+        let viewed = match key {
+            Key::Region(Some(index)) => self.view.regions().get(index),
+            _ => None,
         };
-        let name = zones.get(zone.index).map_or("", |zone| &zone.name);
-        match zones.iter().all(|other| other.node == zone.node) {
-            true => name.to_owned(),
-            false => format!("{name} of node {}", zone.node),
+        match viewed {
+            Some(viewed) => {
+                let region = &viewed.region;
+                format!("{} {} {}", region.range, region.permissions, region.name)
+                    .trim_end()
+                    .to_owned()
+            }
+            None => groups::name(&*self.view.target().machine, key),
         }
     }
 
@@ -348,18 +303,5 @@ impl Walk<'_> {
         }
         ended.close(context.sink, enough)?;
         Ok(Flow::Done)
-    }
-}
-
-fn word(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::State => "state",
-        GroupBy::Kind => "kind",
-        GroupBy::Flags => "flags",
-        GroupBy::Region => "region",
-        GroupBy::Order => "order",
-        GroupBy::Node => "node",
-        GroupBy::Zone => "zone",
-        GroupBy::Cgroup => "cgroup",
     }
 }

@@ -14,8 +14,10 @@ use super::space::Space;
 use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion, field};
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, Place, RegionField, Spanned};
+use crate::target::Machine;
 use ask::{Answers, Fields};
 use predicate::Predicate;
+use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. What it needs has been checked against what can be known in `view`.
 ///
@@ -38,32 +40,34 @@ pub fn page_filter(
             page,
             region,
             size,
-            names: Some(&names),
+            names: &names,
         };
         predicate.holds(&answers) == Some(true)
     }))
 }
 
-/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `size` bytes have flags, a map count, a number and an
-/// address; what belongs to pages of a process is refused.
+/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a number, an address,
+/// a zone, and a cgroup; what belongs to pages of a process is refused.
 ///
 /// # Errors
 /// With the place of a field that frames do not have, of an unknown flag, or of what has no value.
 pub fn frame_filter(
     filter: &Spanned<lang::Filter<PageField>>,
-    size: PageSize,
+    machine: &Arc<dyn Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
     let mut fields = FrameFields {
         need: Need::empty(),
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let size = machine.page();
+    let names = field::Names::of(machine.clone());
     Ok(inspect::Filter::new(fields.need, move |page, region| {
         let answers = PageAnswers {
             page,
             region,
             size,
-            names: None,
+            names: &names,
         };
         predicate.holds(&answers) == Some(true)
     }))
@@ -181,7 +185,7 @@ struct PageAnswers<'p> {
     page: &'p Page,
     region: Option<&'p ViewedRegion>,
     size: PageSize,
-    names: Option<&'p field::Names>,
+    names: &'p field::Names,
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
@@ -192,7 +196,7 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::integer(field, self.page, self.size)
     }
     fn text_is(&self, field: PageField, text: &[u8]) -> Option<bool> {
-        self.names?.text_is(field, self.page, text)
+        self.names.text_is(field, self.page, text)
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         field::flag(flag, self.page)

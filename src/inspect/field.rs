@@ -49,6 +49,9 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
 pub fn need_of_frames(field: PageField) -> Option<Need> {
     match field {
         PageField::MapCount => Some(Need::COUNTS),
+        PageField::Order => Some(Need::ORDER),
+        PageField::Node | PageField::Zone => Some(Need::ZONES),
+        PageField::Cgroup => Some(Need::CGROUPS),
         PageField::Pfn | PageField::Phys => Some(Need::EACH),
         _ => frame_flag(field).map(|_| Need::FLAGS),
     }

@@ -3,6 +3,7 @@
 use crate::kernel::{FrameNumber, PageFlags, PageSize};
 use crate::report::FolioReport;
 use crate::target::{self, Machine};
+use std::ops::Range;
 
 /// 2^`order` frames that belong together, from `head` on. A page by itself is a folio of order 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,6 +37,44 @@ impl Folio {
             head: FrameNumber::new(frame.get() & !mask),
             order,
         }
+    }
+
+    /// Finds the folios of `words.len()` frames from `first` on, whose flags these are, `None` where they are not known: `set` is told of
+    /// which of them which folio is. Most follow from each other; at the ends a few words more are read. `last` is the folio found
+    /// last, in frames that lie before these.
+    pub(super) fn each(
+        machine: &dyn Machine,
+        first: FrameNumber,
+        frames: usize,
+        flags: &dyn Fn(usize) -> Option<PageFlags>,
+        last: &mut Option<Folio>,
+        set: &mut dyn FnMut(Range<usize>, Folio),
+    ) -> target::Result<()> {
+        let mut at = 0;
+        while at < frames {
+            let frame = FrameNumber::new(first.get() + at as u64);
+            let here = at;
+            at += 1;
+            let Some(known) = flags(here) else {
+                continue;
+            };
+            if last.is_none_or(|folio| folio.index(frame).is_none()) {
+                *last = Folio::find_with(frame, known, &mut |other| {
+                    let index = other.get().checked_sub(first.get());
+                    match index.and_then(|index| usize::try_from(index).ok()) {
+                        Some(index) if index < frames => Ok(flags(index)),
+                        _ => Folio::flags_of(machine, other),
+                    }
+                })?;
+            }
+            if let Some((folio, index)) = last.and_then(|folio| Some((folio, folio.index(frame)?)))
+            {
+                let pages = usize::try_from(folio.frames() - index).unwrap_or(frames);
+                at = here.saturating_add(pages).min(frames);
+                set(here..at, folio);
+            }
+        }
+        Ok(())
     }
 
     /// What is reported of it, as the folio of `frame`.

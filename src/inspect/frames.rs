@@ -2,9 +2,9 @@
 
 use super::Result;
 use super::folio::Folio;
-use super::page::Need;
+use super::page::{InZone, Need};
 use super::view::reason;
-use crate::kernel::zones::Zone;
+use crate::kernel::zones::{Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
 use crate::report::{CgroupPath, Fact, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
@@ -20,6 +20,23 @@ pub struct Frames {
     pub flags: Option<PageFlags>,
     /// How often each is mapped, when asked for.
     pub map_count: Option<u64>,
+    /// The order of the folios that they are of, when asked for.
+    pub order: Option<u8>,
+    /// Their zone.
+    pub zone: Option<InZone>,
+    /// Inode of the memory cgroup that they are charged to, when asked for.
+    pub cgroup: Option<u64>,
+}
+
+impl Frames {
+    /// Whether all but where and how many is the same.
+    fn is_like(&self, other: &Frames) -> bool {
+        Frames {
+            first: other.first,
+            frames: other.frames,
+            ..*self
+        } == *other
+    }
 }
 
 /// What is known of one frame.
@@ -40,8 +57,8 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`] and [`Need::COUNTS`]
-/// count. `check` is told between reads how many frames were looked at, and says whether to go on. Ends early where physical memory does: what was looked at is given back.
+/// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`], [`Need::COUNTS`],
+/// [`Need::ORDER`] and [`Need::CGROUPS`] count. `check` is told between reads how many frames were looked at, and says whether to go on. Ends early where physical memory does: what was looked at is given back.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames(
@@ -55,6 +72,10 @@ pub fn sweep_frames(
     let end = range.end().get();
     let mut flags = vec![PageFlags::empty(); READ_FRAMES as usize];
     let mut counts = vec![0; READ_FRAMES as usize];
+    let mut cgroups = vec![0; READ_FRAMES as usize];
+    let mut orders = vec![None; READ_FRAMES as usize];
+    let mut last = None;
+    let mut zone = None;
     let mut row: Option<Frames> = None;
     let mut zone_end = 0;
     let mut at = range.start().get();
@@ -63,7 +84,7 @@ pub fn sweep_frames(
         let wanted = (end - at).min(READ_FRAMES) as usize;
         let first = FrameNumber::new(at);
         let mut read = wanted;
-        if need.contains(Need::FLAGS) {
+        if need.intersects(Need::FLAGS | Need::ORDER) {
             let into = flags.get_mut(..wanted).unwrap_or_default();
             read = read.min(machine.frame_flags(first, into)?);
         }
@@ -71,33 +92,48 @@ pub fn sweep_frames(
             let into = counts.get_mut(..wanted).unwrap_or_default();
             read = read.min(machine.frame_counts(first, into)?);
         }
-        for (offset, (flags, count)) in (0u64..).zip(flags.iter().zip(&counts)).take(read) {
+        if need.contains(Need::CGROUPS) {
+            let into = cgroups.get_mut(..wanted).unwrap_or_default();
+            read = read.min(machine.frame_cgroups(first, into)?);
+        }
+        if need.contains(Need::ORDER) {
+            orders.fill(None);
+            let flags = |index: usize| flags.get(index).copied();
+            Folio::each(machine, first, read, &flags, &mut last, &mut |at, folio| {
+                let orders = orders.get_mut(at).unwrap_or_default();
+                orders.fill(Some(folio.order));
+            })?;
+        }
+        let words = flags.iter().zip(&counts).zip(orders.iter().zip(&cgroups));
+        for (offset, ((flags, count), (order, cgroup))) in (0u64..).zip(words).take(read) {
             let frame = at + offset;
+            if frame >= zone_end {
+                let found = zones
+                    .as_ref()
+                    .and_then(|zones| zones.find(FrameNumber::new(frame)));
+                zone = found.map(|(index, zone)| InZone {
+                    node: zone.node,
+                    index,
+                });
+                zone_end = found.map_or_else(
+                    || next_zone(zones.as_deref(), frame),
+                    |(_, zone)| zone.end().get(),
+                );
+            }
             let next = Frames {
                 first: FrameNumber::new(frame),
                 frames: 1,
                 flags: need.contains(Need::FLAGS).then_some(*flags),
                 map_count: need.contains(Need::COUNTS).then_some(*count),
+                order: *order,
+                zone,
+                cgroup: need.contains(Need::CGROUPS).then_some(*cgroup),
             };
             match &mut row {
-                Some(row)
-                    if row.flags == next.flags
-                        && row.map_count == next.map_count
-                        && frame < zone_end =>
-                {
-                    row.frames += 1;
-                }
+                Some(row) if row.is_like(&next) => row.frames += 1,
                 row => {
                     if let Some(done) = row.replace(next) {
                         visit(&done)?;
-                    }
-                    if frame >= zone_end {
-                        zone_end = zones
-                            .as_ref()
-                            .and_then(|zones| zones.of(next.first))
-                            .map_or(u64::MAX, |zone| {
-                                zone.start.get().saturating_add(zone.spanned)
-                            });
                     }
                 }
             }
@@ -111,6 +147,16 @@ pub fn sweep_frames(
         visit(&done)?;
     }
     Ok(at - range.start().get())
+}
+
+/// Where the next zone begins after a frame that is in none.
+fn next_zone(zones: Option<&Zones>, frame: u64) -> u64 {
+    let starts = zones.into_iter().flat_map(Zones::iter);
+    let starts = starts.map(|zone| zone.start.get());
+    starts
+        .filter(|&start| start > frame)
+        .min()
+        .unwrap_or(u64::MAX)
 }
 
 /// Whether a map count may be an average over the large folio that the frame is of: where the kernel counts so, or may do so, and the

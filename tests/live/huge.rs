@@ -6,7 +6,8 @@ use super::states::{detail, pages};
 use super::support::{
     self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip,
 };
-use pmdb::inspect::{Need, RegionStats, View, region_stats};
+use pmdb::inspect::{Need, RegionStats, View, region_stats, sweep_frames};
+use pmdb::kernel::{FrameNumber, FrameRange};
 use pmdb::report::{HowMapped, LargeFolios};
 use pmdb::target::{Categories, Target};
 use std::fs::File;
@@ -151,6 +152,26 @@ fn whole_and_partly_unmapped() {
     let target = puppet.0.attach();
     let all = folios(&target, memory, bytes, HowMapped::Pmd).expect("huge pages");
     assert_eq!((all.bytes, all.partly, all.unaligned), (3 * bytes, 0, 0));
+    // The same of the frames, from the middle of one on.
+    let frame = plain_entry(puppet.0.pid(), second).expect("an entry") & FRAME;
+    let frames = bytes / page_bytes();
+    let range = FrameRange::new(
+        FrameNumber::new(frame + 5),
+        FrameNumber::new(frame + frames),
+    );
+    let mut orders = Vec::new();
+    sweep_frames(
+        &*target.machine,
+        range.expect("frames"),
+        Need::ORDER,
+        &mut |_| Ok(()),
+        &mut |one| {
+            orders.push((one.frames, one.order));
+            Ok(())
+        },
+    )
+    .expect("a sweep");
+    assert_eq!(orders, [(frames - 5, Some(order_of(bytes)))]);
     puppet
         .advises(second + 7 * page_bytes(), 1, MADV_DONTNEED)
         .expect("to drop a page");
@@ -163,6 +184,10 @@ fn whole_and_partly_unmapped() {
     let (_, mapping) = detail(&target, second).folio.expect("its folio");
     assert_eq!(mapping.mapped_pages, left / page_bytes());
     assert_eq!(detail(&target, second).huge, Ok(false));
+}
+
+fn order_of(bytes: u64) -> u8 {
+    (bytes / page_bytes()).trailing_zeros() as u8
 }
 
 fn mapped_page_by_page() {

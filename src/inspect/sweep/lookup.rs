@@ -127,39 +127,22 @@ impl Batch {
             let slots = run.slots();
             let words = self.flags.get(slots.clone()).unwrap_or_default();
             let orders = self.orders.get_mut(slots).unwrap_or_default();
-            let mut at = 0;
-            while let (Some(&word), Some(left)) = (words.get(at), orders.get_mut(at..)) {
-                let frame = FrameNumber::new(run.frame + at as u64);
-                at += 1;
-                if word == UNREAD {
-                    continue;
-                }
-                let mut word_of = |other: FrameNumber| {
-                    let here = other.get().checked_sub(run.frame);
-                    let word = here.and_then(|index| words.get(usize::try_from(index).ok()?));
-                    match word {
-                        Some(&word) => {
-                            Ok((word != UNREAD).then_some(PageFlags::from_bits_retain(word)))
-                        }
-                        None => Folio::flags_of(machine, other),
-                    }
-                };
-                let is_last = last.is_some_and(|folio| folio.index(frame).is_some());
-                if !is_last {
-                    last =
-                        Folio::find_with(frame, PageFlags::from_bits_retain(word), &mut word_of)?;
-                }
-                let Some((folio, index)) =
-                    last.and_then(|folio| Some((folio, folio.index(frame)?)))
-                else {
-                    continue;
-                };
-                let pages = (folio.frames() - index).min(left.len() as u64) as usize;
-                left.iter_mut()
-                    .take(pages)
-                    .for_each(|slot| *slot = folio.order.into());
-                at += pages - 1;
-            }
+            let flags = |index: usize| {
+                let word = words.get(index).filter(|&&word| word != UNREAD)?;
+                Some(PageFlags::from_bits_retain(*word))
+            };
+            let first = FrameNumber::new(run.frame);
+            Folio::each(
+                machine,
+                first,
+                words.len(),
+                &flags,
+                &mut last,
+                &mut |at, folio| {
+                    let orders = orders.get_mut(at).unwrap_or_default();
+                    orders.fill(folio.order.into());
+                },
+            )?;
         }
         Ok(())
     }

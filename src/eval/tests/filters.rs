@@ -142,6 +142,7 @@ fn only_what_is_asked_for_is_read() {
         ("present or swapped", Need::empty()),
         ("dirty", Need::FLAGS),
         ("mapcount > 1", Need::COUNTS),
+        ("order >= 4", Need::ORDER),
         ("pfn > 5", Need::FRAMES | Need::EACH),
         ("dirty or mapcount > 1", Need::FLAGS | Need::COUNTS),
     ] {

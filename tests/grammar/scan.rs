@@ -277,6 +277,7 @@ impl Attempt<'_> {
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),
+            "in KiB below 2^64" => number(&text).is_none_or(|value| value < 1 << 54),
             "hexadecimal below 2^64" => {
                 u128::from_str_radix(&text, 16).is_ok_and(|value| value < 1 << 64)
             }

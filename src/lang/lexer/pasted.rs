@@ -65,7 +65,8 @@ pub(super) fn maps_line(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, TokenKind::MapsLine { start, end }))
 }
 
-/// `00007ffff7dc0000    160K r-x--`
+/// `00007ffff7dc0000    160K r-x--`; with `-x` or `-d` the size, and with `-x` what is resident and dirty, are bare numbers. With `-X`
+/// the line is one of maps with the size behind the inode.
 pub(super) fn pmap_line(text: &str) -> Lexed<'_, TokenKind> {
     let permissions = (
         blanks1,
@@ -75,14 +76,40 @@ pub(super) fn pmap_line(text: &str) -> Lexed<'_, TokenKind> {
         either("s-"),
         either("R-"),
     );
-    let (remaining, (start, _, kibibytes, _, _)) = (
-        maps_hexadecimal,
-        blanks1,
+    let resident_and_dirty = (blanks1, decimal_number, blanks1, decimal_number);
+    let size = alt((
+        terminated(decimal_number, char('K')),
+        terminated(decimal_number, resident_and_dirty),
         decimal_number,
-        char('K'),
-        permissions,
-    )
-        .parse(text)?;
+    ));
+    let short = (
+        terminated(maps_hexadecimal, blanks1),
+        terminated(size, permissions),
+    );
+    let permissions = (
+        blanks1,
+        either("r-"),
+        either("w-"),
+        either("x-"),
+        either("ps"),
+    );
+    let device = (plain_hexadecimal, char(':'), plain_hexadecimal);
+    let long = (
+        terminated(maps_hexadecimal, permissions),
+        preceded(
+            (
+                blanks1,
+                plain_hexadecimal,
+                blanks1,
+                device,
+                blanks1,
+                digits1,
+                blanks1,
+            ),
+            decimal_number,
+        ),
+    );
+    let (remaining, (start, kibibytes)) = alt((short, long)).parse(text)?;
     match kibibytes.checked_mul(1024) {
         Some(length) => Ok((remaining, TokenKind::PmapLine { start, length })),
         None => no_match(text),
@@ -109,6 +136,10 @@ fn hexadecimal(text: &str) -> Lexed<'_, u64> {
     digits
         .map_res(|digits: &str| u64::from_str_radix(digits, 16))
         .parse(text)
+}
+
+fn plain_hexadecimal(text: &str) -> Lexed<'_, &str> {
+    take_while1(|c: char| matches!(c, '0'..='9' | 'a'..='f'))(text)
 }
 
 fn decimal_number(text: &str) -> Lexed<'_, u64> {

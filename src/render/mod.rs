@@ -14,7 +14,7 @@ pub mod units;
 
 pub use crate::lang::ColorChoice;
 pub use json::Json;
-pub use printable::printable;
+pub use printable::{cut, printable};
 pub use text::Text;
 pub use theme::{Role, Surroundings, Theme};
 

@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(cut("libc.so.6", 6), "libc.…");
         assert_eq!(cut("漢字漢字", 5), "漢字…");
         assert_eq!(cut("漢字漢字", 4), "漢…");
+        assert_eq!(cut("abc", 1), "…");
         assert_eq!(cut("abc", 0), "");
     }
 }

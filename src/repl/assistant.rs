@@ -2,7 +2,7 @@
 
 use super::shared::{PROMPT, Shared};
 use super::{colours, completion, hint};
-use crate::render::{Role, Theme};
+use crate::render::{Role, Theme, cut};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
@@ -59,7 +59,8 @@ impl Hinter for Assistant<'_> {
             Some(width) => width.checked_sub(PROMPT.len() + line.width() + 1)?,
             None => usize::MAX,
         };
-        hint::usage(line).map(|usage| Usage(hint::cut(usage, room)))
+        // A line that wraps jumps while it is typed.
+        hint::usage(line).map(|usage| Usage(cut(&usage, room).into_owned()))
     }
 }
 

@@ -4,8 +4,6 @@ use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_word
 use crate::lang::complete::expectation;
 use crate::lang::{Expected, grammar};
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
 /// What may follow `line`, when the next word has not been begun.
 pub(super) fn usage(line: &str) -> Option<String> {
     let words = line.trim();
@@ -27,24 +25,6 @@ pub(super) fn usage(line: &str) -> Option<String> {
         })
         .collect();
     (!clauses.is_empty()).then(|| format!("[{}]", clauses.join(" | ")))
-}
-
-/// As much of a hint as there is room for: a line that wraps jumps while it is typed.
-pub(super) fn cut(hint: String, room: usize) -> String {
-    if hint.width() <= room {
-        return hint;
-    }
-    let mut kept = String::new();
-    for c in hint.chars() {
-        if kept.width() + c.width().unwrap_or(0) >= room {
-            break;
-        }
-        kept.push(c);
-    }
-    if room > 0 {
-        kept.push('\u{2026}');
-    }
-    kept
 }
 
 /// The full name of the command, when `words` are it and nothing more.
@@ -75,14 +55,6 @@ mod tests {
         assert!(usage("info symbol ").is_some());
         assert_eq!(usage("walk"), None);
         assert_eq!(usage("nonsense "), None);
-    }
-
-    #[test]
-    fn a_hint_never_makes_the_line_wrap() {
-        assert_eq!(cut("RANGE".into(), 5), "RANGE");
-        assert_eq!(cut("RANGE".into(), 4), "RAN\u{2026}");
-        assert_eq!(cut("RANGE".into(), 1), "\u{2026}");
-        assert_eq!(cut("RANGE".into(), 0), "");
     }
 
     #[test]

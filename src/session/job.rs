@@ -98,7 +98,11 @@ impl Session {
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
             Ok(Flow::Source(path)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
-                self.run_file(&path, Some((job.text, job.origin)))
+                let at = match &job.command.node {
+                    Command::Source { path } => path.at,
+                    _ => job.command.at,
+                };
+                self.run_file(&path, Some(job.origin.place(job.text, Some(at))))
             }
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
@@ -168,7 +172,10 @@ impl Session {
             Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
             Destination::Screen { pager: None, .. } => ("standard output", Outcome::Closed),
             Destination::Pipe { .. } => ("the shell command's input", Outcome::Done),
-            Destination::File(_) => ("the file", Outcome::Done),
+            Destination::File(_) => match job.output {
+                Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
+                Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
+            },
         };
         self.wait_for_reader(destination);
         match ended {

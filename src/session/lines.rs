@@ -125,6 +125,17 @@ impl Lines {
         }
     }
 
+    /// Whether there is a zero byte in what can be read at once at the beginning: then none of it is meant as lines.
+    ///
+    /// # Errors
+    /// Ctrl-C while waiting, or a failure to read.
+    pub fn are_binary(&mut self, interrupts: &Interrupts) -> Result<bool, NoLine> {
+        if self.buffer.is_empty() && !self.ended {
+            self.fill(interrupts)?;
+        }
+        Ok(self.buffer.contains(&0))
+    }
+
     fn pass(&mut self, end: usize) {
         self.used = end;
         self.searched = end;
@@ -234,6 +245,23 @@ mod tests {
         assert_eq!(seen[1], Err(("bytes that are not UTF-8 text", 2)));
         assert!(matches!(seen[2], Err((message, 1)) if message.contains("binary")));
         assert_eq!(seen[3], Ok("end".to_owned()));
+    }
+
+    #[test]
+    fn a_zero_byte_at_the_beginning_shows_a_binary_file_and_no_line_is_lost_by_looking() {
+        let look = |bytes: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            file.rewind().unwrap();
+            let interrupts = Interrupts::listen().unwrap();
+            let mut lines = Lines::new(file.into());
+            let binary = lines.are_binary(&interrupts).unwrap();
+            let first = lines.next(&interrupts).unwrap();
+            (binary, first.and_then(|line| line.text.ok()))
+        };
+        assert_eq!(look(b"a\nb\0"), (true, Some("a".to_owned())));
+        assert_eq!(look(b"a\nb"), (false, Some("a".to_owned())));
+        assert_eq!(look(b""), (false, None));
     }
 
     #[test]

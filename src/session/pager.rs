@@ -1,7 +1,9 @@
 //! The pager: as in gdb, long output stops at each screen and asks.
 
 use super::interrupt::Interrupts;
+use crate::render::cut;
 use crate::report::Stopped;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use unicode_width::UnicodeWidthChar;
@@ -56,7 +58,7 @@ impl<'a> Pager<'a> {
     }
 
     fn ask(&mut self, output: &mut dyn Write) -> io::Result<()> {
-        write!(output, "{QUESTION}")?;
+        write!(output, "{}", question(self.width))?;
         output.flush()?;
         match read_answer(io::stdin().as_fd(), self.interrupts)? {
             Answer::More => self.rows = 0,
@@ -90,6 +92,11 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Ans
     })
 }
 
+/// The question, as much of it as stands in one row: the last column stays free, a terminal would wrap there.
+fn question(width: usize) -> Cow<'static, str> {
+    cut(QUESTION, width.saturating_sub(1))
+}
+
 /// How many rows of the screen a line takes.
 fn rows(line: &[u8], width: usize) -> usize {
     columns(&String::from_utf8_lossy(line))
@@ -116,6 +123,16 @@ fn columns(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_question_takes_one_row() {
+        assert_eq!(question(80), QUESTION);
+        assert_eq!(question(usize::MAX), QUESTION);
+        for width in [1, 2, 20, 40, QUESTION.len()] {
+            assert!(columns(&question(width)) < width, "{width}");
+            assert_eq!(rows(question(width).as_bytes(), width), 1);
+        }
+    }
 
     #[test]
     fn rows_follow_the_width_of_what_is_shown() {

@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::running::Running;
 use super::tally::Tally;
 use crate::kernel::Name;
-use crate::report::ErrorReport;
+use crate::report::{ErrorPlace, ErrorReport};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,8 +16,8 @@ use std::path::Path;
 const DEEPEST: usize = 100;
 
 impl Session {
-    /// Runs a command file. `asked` is the line that asks for it, if one does.
-    pub fn run_file(&mut self, path: &Path, asked: Option<(&str, Origin)>) -> Outcome {
+    /// Runs a command file. `asked` is where it is asked for, if a line does.
+    pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let opened = lines::open(path)
             .map_err(|why| format!("{name} cannot be read: {why}"))
@@ -28,9 +28,9 @@ impl Session {
         match opened {
             Ok((file, identity)) => self.run_lines(file, Running { name, identity }),
             Err(message) => {
-                let report = match asked {
-                    Some((text, origin)) => origin.about_line(text, message),
-                    None => ErrorReport::of(message),
+                let report = ErrorReport {
+                    place: asked,
+                    ..ErrorReport::of(message)
                 };
                 self.fail(report, 1)
             }
@@ -91,15 +91,22 @@ impl Session {
 
     fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> Outcome {
         let mut tally = Tally::new(self.manner.keep_going);
+        // Whole, however errors are taken: a line of it could happen to be one for the shell.
+        match lines.are_binary(&self.interrupts) {
+            Ok(false) => {}
+            Ok(true) => {
+                let message = format!(
+                    "{name} is not run: there are zero bytes in it, so it is a binary file, not a command file"
+                );
+                return self.fail(ErrorReport::of(message), 1);
+            }
+            Err(none) => return self.cannot_go_on(name, none),
+        }
         loop {
             let line = match lines.next(&self.interrupts) {
                 Ok(Some(line)) => line,
                 Ok(None) => return tally.outcome(),
-                Err(NoLine::Stopped(_)) => return Outcome::Interrupted,
-                Err(NoLine::Failed(error)) => {
-                    let message = format!("{name} cannot be read: {}", words(error));
-                    return self.fail(ErrorReport::of(message), 1);
-                }
+                Err(none) => return self.cannot_go_on(name, none),
             };
             let origin = Origin {
                 file: Some(name),
@@ -111,6 +118,16 @@ impl Session {
             };
             if tally.add(outcome).is_break() {
                 return tally.outcome();
+            }
+        }
+    }
+
+    fn cannot_go_on(&mut self, name: &Name, why: NoLine) -> Outcome {
+        match why {
+            NoLine::Stopped(_) => Outcome::Interrupted,
+            NoLine::Failed(error) => {
+                let message = format!("{name} cannot be read: {}", words(error));
+                self.fail(ErrorReport::of(message), 1)
             }
         }
     }

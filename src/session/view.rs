@@ -62,12 +62,14 @@ impl Session {
         if !paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }
+        let screen = screen_size();
         let rows = match count(self.state().settings.height) {
-            0 => screen_size()?.0,
+            0 => screen?.0,
             height => height,
         };
-        // A terminal that does not tell its width is taken not to wrap.
-        Some((rows, self.width().unwrap_or(usize::MAX)))
+        // The terminal wraps at its own width, whatever was set to write in. One that does not tell its width is taken not to wrap.
+        let columns = screen.map(|(_, columns)| columns).or(self.width());
+        Some((rows, columns.unwrap_or(usize::MAX)))
     }
 
     /// The columns to write in, if the user or the terminal says.

@@ -16,6 +16,13 @@ fn command_files_that_are_none() {
     home.run(&["-batch", "-x", PMDB]).failed(1, "binary file");
     home.run(&["-batch", "-x", "/dev/zero"])
         .failed(1, "binary file");
+    // Whole, even of somebody who wants to carry on: a line of it could happen to be one for the shell.
+    home.file("binary", b"\x7fELF\n!touch trap\necho never\n\0\n");
+    let run = home.run(&["-batch", "--keep-going", "-x", "binary"]);
+    assert_eq!(run.failed(1, "binary is not run: ").out, "");
+    let input = home.run_with(&["--keep-going"], b"!touch trap\n\0\n");
+    assert_eq!(input.failed(1, "<stdin> is not run: ").out, "");
+    assert!(!home.path("trap").exists());
     home.file("latin1", b"echo caf\xe9\n");
     home.run(&["-batch", "-x", "latin1"])
         .failed(1, "latin1:1:9: error: ")

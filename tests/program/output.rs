@@ -72,6 +72,27 @@ fn a_file_that_cannot_be_written_is_an_error_at_its_place() {
 }
 
 #[test]
+fn what_cannot_be_written_or_read_is_named_at_its_place() {
+    let home = Home::new();
+    let full = home.run(&["-batch", "-ex", "show width > /dev/full"]);
+    full.failed(1, "/dev/full cannot be written: ");
+    let missing = home.run(&["-batch", "-ex", "source ./missing"]);
+    missing.failed(1, "./missing cannot be read: ");
+    let caret = |line: &&str| line.trim_end().ends_with('^') || line.contains("^~");
+    let lines: Vec<&str> = missing.err.lines().collect();
+    let line = lines.iter().find(|line| line.contains("source ./missing"));
+    let (line, mark) = (
+        line.unwrap(),
+        lines.iter().copied().find(|line| caret(&line)),
+    );
+    assert_eq!(
+        line.find("./missing"),
+        mark.unwrap().find('^'),
+        "{missing:?}"
+    );
+}
+
+#[test]
 fn a_named_pipe_that_nobody_reads_is_an_error_and_no_trap() {
     let home = Home::new();
     let made = Command::new("mkfifo")

@@ -77,7 +77,7 @@ impl Error {
     /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 1 anything else.
     pub fn status(&self) -> u8 {
         match self {
-            Error::Target(target::Error::Gone { .. } | target::Error::Ambiguous { .. }) => 3,
+            Error::Target(target::Error::Gone { .. }) => 3,
             Error::Target(target::Error::NotPermitted { .. }) => 4,
             Error::Evaluation(error) => error.status(),
             _ => 1,

@@ -80,13 +80,22 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     if arguments.count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
+    let every = match arguments.every {
+        Some(every) if every < SHORTEST => {
+            return Err(Error::Refused {
+                message: "`every` is less than a millisecond: no look would be done by then"
+                    .to_owned(),
+                hint: Some("write `every 1ms` or more".to_owned()),
+            });
+        }
+        every => every.unwrap_or(USUAL),
+    };
     context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
     let until = match arguments.until {
         Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
         None => None,
     };
-    let every = arguments.every.unwrap_or(USUAL).max(SHORTEST);
     let wanted = arguments
         .with
         .iter()

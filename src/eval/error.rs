@@ -73,7 +73,7 @@ impl Error {
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
         match &self.cause {
-            Some(target::Error::Gone { .. } | target::Error::Ambiguous { .. }) => 3,
+            Some(target::Error::Gone { .. }) => 3,
             Some(target::Error::NotPermitted { .. }) => 4,
             _ => 1,
         }

@@ -31,7 +31,7 @@ pub enum Error {
     /// The kernel wrote something that is not understood.
     #[error(transparent)]
     Malformed(#[from] crate::kernel::text::BadLine),
-    /// Several processes match a name. Exit status 3.
+    /// Several processes match a name. Exit status 1: there is a target, but which is not clear.
     #[error("{} processes are called '{name}'", candidates.len())]
     Ambiguous {
         /// The name.

@@ -48,6 +48,35 @@ fn no_such_target_is_3() {
 }
 
 #[test]
+fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
+    let home = Home::new();
+    let name = format!("pmdb-{}", std::process::id());
+    let program = home.path(&name);
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    // Once it has become the program, which is when spawn returns, it bears the name.
+    let mut one = Command::new(&program).arg("600").spawn().unwrap();
+    let mut two = Command::new(&program).arg("600").spawn().unwrap();
+    let (first, second) = (one.id().to_string(), two.id().to_string());
+    home.run(&["-p", &name, "-batch"])
+        .failed(1, &format!("2 processes are called '{name}'"));
+    two.kill().unwrap();
+    // It stays to be collected: kill has only been asked for, so wait until it has ended without collecting it.
+    let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+    let id = rustix::process::Pid::from_child(&two);
+    rustix::process::waitid(rustix::process::WaitId::Pid(id), ended).unwrap();
+    let run = home.run(&["-p", &name, "-batch", "--json", "-ex", "info process"]);
+    assert!(run.is_fine().out.contains(&first), "{run:?}");
+    one.kill().unwrap();
+    one.wait().unwrap();
+    home.run(&["-p", &name, "-batch"])
+        .failed(3, &format!("process {second} ("))
+        .failed(3, "has exited");
+    two.wait().unwrap();
+    home.run(&["-p", &name, "-batch"])
+        .failed(3, "no process is called");
+}
+
+#[test]
 fn a_target_that_may_not_be_looked_at_is_4() {
     let home = Home::new();
     let pid = std::process::id().to_string();

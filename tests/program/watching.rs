@@ -8,6 +8,18 @@ use std::io::{BufRead, BufReader, Read};
 const WATCH: [&str; 6] = ["--json", "-batch", "-p", "self", "-ex", "watch [stack]"];
 
 #[test]
+fn looks_without_a_time_between_them_are_refused() {
+    let home = Home::new();
+    for every in ["0", "0ms", "0.5ms"] {
+        let line = format!("watch [stack] every {every} for 1ms");
+        home.run(&["self", "-batch", "-ex", &line])
+            .failed(1, "less than a millisecond");
+    }
+    home.run(&["self", "-batch", "-ex", "watch [stack] every 1ms for 1ms"])
+        .is_fine();
+}
+
+#[test]
 fn ctrl_c_ends_a_watch_with_its_summary_and_the_next_command_runs() {
     let home = Home::new();
     let mut child = home

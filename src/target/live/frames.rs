@@ -15,6 +15,10 @@ pub(super) struct FrameFile {
     file: OnceLock<Result<OwnedFd>>,
 }
 
+/// No file has words behind this one: offsets are signed. Physical memory has ended long before, and the kernel would call such an
+/// offset invalid instead of saying so.
+const LAST_WORD: u64 = i64::MAX as u64 / 8 - 1;
+
 impl FrameFile {
     /// The file `name`, which is there if the kernel was built with `option`.
     pub(super) const fn new(name: &'static str, option: &'static str) -> Self {
@@ -32,6 +36,9 @@ impl FrameFile {
             .get_or_init(|| self.open())
             .as_ref()
             .map_err(Clone::clone)?;
+        if first.get() > LAST_WORD {
+            return Ok(0);
+        }
         sys::read_words(file, first.get(), into)
             .map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
     }
@@ -59,6 +66,25 @@ impl FrameFile {
                 what: format!("/proc/{name} is empty: something hides it, as containers do"),
             }),
             _ => Ok(file),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn physical_memory_has_ended_before_any_frame_that_no_offset_reaches() {
+        let file = FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR");
+        for frame in [1 << 60, u64::MAX / 8, u64::MAX] {
+            match file.read(FrameNumber::new(frame), &mut [0u64; 16]) {
+                Ok(read) => assert_eq!(read, 0, "{frame:#x}"),
+                Err(Error::NotPermitted { what, .. } | Error::NotAvailable { what }) => {
+                    println!("skipped: {what}");
+                }
+                Err(error) => panic!("{frame:#x}: {error}"),
+            }
         }
     }
 }

@@ -43,13 +43,20 @@ pub fn resolve(what: &str) -> Result<Resolved> {
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
     }
-    let mut candidates: Vec<ProcessEntry> = list::processes()?
+    // Who has exited has no memory left, whether or not the parent has noticed.
+    let (mut candidates, ended): (Vec<ProcessEntry>, Vec<ProcessEntry>) = list::processes()?
         .into_iter()
         .filter(|entry| entry.pid != std::process::id() && is_called(entry, what.as_bytes()))
-        .collect();
+        .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (candidates.pop(), candidates.is_empty()) {
         (None, _) => Err(Error::Gone {
-            what: format!("no process is called '{}'", Name::from(what)),
+            what: match ended.first() {
+                None => format!("no process is called '{}'", Name::from(what)),
+                Some(ended) => format!(
+                    "process {} ({}) has exited, and its parent has not noticed",
+                    ended.pid, ended.name
+                ),
+            },
         }),
         (Some(only), true) => Ok(Resolved {
             pid: only.pid,

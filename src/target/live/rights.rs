@@ -68,11 +68,19 @@ pub(super) fn way_to(needed: &str) -> String {
         Some(false) => format!(
             "run pmdb with {needed} outside of this user namespace (container): rights in it do not reach out of it"
         ),
+        _ if are_among(needed, &held()) => format!(
+            "pmdb has {needed}, and that does not suffice here: another user namespace, kernel lockdown or a security module is in the way"
+        ),
         _ if rustix::process::geteuid().is_root() => format!(
             "give pmdb {needed}, which root has unless something took it (a container, a bounding set)"
         ),
         _ => format!("run pmdb with {needed}: with sudo, or {SETCAP}"),
     }
+}
+
+/// Whether all of `A and B` are held.
+fn are_among(needed: &str, held: &[&str]) -> bool {
+    needed.split(" and ").all(|right| held.contains(&right))
 }
 
 /// Those of the rights that pmdb uses which it holds, or may take up.
@@ -106,4 +114,28 @@ pub(super) fn in_first_user_namespace() -> Option<bool> {
     const FIRST: u64 = 0xEFFF_FFFD;
     let stat = rustix::fs::stat("/proc/self/ns/user").ok()?;
     Some(stat.st_ino == FIRST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_rights_is_not_told_to_get_them() {
+        let held = ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"];
+        assert!(are_among("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH", &held));
+        assert!(are_among("CAP_DAC_READ_SEARCH", &held));
+        assert!(!are_among("CAP_SYS_PTRACE and CAP_SYS_ADMIN", &held));
+        assert!(!are_among("CAP_SYS_PTRACE", &[]));
+        let all = NAMES.map(|(_, name)| name).join(" and ");
+        if held_all() && in_first_user_namespace() != Some(false) {
+            assert!(way_to(&all).contains("does not suffice"));
+        } else {
+            assert!(!way_to(&all).contains("does not suffice"));
+        }
+    }
+
+    fn held_all() -> bool {
+        held().len() == NAMES.len()
+    }
 }

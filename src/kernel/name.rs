@@ -21,6 +21,19 @@ impl Name {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+    /// Whether `text` is the name as somebody wrote it: the name itself, or copied from where it was printed. What stood between
+    /// quotes may have lost one backslash of each two.
+    pub fn is_written(&self, text: &[u8]) -> bool {
+        if *self.0 == *text {
+            return true;
+        }
+        match escape(&self.0) {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(printed) => {
+                printed.as_bytes() == text || printed.replace("\\\\", "\\").as_bytes() == text
+            }
+        }
+    }
     /// Whether there is no name at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -112,6 +125,19 @@ mod tests {
         ] {
             assert_eq!(escape(bytes), printed);
         }
+    }
+
+    #[test]
+    fn a_name_is_recognised_as_it_is_and_as_it_was_printed() {
+        let name = Name::new(&b"a\\b\n\xff"[..]);
+        for written in [&b"a\\b\n\xff"[..], b"a\\\\b\\x0a\\xff", b"a\\b\\x0a\\xff"] {
+            assert!(name.is_written(written), "{written:?}");
+        }
+        for other in [&b"a\\b"[..], b"a\\b\\x0A\\xff", b""] {
+            assert!(!name.is_written(other), "{other:?}");
+        }
+        assert!(Name::from("plain").is_written(b"plain"));
+        assert!(!Name::from("plain").is_written(b"plai"));
     }
 
     #[test]

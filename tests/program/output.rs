@@ -78,18 +78,10 @@ fn what_cannot_be_written_or_read_is_named_at_its_place() {
     full.failed(1, "/dev/full cannot be written: ");
     let missing = home.run(&["-batch", "-ex", "source ./missing"]);
     missing.failed(1, "./missing cannot be read: ");
-    let caret = |line: &&str| line.trim_end().ends_with('^') || line.contains("^~");
-    let lines: Vec<&str> = missing.err.lines().collect();
-    let line = lines.iter().find(|line| line.contains("source ./missing"));
-    let (line, mark) = (
-        line.unwrap(),
-        lines.iter().copied().find(|line| caret(&line)),
-    );
-    assert_eq!(
-        line.find("./missing"),
-        mark.unwrap().find('^'),
-        "{missing:?}"
-    );
+    let place = |what: &str| missing.err.lines().find_map(|line| line.find(what));
+    let underlined = place("source ./missing").zip(place("^"));
+    let (line, mark) = underlined.expect("the line and a mark below it");
+    assert_eq!(line + "source ".len(), mark, "{missing:?}");
 }
 
 #[test]

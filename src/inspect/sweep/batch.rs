@@ -286,12 +286,15 @@ impl Batch {
             .machine
             .huge_page_bytes()
             .map_or(1, |bytes| (bytes >> page.shift()).max(1));
-        let hugetlb = region
-            .and_then(|index| view.regions().get(index))
-            .is_some_and(|viewed| viewed.backing == super::super::classify::Backing::Hugetlb);
+        let viewed = region.and_then(|index| view.regions().get(index));
+        let hugetlb =
+            viewed.is_some_and(|viewed| viewed.backing == super::super::classify::Backing::Hugetlb);
+        let of_region = viewed.map_or(range, |viewed| viewed.region.range);
+        let of_region = page.index(of_region.start())..page.index(of_region.end());
         let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
             || wanted.contains(Categories::HUGE)
-                && (hugetlb || may_hold_huge(entries, page.index(range.start()), huge_pages));
+                && (hugetlb
+                    || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
         let from = self.marks.len();
         if asks {
             let marks = &mut self.marks;
@@ -318,27 +321,29 @@ fn goes_on(pair: &[Step]) -> bool {
         if next.action == step.action && next.range.start() == step.range.end())
 }
 
-/// Whether `entries` hold what may be a huge mapping: present at both ends of an aligned stretch of `pages`, and with
-/// frames as far apart as the ends, unless these are hidden. `index` is the page index of the first.
-fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64) -> bool {
-    if pages == 1 {
-        return entries.iter().any(|entry| entry.is_present());
-    }
-    let skip = (pages - index % pages) % pages;
-    let aligned = entries.get(skip as usize..).unwrap_or_default();
-    aligned
-        .chunks_exact(pages as usize)
-        .any(|stretch| match (stretch.first(), stretch.last()) {
-            (Some(first), Some(last)) => {
-                first.is_present()
-                    && last.is_present()
-                    && match (first.frame(), last.frame()) {
-                        (Some(first), Some(last)) => {
-                            last.get().wrapping_sub(first.get()) == pages - 1
-                        }
-                        _ => true,
-                    }
+/// Whether `entries` hold what may be a huge mapping, or a part of one: present at both ends of what there is of an aligned
+/// stretch of `pages`, and with frames as far apart as the ends, unless these are hidden. `index` is the page index of the first;
+/// a huge mapping lies within its region whole.
+fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range<u64>) -> bool {
+    let mut rest = entries;
+    let mut index = index;
+    while !rest.is_empty() {
+        let start = index - index % pages;
+        let end = start.saturating_add(pages);
+        let (stretch, beyond) = rest.split_at(rest.len().min((end - index) as usize));
+        if region.start <= start && end <= region.end {
+            if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
+                let apart = match (first.frame(), last.frame()) {
+                    (Some(first), Some(last)) => last.get().wrapping_sub(first.get()),
+                    _ => stretch.len() as u64 - 1,
+                };
+                if first.is_present() && last.is_present() && apart == stretch.len() as u64 - 1 {
+                    return true;
+                }
             }
-            _ => false,
-        })
+        }
+        index = end;
+        rest = beyond;
+    }
+    false
 }

@@ -286,19 +286,23 @@ impl View<'_> {
     fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &Placed, &Placement)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
+        // Data that is mapped is not read for names: reading would bring pages of it into the page cache, or back from swap.
+        let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
         if let Some(number) = of_region.get(region).copied()? {
+            let module = program(number)?;
             let placed = self.placed(number).ok()?;
             let copy = placed.copies.iter().find(|copy| copy.maps(address))?;
-            return Some((self.modules().get(number)?, placed, copy));
+            return Some((module, placed, copy));
         }
         // Anonymous memory behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
         let number = self.module_before(region)?;
+        let module = program(number)?;
         let placed = self.placed(number).ok()?;
         let copy = placed
             .copies
             .iter()
             .find(|copy| copy.loads(placed.segments(), address))?;
-        Some((self.modules().get(number)?, placed, copy))
+        Some((module, placed, copy))
     }
 
     /// The module behind which the anonymous regions up to `region` follow.

@@ -64,6 +64,8 @@ pub fn owner(facts: &Facts) -> Option<Owner> {
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
             match (facts.alone()?, facts.own()) {
                 (false, _) => Owner::CopyOnWrite,
+                // Its slot of swap may be another's too.
+                (true, Own::No) if facts.is_in_swap_cache() => return None,
                 (true, Own::No | Own::OfFolio(false)) => Owner::LeftOver,
                 (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
             }
@@ -198,7 +200,8 @@ fn write(facts: &Facts, permissions: Permissions) -> Outcome {
                 // One of a large folio is copied as long as anybody has another page of that.
                 Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
                 Own::OfFolio(false) => &[Reuse, Copy, Nothing],
-                Own::No if facts.is_large() => &[Reuse, Copy],
+                // And one in the swap cache as long as anybody else has its slot (wp_can_reuse_anon_folio in mm/memory.c).
+                Own::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
                 Own::No => &[Reuse],
             },
         },
@@ -242,6 +245,11 @@ impl Facts {
             Some(count) => Some(count <= 1),
             None => self.exclusive,
         }
+    }
+
+    fn is_in_swap_cache(&self) -> bool {
+        self.flags
+            .is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
     }
 
     fn is_large(&self) -> bool {

@@ -128,6 +128,11 @@ fn anonymous_pages() {
             Some(Owner::CopyOnWrite),
         ),
         (present(PageFlags::ANON, 1), &[Reuse], Some(Owner::LeftOver)),
+        (
+            present(PageFlags::ANON | PageFlags::SWAPCACHE, 1),
+            &[Reuse, Copy],
+            None,
+        ),
         // One entry maps all: the mark of the first page is that of all.
         (folio(TAIL | OWN, true, 1), &[Nothing], Some(Owner::Sole)),
         (folio(TAIL, true, 2), &[Copy], Some(Owner::CopyOnWrite)),

@@ -4,7 +4,7 @@ use super::Test;
 use super::access::Felt;
 use super::behind::{DiskFile, Held, drop_cached};
 use super::puppet::Puppet;
-use super::states::MADV_GUARD_INSTALL;
+use super::states::{MADV_COLLAPSE, MADV_GUARD_INSTALL, merged};
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use Access::{Read, Write};
 use pmdb::inspect::{Access, View};
@@ -401,30 +401,10 @@ fn merged_pages() {
         Err(reason) => return skip(NAME, &reason),
     };
     let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 64);
-    puppet.writes(memory, 64);
-    puppet
-        .advises(memory, 64, libc::MADV_MERGEABLE)
-        .expect("to merge");
-    let pid = puppet.0.pid();
-    let is_merged = |page: u64| {
-        let frame = |page| plain_entry(pid, memory + page * page_bytes()).unwrap_or_default() << 9;
-        frame(page) == frame(63)
+    let memory = match merged(&mut puppet) {
+        Ok(memory) => memory,
+        Err(reason) => return skip(NAME, &reason),
     };
-    let scans = || std::fs::read_to_string("/sys/kernel/mm/ksm/full_scans").expect("a count");
-    // Each pass of the kernel over all that is to be merged says so.
-    for _ in 0..20 {
-        if is_merged(0) {
-            break;
-        }
-        let before = scans();
-        while scans() == before {
-            std::thread::yield_now();
-        }
-    }
-    if !is_merged(0) {
-        return skip(NAME, "the kernel merged nothing");
-    }
     let owner = makes(&mut puppet, "merged", memory, Read, Effect::Nothing);
     assert_eq!(owner, Some(Owner::Merged));
     makes(&mut puppet, "merged", memory, Write, Effect::Copy);
@@ -516,7 +496,6 @@ fn the_huge_page_pool() {
 
 fn huge_pages() {
     const NAME: &str = "explain::huge_pages";
-    const MADV_COLLAPSE: i32 = 25;
     let Some(bytes) = huge_page_bytes() else {
         return skip(NAME, "no transparent huge pages");
     };

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod access;
+mod answers;
 mod behind;
 mod cgroup;
 mod explain;
@@ -39,6 +40,11 @@ type Test = (&'static str, fn());
 type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[
+    answers::files::TESTS,
+    answers::large::TESTS,
+    answers::memory::TESTS,
+    answers::rights::TESTS,
+    answers::swap::TESTS,
     behind::TESTS,
     cgroup::TESTS,
     explain::TESTS,
@@ -59,6 +65,7 @@ const TESTS: &[&[Test]] = &[
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
+    answers::swap::SCENARIOS,
     expressions::SCENARIOS,
     files::SCENARIOS,
     identity::SCENARIOS,

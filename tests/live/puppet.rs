@@ -5,6 +5,7 @@ use super::support::page_bytes;
 use super::target::{Target, announce, command, wait};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
     announce("ready");
@@ -21,7 +22,12 @@ pub struct Puppet(pub Target);
 
 impl Puppet {
     pub fn start() -> Self {
-        let mut target = Target::start("puppet", &[]);
+        Self::run(&mut command("puppet", &[]))
+    }
+
+    /// Starts one whose command was changed.
+    pub fn run(command: &mut Command) -> Self {
+        let mut target = Target::spawn(command);
         assert_eq!(target.line(), "ready");
         Puppet(target)
     }
@@ -39,7 +45,7 @@ impl Puppet {
         u64::try_from(answer).unwrap_or_else(|_| panic!("{verb} {numbers:?}: errno {}", -answer))
     }
 
-    /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `hugetlb`, `huge` (aligned, with huge pages
+    /// New memory: `anonymous`, `shared`, `memfd`, `copied` (a private mapping of a memfd), `secret`, `hugetlb`, `huge` (aligned, with huge pages
     /// wanted), `reserved` (no access).
     pub fn maps(&mut self, verb: &str, pages: u64) -> u64 {
         self.does(verb, &[pages * page_bytes()])
@@ -115,9 +121,12 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let file = file.expect("the test's file");
             fresh(number(3) as i32, number(4) as i32, Some(file.into()))
         }
+        "secret" => secret(number(0)),
         "hugetlb" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
-            fresh(rw, flags, None)
+            // Which of the sizes: its logarithm; without it the usual one.
+            let size = numbers.get(1).map_or(0, |&size| size as i32);
+            fresh(rw, flags | size << libc::MAP_HUGE_SHIFT, None)
         }
         "reserved" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -199,6 +208,21 @@ fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a file of our own.
     assert_eq!(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as i64) }, 0);
     fd
+}
+
+/// Memory that even the kernel does not map for itself; the error number where it has none to give.
+fn secret(bytes: usize) -> i64 {
+    // SAFETY: a system call without memory.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_secret, 0) } as i32;
+    if fd < 0 {
+        return answer(-1);
+    }
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a file of our own, and a new mapping of it at an address of the kernel's choice, which keeps it.
+    unsafe {
+        assert_eq!(libc::ftruncate(fd, bytes as i64), 0);
+        answer(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0) as i64)
+    }
 }
 
 /// Memory that begins where a huge page can, with huge pages wanted.

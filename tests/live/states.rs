@@ -174,7 +174,7 @@ fn files_and_private_copies() {
 }
 
 const MADV_PAGEOUT: i32 = 21;
-const MADV_COLLAPSE: i32 = 25;
+pub const MADV_COLLAPSE: i32 = 25;
 pub const MADV_GUARD_INSTALL: i32 = 102;
 pub const MADV_GUARD_REMOVE: i32 = 103;
 
@@ -415,18 +415,12 @@ fn pages_of_the_hugetlb_pool() {
     drop(pool);
 }
 
-fn merged_pages() {
-    const NAME: &str = "states::merged_pages";
-    const MADV_MERGEABLE: i32 = 12;
-    let merging = match super::system::merging() {
-        Ok(merging) => merging,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let mut puppet = Puppet::start();
+/// 64 equal pages that are merged by now. Fails with the reason why they are not.
+pub fn merged(puppet: &mut Puppet) -> Result<u64, String> {
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
-    if let Err(error) = puppet.advises(memory, 64, MADV_MERGEABLE) {
-        return skip(NAME, &format!("MADV_MERGEABLE: error {error}"));
+    if let Err(error) = puppet.advises(memory, 64, libc::MADV_MERGEABLE) {
+        return Err(format!("MADV_MERGEABLE: error {error}"));
     }
     // The kernel merges when it comes round: two pages with one frame are the sign.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -436,10 +430,24 @@ fn merged_pages() {
     };
     while frame(0) != frame(63) || frame(0) == 0 {
         if std::time::Instant::now() > deadline {
-            return skip(NAME, "the kernel merged nothing in 20 seconds");
+            return Err("the kernel merged nothing in 20 seconds".into());
         }
         std::thread::yield_now();
     }
+    Ok(memory)
+}
+
+fn merged_pages() {
+    const NAME: &str = "states::merged_pages";
+    let merging = match super::system::merging() {
+        Ok(merging) => merging,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = match merged(&mut puppet) {
+        Ok(memory) => memory,
+        Err(reason) => return skip(NAME, &reason),
+    };
     let target = puppet.0.attach();
     for page in [0, 63] {
         let merged = detail(&target, memory + page * page_bytes());

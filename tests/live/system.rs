@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -51,15 +51,45 @@ mkswap $device >/dev/null 2>&1 || refuse "mkswap fails"
 swapon $device 2>/dev/null || refuse "swapon fails"
 "#;
 
-/// Has two more huge pages in the pool.
+/// Turns on a swap file, in a folder of its own below the one that is named to it.
+const SWAP_FILE: &str = r#"
+folder=$(mktemp -d "$1/swap-XXXXXX") || refuse "no folder may be made"
+file=$folder/swap
+off() {
+    swapoff "$file" 2>/dev/null || true
+    rm -f "$file"
+    rmdir "$folder"
+}
+trap off EXIT
+dd if=/dev/zero of="$file" bs=1M count=16 2>/dev/null || refuse "no room for a swap file"
+chmod 600 "$file"
+mkswap "$file" >/dev/null 2>&1 || refuse "mkswap fails"
+swapon -p 32000 "$file" 2>/dev/null || refuse "swapon fails on this filesystem"
+"#;
+
+/// Has so many more huge pages in the pool of that setting.
 const HUGE_PAGES: &str = r#"
-setting=/proc/sys/vm/nr_hugepages
-test -w $setting || refuse "no huge page pool"
+setting=$1
+test -w $setting || refuse "no huge page pool $setting"
 before=$(cat $setting)
 off() { echo $before > $setting; }
 trap off EXIT
-echo $((before + 2)) > $setting
-test $(cat $setting) = $((before + 2)) || refuse "no memory for huge pages"
+echo $((before + $2)) > $setting
+test $(cat $setting) = $((before + $2)) || refuse "no memory for huge pages"
+"#;
+
+/// Has folios of so many KiB made where huge pages are wanted, and none as large as a PMD maps.
+const FOLIOS: &str = r#"
+cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
+one=hugepages-$1kB/enabled
+test -w $one || refuse "no folios of $1 KiB may be asked for"
+largest=hugepages-$(($(cat hpage_pmd_size) / 1024))kB/enabled
+chosen() { sed 's/.*\[\(.*\)\].*/\1/' $1; }
+one_before=$(chosen $one) largest_before=$(chosen $largest)
+off() { echo $one_before > $one; echo $largest_before > $largest; }
+trap off EXIT
+echo never > $largest
+echo madvise > $one
 "#;
 
 /// Has memory that wants huge pages filled with those of one size alone, which is named to it in KiB.
@@ -116,9 +146,33 @@ pub fn swap() -> Result<Changed, String> {
     change(is_on, SWAP, &[])
 }
 
+/// A swap file on the disk that this program was built on, used before all else.
+pub fn swap_file() -> Result<Changed, String> {
+    change(|| false, SWAP_FILE, &[swap_files_below().as_os_str()])
+}
+
+/// Where the folders of swap files are made.
+pub fn swap_files_below() -> PathBuf {
+    let mut path = std::env::current_exe().expect("this program");
+    path.pop();
+    path
+}
+
 /// Two free huge pages in the pool.
 pub fn huge_pages() -> Result<Changed, String> {
-    change(|| false, HUGE_PAGES, &[])
+    let setting = "/proc/sys/vm/nr_hugepages";
+    change(|| false, HUGE_PAGES, &[setting.as_ref(), "2".as_ref()])
+}
+
+/// A free page of 1 GiB in its pool.
+pub fn gigantic_page() -> Result<Changed, String> {
+    let setting = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+    change(|| false, HUGE_PAGES, &[setting.as_ref(), "1".as_ref()])
+}
+
+/// Folios of so many KiB where huge pages are wanted.
+pub fn folios(kib: u64) -> Result<Changed, String> {
+    change(|| false, FOLIOS, &[kib.to_string().as_ref()])
 }
 
 /// Transparent huge pages of this many KiB, and no others.

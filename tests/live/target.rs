@@ -53,6 +53,15 @@ pub fn command(scenario: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same, run by another program that becomes it.
+pub fn command_by(words: &[&str], scenario: &str) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command.arg(std::env::current_exe().expect("this program"));
+    command.env(SCENARIO, scenario);
+    command
+}
+
 /// A process that plays a scenario. It ends with this value.
 pub struct Target {
     child: Child,

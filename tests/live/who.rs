@@ -521,7 +521,7 @@ fn as_root(pid: Option<u32>, lines: &[&str]) -> Vec<Value> {
 }
 
 /// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
-const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
+pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
 
 fn flags_of(row: &Value) -> Option<u64> {
     let text = row["flags_raw"].as_str()?;

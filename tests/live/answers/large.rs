@@ -1,0 +1,283 @@
+//! Large folios: mapped whole, page by page, in part; of the sizes in between; of the hugetlb pool; copied in part by a child.
+
+use super::super::Test;
+use super::super::puppet::Puppet;
+use super::super::states::MADV_COLLAPSE;
+use super::super::support::{self, huge_page_bytes, page_bytes, plain_entry, skip};
+use super::super::system;
+use super::{Truth, of_frame, program, says};
+
+pub const TESTS: &[Test] = &[
+    ("answers::huge_pages", huge_pages),
+    ("answers::folios_in_between", folios_in_between),
+    ("answers::pages_of_the_pool", pages_of_the_pool),
+    ("answers::a_gigantic_page", a_gigantic_page),
+    ("answers::the_first_page_copied", the_first_page_copied),
+];
+
+const HEAD: u64 = 1 << 15;
+const TAIL: u64 = 1 << 16;
+const THP: u64 = 1 << 22;
+
+/// A huge page, and how many small ones are in it.
+fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
+    let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
+    let pages = bytes / page_bytes();
+    let memory = puppet.maps("huge", pages);
+    puppet.writes(memory, pages);
+    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
+    match in_huge_pages(puppet.0.pid(), memory) == bytes {
+        true => Ok((memory, pages)),
+        false => Err("the kernel gave no huge page".into()),
+    }
+}
+
+/// How many bytes of the region at `start` huge entries map, as smaps has it.
+fn in_huge_pages(pid: u32, start: u64) -> u64 {
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
+    let inside = |line: &&str| {
+        let (range, _) = line.split_once(' ').unwrap_or((line, ""));
+        range.split_once('-').is_some_and(|(low, high)| {
+            let [low, high] = [low, high].map(|end| u64::from_str_radix(end, 16));
+            low.is_ok_and(|low| low <= start) && high.is_ok_and(|high| start < high)
+        })
+    };
+    let mut lines = smaps.lines().skip_while(|line| !inside(line));
+    let line = lines.find(|line| line.starts_with("AnonHugePages:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.expect("a size").parse::<u64>().expect("a number") * 1024
+}
+
+/// The kernel gives the flags of the first page of a folio for all: whether another is its mapping's own they do not tell.
+fn of_folio(truth: Truth, page: u64) -> Truth {
+    match page {
+        0 => truth,
+        _ => truth.when_written("nothing|reuse|copy"),
+    }
+}
+
+fn huge_pages() {
+    const NAME: &str = "answers::huge_pages";
+    let mut puppet = Puppet::start();
+    let (memory, pages) = match huge_page(&mut puppet) {
+        Ok(found) => found,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let pid = puppet.0.pid();
+    for (page, what) in [
+        (0, "huge page, its first"),
+        (7, "huge page, its eighth"),
+        (pages - 1, "huge page, its last"),
+    ] {
+        says(
+            pid,
+            memory + page * page_bytes(),
+            &Truth::present(what, "anonymous").huge(),
+        );
+    }
+    // Another right for one page: small entries map the folio, which stays whole.
+    let read_only = libc::PROT_READ as u64;
+    puppet.does(
+        "protect",
+        &[memory + 7 * page_bytes(), page_bytes(), read_only],
+    );
+    puppet.does("protect", &[memory + 7 * page_bytes(), page_bytes(), 3]);
+    assert_eq!(in_huge_pages(pid, memory), 0);
+    let small = Truth::present("huge page, mapped page by page", "anonymous");
+    let said = says(pid, memory + 8 * page_bytes(), &of_folio(small, 8));
+    if let Some(flags) = said.translation["flags_raw"].as_str() {
+        let flags = u64::from_str_radix(&flags[2..], 16).expect("a number");
+        assert_eq!(flags & (TAIL | THP), TAIL | THP, "the folio is whole");
+    }
+    puppet.unmaps(memory + 9 * page_bytes(), 1);
+    puppet
+        .advises(memory + 11 * page_bytes(), 1, libc::MADV_DONTNEED)
+        .expect("to drop a page");
+    let rest = Truth::present("huge page, partly unmapped: the rest", "anonymous");
+    says(pid, memory + 10 * page_bytes(), &of_folio(rest, 10));
+    let gone = Truth::absent(
+        "huge page, partly unmapped: the hole",
+        "unmapped",
+        "no_region",
+    );
+    says(pid, memory + 9 * page_bytes(), &gone);
+    let dropped = Truth::absent("huge page, one page dropped", "untouched", "zeros");
+    says(
+        pid,
+        memory + 11 * page_bytes(),
+        &dropped.of_kind("anonymous"),
+    );
+}
+
+fn folios_in_between() {
+    const NAME: &str = "answers::folios_in_between";
+    let sizes = [
+        (16, "folio of 16 KiB"),
+        (32, "folio of 32 KiB"),
+        (64, "folio of 64 KiB"),
+        (128, "folio of 128 KiB"),
+        (256, "folio of 256 KiB"),
+        (512, "folio of 512 KiB"),
+        (1024, "folio of 1 MiB"),
+    ];
+    for (kib, what) in sizes {
+        let wanted = match system::folios(kib) {
+            Ok(wanted) => wanted,
+            Err(reason) => {
+                skip(NAME, &reason);
+                continue;
+            }
+        };
+        let mut puppet = Puppet::start();
+        let pages = kib * 1024 / page_bytes();
+        let memory = puppet.maps("huge", pages);
+        // One page is touched, and the whole folio comes.
+        puppet.asks("store", &[memory + page_bytes()]);
+        let pid = puppet.0.pid();
+        let entry = |page: u64| plain_entry(pid, memory + page * page_bytes()).expect("an entry");
+        let frame = |page: u64| entry(page) & ((1 << 55) - 1);
+        let flags = |page: u64| of_frame("kpageflags", frame(page)).expect("flags, for root");
+        if entry(0) >> 63 == 0 {
+            skip(NAME, &format!("{what}: the kernel gave small pages"));
+            continue;
+        }
+        for page in 0..pages {
+            assert_eq!(frame(page), frame(0) + page, "{what}");
+            let part = if page == 0 { HEAD } else { TAIL };
+            assert_eq!(flags(page) & (HEAD | TAIL | THP), part | THP, "{what}");
+        }
+        for page in [0, 1, pages - 1] {
+            let truth = of_folio(Truth::present(what, "anonymous"), page);
+            let said = says(pid, memory + page * page_bytes(), &truth);
+            assert!(said.text.contains("thp"), "{}", said.text);
+        }
+        let line = format!("walk {memory:#x},+{:#x}", kib * 1024);
+        let rows = program(&[], pid, true, &[line]);
+        let order = u64::from(pages.trailing_zeros());
+        for row in rows.lines().filter(|row| row.contains("\"pages\",")) {
+            let row: serde_json::Value = serde_json::from_str(row).expect("an object");
+            assert_eq!(row["order"], order, "{what}: {row}");
+        }
+        drop(puppet);
+        drop(wanted);
+    }
+}
+
+fn pages_of_the_pool() {
+    const NAME: &str = "answers::pages_of_the_pool";
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = support::pool_page_bytes();
+    hugetlb(
+        NAME,
+        bytes,
+        [
+            "hugetlb, its first page",
+            "hugetlb, its sixth page",
+            "hugetlb, untouched",
+        ],
+    );
+    drop(pool);
+}
+
+fn a_gigantic_page() {
+    const NAME: &str = "answers::a_gigantic_page";
+    let pool = match system::gigantic_page() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    hugetlb(
+        NAME,
+        1 << 30,
+        [
+            "1 GiB, its first page",
+            "1 GiB, its sixth page",
+            "1 GiB, untouched",
+        ],
+    );
+    drop(pool);
+}
+
+/// One page of the pool: before it is touched, and then at two places of it.
+fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3]) {
+    let mut puppet = Puppet::start();
+    let size = bytes.trailing_zeros().into();
+    let Ok(memory) = u64::try_from(puppet.asks("hugetlb", &[bytes, size])) else {
+        return skip(name, "the pool gave no page");
+    };
+    let pid = puppet.0.pid();
+    // Of pools of other sizes than the usual one nobody says whether a page is left.
+    let effect = match bytes == support::pool_page_bytes() {
+        true => "zeros",
+        false => "zeros|pool_empty",
+    };
+    let empty = Truth::absent(untouched, "untouched", effect).of_kind("hugetlb");
+    says(pid, memory, &empty);
+    puppet.writes(memory, 1);
+    says(pid, memory, &Truth::present(first, "hugetlb").huge());
+    let said = says(
+        pid,
+        memory + 5 * page_bytes() + 9,
+        &Truth::present(later, "hugetlb").huge(),
+    );
+    assert_eq!(said.translation["exclusive"], true);
+}
+
+/// What the kernel says of the first page of a huge one must not be said of all of it.
+fn the_first_page_copied() {
+    const NAME: &str = "answers::the_first_page_copied";
+    let mut puppet = Puppet::start();
+    let (memory, pages) = match huge_page(&mut puppet) {
+        Ok(found) => found,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    puppet.does("fork", &[memory, 1]);
+    let pid = puppet.0.pid();
+    let line = format!("walk {memory:#x},+{:#x}", pages * page_bytes());
+    let before: Vec<Option<u64>> = (0..pages)
+        .map(|page| {
+            let entry = plain_entry(pid, memory + page * page_bytes()).expect("an entry");
+            let frame = entry & ((1 << 55) - 1);
+            of_frame("kpagecount", frame).filter(|_| frame != 0)
+        })
+        .collect();
+    let rows = program(&[], pid, true, &[line]);
+    let mut counts = Vec::new();
+    for row in rows.lines() {
+        let row: serde_json::Value = serde_json::from_str(row).expect("an object");
+        if row["type"] == "pages" {
+            let inside = row["pages"].as_u64().expect("how many");
+            counts.extend((0..inside).map(|_| row["map_count"].as_u64()));
+        }
+    }
+    assert_eq!(counts, before, "page by page");
+    if !support::is_root() {
+        // Bit 56 is judged by the first page there: nothing is known of any of them.
+        let line = format!("translate {memory:#x}");
+        let said = program(&[], pid, true, &[line]);
+        let said: serde_json::Value = serde_json::from_str(said.trim()).expect("an object");
+        assert!(said["exclusive"].is_null(), "{said}");
+        assert!(said["why"]["exclusive"].is_string(), "{said}");
+        return;
+    }
+    assert_eq!((before[0], before[1]), (Some(1), Some(2)));
+    let shared = Truth::present(
+        "huge page, the child copied the first: another",
+        "anonymous",
+    );
+    let said = says(
+        pid,
+        memory + page_bytes(),
+        &shared.huge().when_written("copy"),
+    );
+    assert_eq!(said.translation["exclusive"], false);
+    let line = format!("translate {memory:#x}");
+    let said = program(&[], pid, true, &[line]);
+    let said: serde_json::Value = serde_json::from_str(said.trim()).expect("an object");
+    assert_eq!(
+        (&said["exclusive"], &said["map_count"]),
+        (&true.into(), &1.into())
+    );
+}

@@ -1,0 +1,147 @@
+//! Pages in swap, on zram and in a file; in the swap cache; shared memory that is; and the machine after a test was killed.
+
+use super::super::puppet::Puppet;
+use super::super::support::{plain_entry, skip};
+use super::super::system::{self, Changed};
+use super::super::target::{Target, announce, wait};
+use super::super::{Scenario, Test};
+use super::{Truth, says};
+use std::fs::{File, read_to_string};
+use std::path::Path;
+
+pub const TESTS: &[Test] = &[
+    ("answers::swap_on_zram", swap_on_zram),
+    ("answers::swap_in_a_file", swap_in_a_file),
+    (
+        "answers::swap_goes_with_a_killed_test",
+        swap_goes_with_a_killed_test,
+    ),
+];
+
+pub const SCENARIOS: &[Scenario] = &[("swap-file", |_| {
+    let swap = system::swap_file();
+    match &swap {
+        Ok(_) => announce(our_file().expect("it is on")),
+        Err(reason) => announce(reason),
+    }
+    wait();
+})];
+
+/// The swap file of this run of the tests, from the kernel's list.
+fn our_file() -> Option<String> {
+    let below = system::swap_files_below().join("swap-");
+    let below = below.to_str()?;
+    let list = read_to_string("/proc/swaps").ok()?;
+    let rows = list.lines().filter_map(|row| row.split_whitespace().next());
+    rows.into_iter()
+        .find(|name| name.starts_with(below))
+        .map(str::to_owned)
+}
+
+fn swap_on_zram() {
+    in_swap(
+        "answers::swap_on_zram",
+        system::swap,
+        "zram",
+        &[
+            "MADV_PAGEOUT, zram",
+            "shared memory, MADV_PAGEOUT, zram",
+            "swap cache, zram",
+        ],
+    );
+}
+
+fn swap_in_a_file() {
+    in_swap(
+        "answers::swap_in_a_file",
+        system::swap_file,
+        "/swap",
+        &[
+            "MADV_PAGEOUT, swap file",
+            "shared memory, MADV_PAGEOUT, swap file",
+            "swap cache, swap file",
+        ],
+    );
+}
+
+fn in_swap(
+    name: &str,
+    area: fn() -> Result<Changed, String>,
+    called: &str,
+    [anonymous, shared, cached]: &[&'static str; 3],
+) {
+    const SWAPCACHE: u64 = 1 << 13;
+    let swap = match area() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(name, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let memory = puppet.maps("anonymous", 2);
+    puppet.writes(memory, 2);
+    puppet
+        .advises(memory, 2, libc::MADV_PAGEOUT)
+        .expect("to page out");
+    let entry = plain_entry(pid, memory).expect("an entry");
+    if entry >> 62 != 1 {
+        return skip(name, "the kernel kept the page");
+    }
+    let truth = Truth::absent(anonymous, "swapped", "swap_in").of_kind("anonymous");
+    let said = says(pid, memory, &truth);
+    let slot = &said.translation["swap"];
+    assert_eq!(slot["type"], entry & 31, "{slot}");
+    assert_eq!(slot["offset"], entry >> 5 & ((1 << 50) - 1), "{slot}");
+    let area = slot["area"].as_str().or_else(|| slot["file"].as_str());
+    assert!(area.is_none_or(|area| area.contains(called)), "{slot}");
+    assert!(said.text.contains(called), "{}", said.text);
+
+    let object = puppet.maps("memfd", 2);
+    puppet.writes(object, 1);
+    puppet
+        .advises(object, 1, libc::MADV_PAGEOUT)
+        .expect("to page out");
+    match plain_entry(pid, object) {
+        Some(0) => {
+            let truth =
+                Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
+            says(pid, object, &truth);
+        }
+        entry => skip(name, &format!("shared memory was kept: {entry:x?}")),
+    }
+
+    // A child has the slot too, so that it is kept when the page comes back.
+    puppet.does("fork", &[memory, 0]);
+    puppet.reads(memory, 1);
+    let entry = plain_entry(pid, memory).expect("an entry");
+    let flags = super::of_frame("kpageflags", entry & ((1 << 55) - 1)).expect("its flags");
+    if entry >> 63 == 0 || flags & SWAPCACHE == 0 {
+        return skip(name, "the page that came back is not in the swap cache");
+    }
+    let truth = Truth::present(cached, "anonymous").when_written("reuse|copy");
+    let said = says(pid, memory, &truth);
+    assert!(said.text.contains("swapcache"), "{}", said.text);
+    assert!(said.explanation["owner"].is_null(), "{}", said.explanation);
+    // The child keeps its slot, so that this is a copy.
+    puppet.writes(memory, 1);
+    assert_ne!(plain_entry(pid, memory), Some(entry));
+    drop(puppet);
+    drop(swap);
+}
+
+fn swap_goes_with_a_killed_test() {
+    const NAME: &str = "answers::swap_goes_with_a_killed_test";
+    let mut test = Target::start("swap-file", &[]);
+    let said = test.line();
+    if !Path::new(&said).exists() {
+        return skip(NAME, &said);
+    }
+    // SIGKILL, as the value ends.
+    drop(test);
+    // Who puts things back holds this until it is done.
+    let root = File::open("/").expect("the root");
+    rustix::fs::flock(&root, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
+    let list = read_to_string("/proc/swaps").expect("the list");
+    assert!(!list.contains(&said), "{list}");
+    let folder = Path::new(&said).parent().expect("its folder");
+    assert!(!folder.exists(), "{said}");
+}

@@ -331,15 +331,17 @@ fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range
         let start = index - index % pages;
         let end = start.saturating_add(pages);
         let (stretch, beyond) = rest.split_at(rest.len().min((end - index) as usize));
-        if region.start <= start && end <= region.end {
-            if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
-                let apart = match (first.frame(), last.frame()) {
-                    (Some(first), Some(last)) => last.get().wrapping_sub(first.get()),
-                    _ => stretch.len() as u64 - 1,
-                };
-                if first.is_present() && last.is_present() && apart == stretch.len() as u64 - 1 {
-                    return true;
-                }
+        if region.start <= start
+            && end <= region.end
+            && let (Some(first), Some(last)) = (stretch.first(), stretch.last())
+        {
+            let whole = stretch.len() as u64 - 1;
+            let apart = match (first.frame(), last.frame()) {
+                (Some(first), Some(last)) => last.get().wrapping_sub(first.get()),
+                _ => whole,
+            };
+            if first.is_present() && last.is_present() && apart == whole {
+                return true;
             }
         }
         index = end;

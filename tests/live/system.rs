@@ -78,20 +78,6 @@ echo $((before + $2)) > $setting
 test $(cat $setting) = $((before + $2)) || refuse "no memory for huge pages"
 "#;
 
-/// Has folios of so many KiB made where huge pages are wanted, and none as large as a PMD maps.
-const FOLIOS: &str = r#"
-cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
-one=hugepages-$1kB/enabled
-test -w $one || refuse "no folios of $1 KiB may be asked for"
-largest=hugepages-$(($(cat hpage_pmd_size) / 1024))kB/enabled
-chosen() { sed 's/.*\[\(.*\)\].*/\1/' $1; }
-one_before=$(chosen $one) largest_before=$(chosen $largest)
-off() { echo $one_before > $one; echo $largest_before > $largest; }
-trap off EXIT
-echo never > $largest
-echo madvise > $one
-"#;
-
 /// Has memory that wants huge pages filled with those of one size alone, which is named to it in KiB.
 const FOLIOS: &str = r#"
 cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
@@ -168,11 +154,6 @@ pub fn huge_pages() -> Result<Changed, String> {
 pub fn gigantic_page() -> Result<Changed, String> {
     let setting = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
     change(|| false, HUGE_PAGES, &[setting.as_ref(), "1".as_ref()])
-}
-
-/// Folios of so many KiB where huge pages are wanted.
-pub fn folios(kib: u64) -> Result<Changed, String> {
-    change(|| false, FOLIOS, &[kib.to_string().as_ref()])
 }
 
 /// Transparent huge pages of this many KiB, and no others.

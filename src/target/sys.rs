@@ -210,8 +210,18 @@ pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
 /// How many pages of `length` bytes of `file` from `offset` on are in the page cache: cachestat(2), Linux 6.5. Asks for nothing to be
 /// read. EPERM: only who could write the file may know (Linux 6.13).
 pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<u64> {
-    /// The same on every architecture that this program is built for (arch/*/…/syscall.tbl).
-    const CACHESTAT: libc::c_long = 451;
+    /// libc names it for few architectures. Since Linux 5.0 new calls have one number everywhere but for the bases of MIPS and of x32
+    /// (arch/*/…/syscall*.tbl).
+    const CACHESTAT: libc::c_long = 451
+        + if cfg!(any(target_arch = "mips", target_arch = "mips32r6")) {
+            4000
+        } else if cfg!(any(target_arch = "mips64", target_arch = "mips64r6")) {
+            5000
+        } else if cfg!(all(target_arch = "x86_64", target_pointer_width = "32")) {
+            0x4000_0000
+        } else {
+            0
+        };
     let range = [offset, length];
     // nr_cache, nr_dirty, nr_writeback, nr_evicted, nr_recently_evicted
     let mut counts = [0u64; 5];

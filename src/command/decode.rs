@@ -2,7 +2,7 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome, flags};
 use crate::eval;
-use crate::inspect::classify::{Evidence, Rules, classify};
+use crate::inspect::classify::{Evidence, Rules, classify, doubt};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
@@ -109,9 +109,11 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
         categories: None,
         behind: None,
     };
+    let rules = Numbered(layout);
     // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
     let tells = entry.is_present() || entry.swap().is_some();
-    let state = tells.then(|| classify(evidence, None, &Numbered(layout)).0);
+    let certain = tells && doubt(entry, &rules).is_none();
+    let state = certain.then(|| classify(evidence, None, &rules).0);
     Decoded::Entry {
         raw: entry.raw(),
         state,

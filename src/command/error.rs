@@ -49,6 +49,12 @@ impl From<inspect::Error> for Error {
                     what: error.to_string(),
                 })
             }
+            inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
+                Error::Target(target::Error::NotPermitted {
+                    what: format!("{what} cannot be known here: {}", reason.cause()),
+                    remedy: reason.remedy().unwrap_or_default().to_owned(),
+                })
+            }
             inspect::Error::Unknown { .. } => Error::Refused {
                 message: error.to_string(),
                 hint: None,
@@ -82,5 +88,35 @@ impl Error {
             Error::Evaluation(error) => error.status(),
             _ => 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Reason;
+
+    #[test]
+    fn what_more_rights_would_show_ends_with_status_4_and_its_remedy_apart() {
+        let unknown = |reason| {
+            Error::from(inspect::Error::Unknown {
+                what: "frame numbers",
+                reason,
+            })
+        };
+        let refused = Reason::NotPermitted {
+            what: "no".into(),
+            remedy: Some("sudo".into()),
+        };
+        for reason in [Reason::FrameHidden, refused] {
+            let Error::Target(error) = unknown(reason) else {
+                panic!("not of the target");
+            };
+            let remedy = error.remedy().expect("a way out");
+            assert!(!error.to_string().contains(remedy), "{error}");
+            assert_eq!(Error::Target(error).status(), 4);
+        }
+        let kernel = unknown(Reason::NotOnThisKernel("no".into()));
+        assert_eq!(kernel.status(), 1);
     }
 }

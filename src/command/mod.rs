@@ -30,6 +30,8 @@ mod source;
 mod summary;
 mod symbol;
 mod table;
+#[cfg(test)]
+mod tests;
 mod through;
 mod translate;
 mod walk;

@@ -90,32 +90,12 @@ fn unmapped(
     view: &View,
 ) -> Result<Error, Error> {
     let (below, above) = view.detail(address)?.nearest.unwrap_or_default();
-    let below = below.map(|region| {
-        let end = region.range.end();
-        format!(
-            "{} ({} {}) ends {:#x} bytes below",
-            region.range,
-            region.permissions,
-            region.name,
-            address.get() - end.get()
-        )
-    });
-    let above = above.map(|region| {
-        let start = region.range.start();
-        format!(
-            "{} ({} {}) starts {:#x} bytes above",
-            region.range,
-            region.permissions,
-            region.name,
-            start.get() - address.get()
-        )
-    });
-    let nearest: Vec<String> = below.into_iter().chain(above).collect();
-    let error = eval::Error::new(expression.at, format!("{address} is in no region"));
-    Ok(match nearest.is_empty() {
-        true => error.into(),
-        false => error.hint(nearest.join("; ")).into(),
-    })
+    let nearest = below.iter().chain(&above).map(Into::into).collect();
+    let message = format!("{address} is in no region");
+    Ok(Error::Evaluation(eval::Error {
+        nearest,
+        ..eval::Error::new(expression.at, message)
+    }))
 }
 
 /// What a row of `regions` shows.

@@ -1,8 +1,8 @@
 //! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
 
 use super::Error;
-use crate::inspect::{self, Page, Question, Totals, View};
-use crate::kernel::{AddressRange, PageFlags};
+use crate::inspect::{self, Page, Question, Totals, View, classify};
+use crate::kernel::{AddressRange, PageFlags, State};
 use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{Note, Reason, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
@@ -23,11 +23,21 @@ pub(super) struct Ended {
     pub changed: bool,
     /// Pages of which it could not be told what is behind them, and why not for the first.
     untold: Option<(u64, Reason)>,
+    /// Why the states of some pages are not certain.
+    doubt: Option<Reason>,
     /// Why it was broken off, if it was.
     pub stopped: Option<Stopped>,
 }
 
 impl Ended {
+    /// Takes note of what the sink answered to the last row: a first Ctrl-C stays what it was.
+    pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
+        self.stopped = match (self.stopped, answer) {
+            (_, Err(Stopped::Closed)) => Some(Stopped::Closed),
+            (before, answer) => before.or(answer.err()),
+        };
+    }
+
     /// Closes with the totals; what was broken off stays broken off.
     pub fn close(mut self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         self.totals.finish();
@@ -36,6 +46,18 @@ impl Ended {
                 "left out: whether {pages} untouched {} cached, swapped or past the end, which cannot be known here: {reason}",
                 if *pages == 1 { "page is" } else { "pages are" },
             );
+            sink.emit(Record::Note(Note { message }))?;
+        }
+        let doubtful = [
+            State::Swapped,
+            State::Poisoned,
+            State::UffdWp,
+            State::Migrating,
+        ];
+        if let Some(doubt) = self.doubt
+            && doubtful.iter().any(|&state| self.totals.state(state) > 0)
+        {
+            let message = format!("the states of pages that are not present are {doubt}");
             sink.emit(Record::Note(Note { message }))?;
         }
         let summary = WalkSummary {
@@ -82,6 +104,7 @@ pub(super) fn sweep<'f>(
     let sink = RefCell::new(sink);
     let mut enough = false;
     let mut untold: Option<(u64, Reason)> = None;
+    let mut doubt = None;
     let swept = inspect::sweep(
         view,
         spans,
@@ -95,6 +118,9 @@ pub(super) fn sweep<'f>(
             sink.progress(done, total, "pages")?;
             done = done.saturating_add(chunk.pages);
             for page in chunk.pages() {
+                if doubt.is_none() {
+                    doubt = classify::doubt(page.entry, view);
+                }
                 if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
                     enough = true;
                     return Err(Stopped::Closed);
@@ -113,6 +139,7 @@ pub(super) fn sweep<'f>(
         totals,
         changed,
         untold,
+        doubt,
         stopped,
     })
 }

@@ -3,11 +3,13 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
 use crate::eval::{self, Spans, Subject};
+use crate::inspect::classify::doubt;
 use crate::inspect::{self, Need, PageDetail, Runs, View};
-use crate::kernel::{Region, State, VirtualAddress};
+use crate::kernel::{PageMapEntry, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
-    FolioReport, FramePlace, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
+    FolioReport, FramePlace, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
+    Translation, Why,
 };
 use crate::symbol::{Symbols, may_have_names};
 use crate::target::Target;
@@ -98,24 +100,26 @@ pub(super) fn translation(
     symbol: Option<SymbolBrief>,
 ) -> Translation {
     let page = view.page();
-    let entry = detail.entry.unwrap_or_default();
+    let entry = detail.entry;
     let mut why = Why::default();
     let frame = detail.page.frame();
-    let swap = why.take("swap", detail.swap).map(|slot| SwapSlot {
+    let slot = why.take("swap", detail.swap);
+    let swap = slot.map(|slot| SwapSlot {
         kind: slot.kind,
         offset: slot.offset,
         byte_offset: slot.offset.checked_mul(page.bytes()),
-        device: view
-            .swaps()
-            .ok()
-            .and_then(|areas| areas.area(slot.kind))
-            .map(|area| area.name.clone()),
+        device: why.take("swap.device", view.swap_device(slot)),
     });
+    if let Some(doubt) = &detail.doubt {
+        why.note("state", doubt);
+    }
     if detail.entry.is_none() {
-        why.note(
-            "entry",
-            &Reason::NotApplicable("the page map ends before this address"),
-        );
+        for field in ["entry", "pfn_hidden", "uffd_wp", "file_mapped"] {
+            why.note(
+                field,
+                &Reason::NotApplicable("the page map ends before this address"),
+            );
+        }
     }
     if detail.page.kind.is_none() && detail.region.is_some() {
         why.note(
@@ -124,8 +128,9 @@ pub(super) fn translation(
         );
     }
     // The kind is known, but not what only a look behind it tells.
-    if let Err(reason @ (Reason::NotPermitted(_) | Reason::NotOnThisKernel(_) | Reason::Changed)) =
-        &detail.behind
+    if let Err(
+        reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
+    ) = &detail.behind
     {
         why.note("kind", reason);
     }
@@ -135,7 +140,7 @@ pub(super) fn translation(
         address: detail.address,
         physical: why.take("physical", detail.physical),
         pfn: why.take("pfn", detail.frame),
-        pfn_hidden: entry.is_frame_hidden(),
+        pfn_hidden: entry.map(PageMapEntry::is_frame_hidden),
         state: detail.page.state,
         kind: detail.page.kind,
         entry: detail.entry.map(|entry| entry.raw()),
@@ -143,9 +148,9 @@ pub(super) fn translation(
         page_size: page.bytes(),
         soft_dirty: why.take("soft_dirty", detail.soft_dirty),
         exclusive: why.take("exclusive", detail.exclusive),
-        uffd_wp: entry.is_uffd_wp(),
+        uffd_wp: entry.map(PageMapEntry::is_uffd_wp),
         guard: detail.page.state == State::Guard,
-        file_mapped: entry.is_file_or_shared(),
+        file_mapped: entry.map(PageMapEntry::is_file_or_shared),
         huge: why.take("huge", detail.huge),
         swap,
         flags,
@@ -180,7 +185,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
     let view = View::of(target)?;
     let need = view.obtainable(Need::KINDS) | walk::holes(spans);
     let mut runs = Runs::new(view.page());
-    let ended = through::sweep(
+    let mut ended = through::sweep(
         &view,
         spans.ranges(),
         need,
@@ -193,10 +198,10 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
             Ok(Go::On)
         },
     )?;
-    if let Some(run) = runs.finish()
-        && ended.stopped.is_none()
+    if ended.stopped != Some(Stopped::Closed)
+        && let Some(run) = runs.finish()
     {
-        context.sink.emit(Record::Run(row(&run, &view)))?;
+        ended.add_stop(context.sink.emit(Record::Run(row(&run, &view))));
     }
     ended.close(context.sink, false)
 }
@@ -204,6 +209,9 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
 fn row(run: &inspect::Run, view: &View) -> Run {
     let page = view.page();
     let mut why = Why::default();
+    if let Some(doubt) = doubt(run.entry, view) {
+        why.note("state", &doubt);
+    }
     if run.state == State::Present && run.frame.is_none() {
         why.note("pfn", &Reason::FrameHidden);
         why.note("physical", &Reason::FrameHidden);

@@ -3,6 +3,7 @@
 use super::through::{self, Arguments, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames, groups};
 use crate::eval::{self, Extent, Origin, Spans};
+use crate::inspect::classify::doubt;
 use crate::inspect::{
     Filter, GroupBy, GroupKey as Key, Groups, Need, Page, Question, Row, Rows, Run, Runs, View,
 };
@@ -137,24 +138,29 @@ impl Walk<'_> {
                 if !self.matches(page, region) {
                     return Ok(Go::On);
                 }
-                if let Some(row) = rows.push(page, region) {
-                    self.emit(&row, sink)?;
-                    left = left.saturating_sub(1);
-                    if left == 0 {
+                // What is in the totals is in a row, also when the sink says to stop.
+                let row = rows.push(page, region);
+                left = left.saturating_sub(u64::from(row.is_some()));
+                let go = match left {
+                    0 => {
                         more = Some(page.address);
-                        return Ok(Go::NoFurther);
+                        Go::NoFurther
                     }
-                }
-                totals.add(page);
-                Ok(Go::On)
+                    _ => {
+                        totals.add(page);
+                        Go::On
+                    }
+                };
+                row.map_or(Ok(()), |row| self.emit(&row, sink))?;
+                Ok(go)
             },
         )?;
         if more.is_none()
-            && ended.stopped.is_none()
+            && ended.stopped != Some(Stopped::Closed)
             && left > 0
             && let Some(row) = rows.finish()
         {
-            ended.stopped = self.emit(&row, context.sink).err();
+            ended.add_stop(self.emit(&row, context.sink));
         }
         ended.close(context.sink, more.is_some())?;
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
@@ -164,6 +170,9 @@ impl Walk<'_> {
         let page = &row.page;
         let available = self.view.availability();
         let mut why = Why::default();
+        if let Some(doubt) = doubt(page.entry, self.view) {
+            why.note("state", &doubt);
+        }
         if page.state == State::Present {
             let facts = [
                 ("flags", page.flags.is_none(), &available.flags),
@@ -282,24 +291,25 @@ impl Walk<'_> {
                 if !self.matches(page, region) {
                     return Ok(Go::On);
                 }
-                if let Some(run) = runs.push(page) {
-                    emit(&run, sink)?;
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        enough = true;
-                        return Ok(Go::NoFurther);
-                    }
+                let run = runs.push(page);
+                left = left.saturating_sub(u64::from(run.is_some()));
+                enough = left == 0;
+                if !enough {
+                    totals.add(page);
                 }
-                totals.add(page);
-                Ok(Go::On)
+                run.map_or(Ok(()), |run| emit(&run, sink))?;
+                Ok(match enough {
+                    true => Go::NoFurther,
+                    false => Go::On,
+                })
             },
         )?;
         if !enough
-            && ended.stopped.is_none()
+            && ended.stopped != Some(Stopped::Closed)
             && left > 0
             && let Some(run) = runs.finish()
         {
-            ended.stopped = emit(&run, context.sink).err();
+            ended.add_stop(emit(&run, context.sink));
         }
         ended.close(context.sink, enough)?;
         Ok(Flow::Done)

@@ -1,7 +1,7 @@
 //! Why an expression has no value.
 
 use crate::lang::Place;
-use crate::report::Reason;
+use crate::report::{Reason, RegionBrief};
 use crate::target;
 use std::fmt;
 
@@ -17,6 +17,8 @@ pub struct Error {
     pub message: String,
     /// The way out.
     pub hint: Option<String>,
+    /// Regions near an address that is in none.
+    pub nearest: Vec<RegionBrief>,
     /// The failure underneath, when bytes could not be had.
     pub cause: Option<target::Error>,
 }
@@ -28,6 +30,7 @@ impl Error {
             at,
             message: message.into(),
             hint: None,
+            nearest: Vec::new(),
             cause: None,
         }
     }
@@ -44,22 +47,26 @@ impl Error {
             at,
             message: cause.to_string(),
             hint: cause.remedy().map(str::to_owned),
+            nearest: Vec::new(),
             cause: Some(cause),
         }
     }
 
     /// A fact that cannot be had here, for the reason given; `what` is the beginning of the sentence.
     pub(super) fn unknown(at: Place, what: impl fmt::Display, reason: &Reason) -> Self {
-        let message = format!("{what}: {reason}");
+        let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
-            Reason::FrameHidden | Reason::NotPermitted(_) => Some(target::Error::NotPermitted {
-                what: message.clone(),
-                remedy: String::new(),
-            }),
+            Reason::FrameHidden | Reason::NotPermitted { .. } => {
+                Some(target::Error::NotPermitted {
+                    what: message.clone(),
+                    remedy: String::new(),
+                })
+            }
             _ => None,
         };
         Error {
             cause,
+            hint: reason.remedy().map(str::to_owned),
             ..Error::new(at, message)
         }
     }

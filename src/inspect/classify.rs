@@ -2,6 +2,7 @@
 
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
+use crate::report::Reason;
 use crate::target::{Behind, Categories};
 
 /// What stands behind the pages of a region.
@@ -103,9 +104,10 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) ->
         return State::Guard;
     }
     if entry.is_swap_hidden() {
-        return match (rules.swap_in_use(), entry.is_uffd_wp()) {
-            (true, _) => State::Swapped,
-            (false, true) => State::UffdWp,
+        // Bit 57 is shown to everybody. Of the rest the likeliest: what else it may be, `doubt` says.
+        return match (entry.is_uffd_wp(), rules.swap_in_use()) {
+            (true, _) => State::UffdWp,
+            (false, true) => State::Swapped,
             (false, false) => State::Poisoned,
         };
     }
@@ -121,6 +123,33 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) ->
         SwapMeaning::Marker if swap.offset & MARKER_UFFD_WP != 0 => State::UffdWp,
         SwapMeaning::Marker => State::Poisoned,
     }
+}
+
+/// Why the state of an entry without a page is no more than the likeliest, and what else it may be; `None` where it is certain.
+pub fn doubt(entry: PageMapEntry, rules: &dyn Rules) -> Option<Reason> {
+    let swap = entry.swap().filter(|_| !entry.is_guard())?;
+    if entry.is_swap_hidden() {
+        let may_be = match (entry.is_uffd_wp(), rules.swap_in_use()) {
+            (true, true) => "write-protected for certain, it may be in swap as well",
+            (true, false) => {
+                "write-protected for certain, it may also be on its way to another frame"
+            }
+            (false, true) => {
+                "it may be in swap, a marker (poisoned, guard before Linux 6.15), on its way to another frame, failed memory or a device's"
+            }
+            (false, false) => {
+                "without swap in use, it may be a marker (poisoned, guard before Linux 6.15), on its way to another frame, failed memory or a device's"
+            }
+        };
+        return Some(Reason::not_permitted(format!(
+            "not certain: type and offset of the entry are hidden without CAP_SYS_ADMIN; {may_be}"
+        )));
+    }
+    (rules.swap_meaning(swap.kind) == SwapMeaning::Special).then(|| {
+        Reason::NotOnThisKernel(
+            "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart".into(),
+        )
+    })
 }
 
 fn present_kind(
@@ -376,6 +405,45 @@ mod tests {
         let state = |raw| classify(evidence(raw), HEAP, &none).0;
         assert_eq!(state(0x4200_0000_0000_0000), UffdWp);
         assert_eq!(state(0x4000_0000_0000_0000), Poisoned);
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_said_for_certain() {
+        let none = Known { swap: false, ..ALL };
+        let unknown = Known {
+            options: false,
+            ..ALL
+        };
+        let may_be = |raw, rules: Known| {
+            let doubt = doubt(PageMapEntry::new(raw), &rules)?;
+            Some(doubt.to_string())
+        };
+        let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
+        assert!(
+            swap.contains("hidden") && swap.contains("a marker"),
+            "{swap}"
+        );
+        let marker = may_be(0x4000_0000_0000_0000, none).expect("hidden");
+        assert!(marker.contains("without swap in use"), "{marker}");
+        // Bit 57 says that it is write-protected, with or without contents in swap.
+        assert_eq!(
+            classify(evidence(0x4200_0000_0000_0000), HEAP, &ALL).0,
+            UffdWp
+        );
+        let protected = may_be(0x4200_0000_0000_0000, ALL).expect("hidden");
+        assert!(protected.contains("in swap as well"), "{protected}");
+        let special = may_be(0x4000_0000_0000_0038, unknown).expect("no configuration");
+        assert!(special.contains("failed memory"), "{special}");
+        for raw in [
+            0,
+            PLAIN,
+            0x4400_0000_0000_0000,
+            0x4000_0000_0000_0020,
+            0x4000_0000_0000_005f,
+            0x4000_0000_0000_0038,
+        ] {
+            assert_eq!(may_be(raw, ALL), None, "{raw:#x}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! All there is to know of one address.
 
-use super::classify::{Backing, Evidence, Place, classify};
+use super::classify::{Backing, Evidence, Place, classify, doubt};
 use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
@@ -22,6 +22,8 @@ pub struct PageDetail {
     pub address: VirtualAddress,
     /// Its page, with whatever of the facts below is known.
     pub page: Page,
+    /// Why the state is no more than the likeliest, if it is.
+    pub doubt: Option<Reason>,
     /// The raw page-map entry; `None` where the page map ends before it.
     pub entry: Option<PageMapEntry>,
     /// The frame.
@@ -223,6 +225,7 @@ impl View<'_> {
                 )),
                 _ => Err(no_frame()),
             },
+            doubt: look.entry.and_then(|entry| doubt(entry, self)),
             behind: look.behind.clone(),
             write_tracked: look
                 .categories
@@ -246,8 +249,8 @@ impl View<'_> {
                 },
             },
             swap: match (state, entry.swap()) {
-                (State::Swapped, _) if entry.is_swap_hidden() => Err(
-                    Reason::NotPermitted("hidden: swap slots need CAP_SYS_ADMIN".into()),
+                (state, _) if state != State::Guard && entry.is_swap_hidden() => Err(
+                    Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"),
                 ),
                 (State::Swapped, Some(swap)) => Ok(swap),
                 _ => Err(Reason::NotApplicable("the page is not in swap")),

@@ -35,6 +35,7 @@ impl View<'_> {
             permissions: viewed.map(|viewed| viewed.region.permissions),
             backing: viewed.map(|viewed| viewed.backing),
             of_object: page.entry.is_file_or_shared(),
+            state_certain: detail.doubt.is_none(),
             uffd_wp: page.entry.is_uffd_wp(),
             soft_clean: detail.soft_dirty == Ok(false),
             flags: page.flags,

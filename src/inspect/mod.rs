@@ -8,7 +8,7 @@ pub mod classify;
 mod detail;
 mod explain;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 pub mod field;
 mod filter;
 mod folio;

@@ -19,6 +19,8 @@ pub enum Access {
 pub struct Facts {
     /// State of the page.
     pub state: State,
+    /// Whether that is more than the likeliest.
+    pub state_certain: bool,
     /// What it is or would be.
     pub kind: Option<Kind>,
     /// Of its region; `None` when it is in none.
@@ -108,6 +110,17 @@ fn just(effects: &[Effect]) -> Outcome {
 }
 
 fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
+    if !facts.state_certain {
+        return just(match facts.state {
+            State::UffdWp if access == Access::Write => {
+                &[Effect::Notify, Effect::Map, Effect::SwapIn]
+            }
+            State::UffdWp => &[Effect::Map, Effect::SwapIn],
+            State::Swapped => &[Effect::SwapIn, Effect::Wait, Effect::Poisoned],
+            State::Migrating => &[Effect::Wait, Effect::Hwpoison, Effect::FromDevice],
+            _ => &[Effect::Poisoned, Effect::Wait, Effect::FromDevice],
+        });
+    }
     match (facts.state, access) {
         (State::Present, Access::Read) | (State::Outside, _) => just(&[Effect::Nothing]),
         (State::Present, Access::Write) => protected(facts, write(facts, permissions)),

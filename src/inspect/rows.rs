@@ -1,7 +1,7 @@
 //! Neighbours put together as they stream by: rows of `walk`, physically contiguous runs of `translate`.
 
 use super::page::Page;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, VirtualAddress};
 
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +74,8 @@ pub struct Run {
     pub start: VirtualAddress,
     /// Pages in it.
     pub pages: u64,
+    /// The first entry.
+    pub entry: PageMapEntry,
     /// The first frame, if there is one and it is not hidden.
     pub frame: Option<FrameNumber>,
     /// Their state.
@@ -132,6 +134,7 @@ fn finished((page, alike): (Page, bool)) -> Run {
     Run {
         start: page.address,
         pages: page.pages,
+        entry: page.entry,
         frame: page.frame(),
         state: page.state,
         kind: page.kind.filter(|_| alike),

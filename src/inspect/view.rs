@@ -6,7 +6,8 @@ use super::{Error, Result};
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
-    AddressRange, Device, FrameNumber, PageFlags, PageSize, PhysicalAddress, Region, VirtualAddress,
+    AddressRange, Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, PhysicalAddress,
+    Region, SwapEntry, VirtualAddress,
 };
 use crate::report::{Fact, Reason};
 use crate::target::{self, Categories, Target};
@@ -33,6 +34,7 @@ pub struct View<'a> {
     swaps: OnceLock<target::Result<SwapAreas>>,
     zones: OnceLock<target::Result<Arc<Zones>>>,
     availability: OnceLock<Availability>,
+    covered_pages: OnceLock<target::Result<u64>>,
 }
 
 /// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
@@ -96,6 +98,7 @@ impl<'a> View<'a> {
             swaps: OnceLock::new(),
             zones: OnceLock::new(),
             availability: OnceLock::new(),
+            covered_pages: OnceLock::new(),
         }
     }
 
@@ -139,10 +142,49 @@ impl<'a> View<'a> {
         swaps.as_ref().map_err(Clone::clone)
     }
 
+    /// The device or file that holds a slot.
+    pub fn swap_device(&self, slot: SwapEntry) -> Fact<Name> {
+        let areas = self.swaps().map_err(|error| reason(&error))?;
+        let area = areas.area(slot, self.page);
+        area.map(|area| area.name.clone()).ok_or_else(|| {
+            Reason::NotOnThisKernel(
+                "/proc/swaps has no type numbers, and several areas may have this one".into(),
+            )
+        })
+    }
+
     /// Zones and nodes of frames.
     pub fn zones(&self) -> target::Result<&Zones> {
         let zones = self.zones.get_or_init(|| self.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
+    }
+
+    /// How much of `range` the page map covers: a part at its beginning, and behind that what lies outside.
+    ///
+    /// Fails when the target is gone.
+    pub(super) fn covered(
+        &self,
+        range: AddressRange,
+    ) -> target::Result<(Option<AddressRange>, Option<AddressRange>)> {
+        let covers = |index: u64| {
+            let mut entry = [PageMapEntry::default()];
+            let read = self.target.process.entries(index, &mut entry)?;
+            Ok(read > 0)
+        };
+        let last = VirtualAddress::new(range.end().get().saturating_sub(1));
+        if covers(self.page.index(last))? {
+            return Ok((Some(range), None));
+        }
+        let pages = self
+            .covered_pages
+            .get_or_init(|| target::covered_pages(self.page, covers))
+            .clone()?;
+        let end = VirtualAddress::new(pages.saturating_mul(self.page.bytes()));
+        let (start, end_of_range) = (range.start(), range.end());
+        Ok((
+            AddressRange::new(start, end.min(end_of_range)),
+            AddressRange::new(end.max(start), end_of_range),
+        ))
     }
 
     /// What pages of `viewed` need to know of it.
@@ -368,10 +410,39 @@ pub(super) fn no_scan() -> Reason {
 /// The reason that an error of the floor below is to a reader.
 pub(super) fn reason(error: &target::Error) -> Reason {
     match error {
-        target::Error::NotPermitted { what, remedy } if !remedy.is_empty() => {
-            Reason::NotPermitted(format!("{what} ({remedy})"))
-        }
-        target::Error::NotPermitted { .. } => Reason::NotPermitted(error.to_string()),
-        _ => Reason::NotOnThisKernel(error.to_string()),
+        target::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
+            what: what.clone(),
+            remedy: Some(remedy.clone()).filter(|remedy| !remedy.is_empty()),
+        },
+        // It went, or was found in the midst of a change.
+        target::Error::Gone { .. } => Reason::Changed,
+        target::Error::NotAvailable { .. }
+        | target::Error::Malformed(_)
+        | target::Error::Ambiguous { .. }
+        | target::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_a_reason_of_its_class() {
+        let refused = target::Error::NotPermitted {
+            what: "may not".into(),
+            remedy: "sudo".into(),
+        };
+        assert_eq!(
+            (reason(&refused).cause(), reason(&refused).remedy()),
+            ("may not", Some("sudo"))
+        );
+        let what = || "process 1 has exited".to_owned();
+        assert_eq!(
+            reason(&target::Error::Gone { what: what() }),
+            Reason::Changed
+        );
+        let missing = target::Error::NotAvailable { what: what() };
+        assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
     }
 }

@@ -1,7 +1,7 @@
 //! Swap areas (`/proc/swaps`) and the kernel's pseudo swap types.
 
-use super::Name;
 use super::text::{self, BadLine};
+use super::{Name, PageSize, SwapEntry};
 
 /// The rows of `/proc/swaps`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,10 +34,16 @@ impl SwapAreas {
         Ok(SwapAreas(rows.collect::<Result<_, _>>()?))
     }
 
-    /// The area of swap type `kind`, going by the order of the rows. The kernel keeps the number of an area that was
-    /// switched off until the next one takes it, so after a `swapoff` a row may stand for a later number.
-    pub fn area(&self, kind: u8) -> Option<&SwapArea> {
-        self.0.get(usize::from(kind))
+    /// The area that `slot` is in, if only one of them can be. The rows are in the order of the types (`swap_start` in
+    /// mm/swapfile.c), but the type of an area that was switched off stays free until the next one takes it: before the row of
+    /// type N there are at most N others. An area has as many slots as pages, the first of which is number 1, behind its header.
+    pub fn area(&self, slot: SwapEntry, page: PageSize) -> Option<&SwapArea> {
+        let holds = |area: &&SwapArea| {
+            let bytes = slot.offset.checked_mul(page.bytes());
+            bytes.is_some_and(|bytes| bytes <= area.size)
+        };
+        let mut able = self.0.iter().take(usize::from(slot.kind) + 1).filter(holds);
+        able.next().filter(|_| able.next().is_none())
     }
 }
 
@@ -230,17 +236,41 @@ mod tests {
             /var/swap\\040file                       file\t\t524284\t\t12\t\t-3\n";
         let areas = SwapAreas::parse(text).expect("two rows");
         assert_eq!(areas.0.len(), 2);
-        assert_eq!(areas.area(0).map(|a| a.size), Some(1_048_572 * 1024));
-        assert_eq!(
-            areas.area(1).map(|a| a.name.as_bytes()),
-            Some(&b"/var/swap file"[..])
-        );
-        assert_eq!(areas.area(1).map(|a| &*a.kind), Some("file"));
-        assert!(areas.area(2).is_none());
+        assert_eq!(areas.0[0].size, 1_048_572 * 1024);
+        assert_eq!(areas.0[1].name.as_bytes(), b"/var/swap file");
+        assert_eq!(areas.0[1].kind, "file");
         assert_eq!(
             SwapAreas::parse(b"Filename\n/x file twelve").map_err(|bad| bad.line),
             Err(2)
         );
+    }
+
+    #[test]
+    fn a_slot_is_in_an_area_only_where_no_other_can_have_it() {
+        const PAGE: u64 = 4096;
+        let area = |name: &str, pages: u64| SwapArea {
+            name: Name::from(name),
+            kind: "file".to_owned(),
+            size: pages * PAGE,
+        };
+        let page = PageSize::from_bytes(PAGE).expect("a power of two");
+        let areas = SwapAreas(vec![area("/a", 10), area("/b", 20), area("/c", 20)]);
+        let name = |areas: &SwapAreas, kind, offset| {
+            let area = areas.area(SwapEntry { kind, offset }, page);
+            area.map(|area| area.name.to_string())
+        };
+        // Only the first row can have type 0.
+        assert_eq!(name(&areas, 0, 5).as_deref(), Some("/a"));
+        // Type 1: /b, or /a if type 0 was switched off. The size decides.
+        assert_eq!(name(&areas, 1, 10), None);
+        assert_eq!(name(&areas, 1, 11).as_deref(), Some("/b"));
+        assert_eq!(name(&areas, 2, 11), None);
+        // No area is so large.
+        assert_eq!(name(&areas, 1, 21), None);
+        assert_eq!(name(&areas, 1, u64::MAX), None);
+        // The only one, whatever was switched off before.
+        let only = SwapAreas(vec![area("/a", 10)]);
+        assert_eq!(name(&only, 3, 1).as_deref(), Some("/a"));
     }
 
     proptest! {

@@ -73,8 +73,8 @@ pub struct Translation {
     pub physical: Option<PhysicalAddress>,
     /// Page frame number.
     pub pfn: Option<FrameNumber>,
-    /// Whether a frame is there but its number is hidden.
-    pub pfn_hidden: bool,
+    /// Whether a frame is there but its number is hidden. `None` where the page map has no entry.
+    pub pfn_hidden: Option<bool>,
     /// State of the page.
     pub state: State,
     /// What it is or would be.
@@ -90,12 +90,12 @@ pub struct Translation {
     pub soft_dirty: Option<bool>,
     /// Mapped once only.
     pub exclusive: Option<bool>,
-    /// Bit 57.
-    pub uffd_wp: bool,
+    /// Bit 57. `None` where the page map has no entry.
+    pub uffd_wp: Option<bool>,
     /// A guard page.
     pub guard: bool,
-    /// Bit 61.
-    pub file_mapped: bool,
+    /// Bit 61. `None` where the page map has no entry.
+    pub file_mapped: Option<bool>,
     /// Mapped by one PMD (or a hugetlb page).
     pub huge: Option<bool>,
     /// The slot, when swapped.

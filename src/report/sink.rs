@@ -14,7 +14,7 @@ pub enum Stopped {
 
 /// Takes records as they come. The answer tells the command to go on, or to stop: no command holds its output back.
 pub trait Sink {
-    /// Takes one record; `Err` means that the command should end, keeping its totals in order where it can.
+    /// Takes one record. After Ctrl-C too it is shown; `Err` means that the command should end, keeping its totals in order where it can.
     fn emit(&mut self, record: Record) -> Result<(), Stopped>;
 
     /// Whether records that only greet are shown: what they say may take time to find out.

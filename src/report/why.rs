@@ -13,7 +13,12 @@ pub enum Reason {
     /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
     FrameHidden,
     /// A file could not be opened or read with these rights.
-    NotPermitted(String),
+    NotPermitted {
+        /// What was tried and the answer.
+        what: String,
+        /// What would help, where there is something to name.
+        remedy: Option<String>,
+    },
     /// This kernel does not tell.
     NotOnThisKernel(String),
     /// The question has no answer for this page (it has no frame, say).
@@ -25,11 +30,49 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::FrameHidden => f.write_str("frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo and outside of containers, or give it the capability)"),
-            Reason::NotPermitted(text) | Reason::NotOnThisKernel(text) => f.write_str(text),
-            Reason::NotApplicable(text) => f.write_str(text),
-            Reason::Changed => f.write_str("the target changed while it was being read"),
+            Reason::NotPermitted { .. } | Reason::FrameHidden => match self.remedy() {
+                Some(remedy) => write!(f, "{} ({remedy})", self.cause()),
+                None => f.write_str(self.cause()),
+            },
+            _ => f.write_str(self.cause()),
         }
+    }
+}
+
+impl Reason {
+    /// The kernel's refusal, without a way out to name.
+    pub fn not_permitted(what: impl Into<String>) -> Self {
+        Reason::NotPermitted {
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// Why, without the way out.
+    pub fn cause(&self) -> &str {
+        match self {
+            Reason::FrameHidden => "frame numbers are hidden without CAP_SYS_ADMIN",
+            Reason::NotPermitted { what, .. } => what,
+            Reason::NotOnThisKernel(text) => text,
+            Reason::NotApplicable(text) => text,
+            Reason::Changed => "the target changed while it was being read",
+        }
+    }
+
+    /// The way out, where more rights are one.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Reason::FrameHidden => {
+                Some("run pmdb with sudo and outside of containers, or give it the capability")
+            }
+            Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether more rights would help.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Reason::FrameHidden | Reason::NotPermitted { .. })
     }
 }
 

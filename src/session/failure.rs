@@ -70,6 +70,7 @@ impl Origin<'_> {
                 message: error.message,
                 place: Some(self.place(text, Some(error.at))),
                 hint: error.hint,
+                nearest: error.nearest,
                 ..ErrorReport::default()
             }),
             command::Error::Target(error) => Some(ErrorReport {

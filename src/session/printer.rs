@@ -121,7 +121,9 @@ impl<'a> Printer<'a> {
 
 impl Sink for Printer<'_> {
     fn emit(&mut self, record: Record) -> Result<(), Stopped> {
-        self.check()?;
+        if self.failure.is_some() {
+            return Err(Stopped::Closed);
+        }
         if self.destination.is_live() {
             self.progress.clear();
         }
@@ -135,7 +137,9 @@ impl Sink for Printer<'_> {
         let rendered = self.renderer.record(&record, &mut self.text);
         let written = rendered.and_then(|()| self.destination.write(&self.text));
         self.text.clear();
-        self.after(written)
+        // What was found before Ctrl-C is printed all the same.
+        self.after(written)?;
+        self.check()
     }
 
     fn is_greeting(&self) -> bool {

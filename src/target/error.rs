@@ -61,7 +61,9 @@ impl Error {
     /// The way out, where there is one to name.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Error::NotPermitted { remedy, .. } => Some(remedy),
+            Error::NotPermitted { remedy, .. } => {
+                Some(&**remedy).filter(|remedy| !remedy.is_empty())
+            }
             Error::Ambiguous { .. } => Some("attach by process id instead"),
             _ => None,
         }

@@ -2,19 +2,20 @@
 //!
 //! The live implementations look through `/proc`, at some settings in `/sys`, and at the files behind regions; they never ptrace and never
 //! make the target fault.
-//! A capture file will stand behind the same three traits. Callers decode nothing themselves: what comes
-//! out has been through `kernel`.
+//! Callers decode nothing themselves: what comes out has been through `kernel`.
 
 mod error;
 #[cfg(test)]
 pub(crate) mod fake;
 mod feature;
 pub mod live;
+mod page_map_end;
 mod process_entry;
 mod sys;
 
 pub use error::{Error, Result};
 pub use feature::{Feature, Finding, Standing};
+pub use page_map_end::covered_pages;
 pub use process_entry::ProcessEntry;
 
 use crate::kernel::{

@@ -244,7 +244,7 @@ fn shared_memory() {
             Err(reason) => {
                 assert!(matches!(
                     reason,
-                    Reason::NotPermitted(_) | Reason::NotOnThisKernel(_)
+                    Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_)
                 ));
                 assert!(!super::support::is_root(), "{verb}: {reason}");
                 assert_eq!(first.page.kind, Some(Kind::Shmem));

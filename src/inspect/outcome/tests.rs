@@ -26,6 +26,7 @@ fn page(state: State, kind: Kind) -> Facts {
     };
     Facts {
         state,
+        state_certain: true,
         kind: Some(kind),
         permissions: Some(RW),
         backing: Some(backing),
@@ -322,4 +323,23 @@ fn how_it_is_felt() {
     assert_eq!(felt(&[Nothing]), Some(crate::report::Fault::None));
     assert_eq!(felt(&[Reuse, Copy]), Some(crate::report::Fault::Minor));
     assert_eq!(felt(&[MapCached, ReadFile]), None);
+}
+
+#[test]
+fn a_state_that_is_not_certain_leaves_open_what_happens() {
+    for state in [
+        State::Swapped,
+        State::Poisoned,
+        State::UffdWp,
+        State::Migrating,
+    ] {
+        let facts = Facts {
+            state_certain: false,
+            ..page(state, Kind::Anonymous)
+        };
+        for access in [Read, Write] {
+            let effects = outcome(&facts, access).effects;
+            assert!(effects.len() > 1, "{state:?} {access:?} {effects:?}");
+        }
+    }
 }

@@ -101,6 +101,7 @@ impl Batch {
             };
             let (now, later) = left.split_at(together);
             match step.action {
+                Action::Skip if step.region.is_none() => self.hole(view, step.range)?,
                 Action::Skip => self.piece(step.region, step.range, Words::Nothing),
                 Action::Read => self.read_small(view, now, question)?,
                 Action::ReadHuge => self.read_huge(view, step, question.need)?,
@@ -174,6 +175,18 @@ impl Batch {
             words,
             behind: Vec::new(),
         });
+    }
+
+    /// What lies in no region, as far as the page map goes and behind its end.
+    fn hole(&mut self, view: &View<'_>, range: AddressRange) -> target::Result<()> {
+        let (inside, outside) = view.covered(range)?;
+        if let Some(inside) = inside {
+            self.piece(None, inside, Words::Nothing);
+        }
+        if let Some(outside) = outside {
+            self.piece(None, outside, Words::Outside);
+        }
+        Ok(())
     }
 
     /// Every entry of steps that go on where the one before ends: in one read, as there may be very many small regions.

@@ -534,3 +534,39 @@ fn what_is_behind_is_asked_only_where_it_matters() {
     count.expect("a sweep");
     assert_eq!(untold, 10);
 }
+
+#[test]
+fn holes_behind_the_end_of_the_page_map_are_outside() {
+    use State::{Outside, Unmapped, Untouched};
+    let (_, target) = World::new([region(0x1000, 10)]).target();
+    let view = View::of(&target).expect("a view");
+    let end = 1 << 35;
+    for (first, pages, expected) in [
+        (
+            0x1000,
+            (1 << 52) - 0x1001,
+            vec![
+                (Untouched, 10),
+                (Unmapped, end - 0x100a),
+                (Outside, (1 << 52) - 1 - end),
+            ],
+        ),
+        ((1 << 52) - 0x1000, 0xfff, vec![(Outside, 0xfff)]),
+        (end - 1, 2, vec![(Unmapped, 1), (Outside, 1)]),
+        (end - 2, 2, vec![(Unmapped, 2)]),
+    ] {
+        let mut states = Vec::new();
+        let span = region(first, pages).range;
+        let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
+            states.extend(chunk.pages().map(|page| (page.state, page.pages)));
+            Ok(())
+        });
+        all.expect("a sweep");
+        assert_eq!(states, expected, "{first:#x}");
+        // One address says the same.
+        let last = span.end().get() - 1;
+        let detail = view.detail(crate::kernel::VirtualAddress::new(last));
+        let state = detail.expect("a detail").page.state;
+        assert_eq!(Some(state), expected.last().map(|&(state, _)| state));
+    }
+}

@@ -190,10 +190,7 @@ impl Watcher {
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
             let partly = "only copies of file pages show: those of other pages show by their frames, which need CAP_SYS_ADMIN";
-            blind.push((
-                EventKind::CopiedOnWrite,
-                Reason::NotPermitted(partly.into()),
-            ));
+            blind.push((EventKind::CopiedOnWrite, Reason::not_permitted(partly)));
         }
         let is_watched = |viewed: &ViewedRegion| {
             let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();

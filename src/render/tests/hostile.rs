@@ -42,7 +42,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         device: Some(name.clone()),
     };
     let mut why = Why::default();
-    why.note("zone", &Reason::NotPermitted(text.clone()));
+    why.note("zone", &Reason::not_permitted(text.clone()));
     let one = Translation {
         address,
         physical: Some(physical),

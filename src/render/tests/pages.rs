@@ -69,7 +69,7 @@ pub fn present() -> Translation {
         address: va(0x555555558010),
         physical: Some(pa(0x1a4eac010)),
         pfn: Some(pfn(0x1a4eac)),
-        pfn_hidden: false,
+        pfn_hidden: Some(false),
         state: State::Present,
         kind: Some(Kind::PrivateCopy),
         entry: Some(0x81000000001a4eac),
@@ -77,9 +77,9 @@ pub fn present() -> Translation {
         page_size: 4096,
         soft_dirty: None,
         exclusive: Some(true),
-        uffd_wp: false,
+        uffd_wp: Some(false),
         guard: false,
-        file_mapped: false,
+        file_mapped: Some(false),
         huge: Some(false),
         swap: None,
         flags: Some(PageFlags::from_bits_retain(0x400005868)),
@@ -114,12 +114,12 @@ pub fn explained(page: Translation) -> Explanation {
         copies,
     };
     let (owner, next_read, next_write) = match (page.state, page.pfn_hidden) {
-        (State::Present, false) => (
+        (State::Present, Some(false)) => (
             Some(Owner::LeftOver),
             outcome(&[Effect::Nothing], false),
             outcome(&[Effect::Reuse], false),
         ),
-        (State::Present, true) => (
+        (State::Present, Some(true)) => (
             Some(Owner::Sole),
             outcome(&[Effect::Nothing], false),
             outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy], false),
@@ -150,11 +150,11 @@ pub fn explained(page: Translation) -> Explanation {
 }
 
 pub fn hidden() -> Translation {
-    let denied = || Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    let denied = || Reason::not_permitted("/proc/kpageflags may be read by root alone");
     Translation {
         physical: None,
         pfn: None,
-        pfn_hidden: true,
+        pfn_hidden: Some(true),
         entry: Some(0x8100000000000000),
         flags: None,
         flags_raw: None,
@@ -330,7 +330,7 @@ pub fn huge_pages() -> Pages {
 }
 
 pub fn hidden_pages() -> Pages {
-    let denied = || Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    let denied = || Reason::not_permitted("/proc/kpageflags may be read by root alone");
     Pages {
         start: va(0x7ffff7de8000),
         end: va(0x7ffff7de9000),
@@ -434,7 +434,7 @@ pub fn flags() -> FlagsReport {
         ],
         why: why(&[(
             "iomem",
-            Reason::NotPermitted("the addresses in /proc/iomem are hidden".into()),
+            Reason::not_permitted("the addresses in /proc/iomem are hidden"),
         )]),
     }
 }

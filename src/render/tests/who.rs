@@ -31,7 +31,7 @@ pub fn summary_without_frame() -> SummaryRow {
 }
 
 pub fn summary_unreadable() -> SummaryRow {
-    let denied = Reason::NotPermitted("/proc/kpageflags may be read by root alone".into());
+    let denied = Reason::not_permitted("/proc/kpageflags may be read by root alone");
     SummaryRow {
         state: Some(State::Present),
         why: why(&[("flags", denied)]),
@@ -122,11 +122,11 @@ pub fn who_interrupted() -> WhoSummary {
         why: why(&[
             (
                 "flags",
-                Reason::NotPermitted("/proc/kpageflags may be read by root alone".into()),
+                Reason::not_permitted("/proc/kpageflags may be read by root alone"),
             ),
             (
                 "map_count",
-                Reason::NotPermitted("/proc/kpagecount may be read by root alone".into()),
+                Reason::not_permitted("/proc/kpagecount may be read by root alone"),
             ),
         ]),
         ..who_counted()

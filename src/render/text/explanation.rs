@@ -61,6 +61,9 @@ fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<(
 
 /// What the page is.
 fn what(page: &Translation) -> &'static str {
+    if page.why.of("state").is_some() {
+        return words::UNCERTAIN;
+    }
     match (page.state, page.kind) {
         (State::Present, Some(kind)) => words::kind(kind),
         (State::Untouched, Some(kind)) => match kind {
@@ -113,7 +116,7 @@ fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()>
         (None, Some(physical)) => line
             .plain("physical address ")
             .push(Role::Physical, physical),
-        _ if page.pfn_hidden => line.push(Role::Warn, "hidden"),
+        _ if page.pfn_hidden == Some(true) => line.push(Role::Warn, "hidden"),
         _ => return Ok(()),
     };
     line.end(out)

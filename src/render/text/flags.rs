@@ -90,6 +90,9 @@ fn bit_line(look: &Look, number: &str, name: &str, meaning: &str) -> Line {
     line
 }
 
+/// Bits 62 and 63 of an entry: without either, nothing is there.
+const SOMETHING: u64 = 3 << 62;
+
 /// Writes a raw number taken apart.
 pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
     match decoded {
@@ -112,6 +115,12 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                     .push(words::state_role(*state), state.word())
                     .tab_to(REMARK)
                     .push(Role::Dim, words::state(*state)),
+                None if raw & SOMETHING != 0 => {
+                    line.push(Role::Warn, "not certain").tab_to(REMARK).push(
+                        Role::Dim,
+                        "no page, but something: the entry alone does not tell what",
+                    )
+                }
                 None => line.push(Role::Dim, "empty").tab_to(REMARK).push(
                     Role::Dim,
                     "nothing there: untouched, unmapped, or hidden by a driver",

@@ -63,7 +63,7 @@ impl Footnotes {
             let (label, role) = match reason {
                 Reason::FrameHidden => ("hidden", Role::Warn),
                 Reason::NotApplicable(_) => ("none", Role::Dim),
-                Reason::NotPermitted(_) | Reason::NotOnThisKernel(_) | Reason::Changed => {
+                Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed => {
                     ("unknown", Role::Warn)
                 }
             };

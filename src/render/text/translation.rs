@@ -46,7 +46,7 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
 fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
     matches!(reason, Reason::NotApplicable(_))
         && (field == "swap"
-            || field == "entry"
+            || ["entry", "pfn_hidden", "uffd_wp", "file_mapped"].contains(&field)
             || t.why.of("physical") == Some(reason)
             || block::is_place_said(&t.place, field))
 }
@@ -75,7 +75,7 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
             }
         }
         // The frame is there and only its number is not shown: the offset in it is known all the same.
-        (None, _) if t.pfn_hidden => {
+        (None, _) if t.pfn_hidden == Some(true) => {
             line.push(Role::Warn, "hidden")
                 .tab_to(REMARK)
                 .plain(format!(
@@ -110,7 +110,10 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::state(t.state),
     };
-    line.prose(Role::Dim, meaning);
+    match t.why.of("state") {
+        None => line.prose(Role::Dim, meaning),
+        Some(_) => line.prose(Role::Warn, words::UNCERTAIN),
+    };
     if t.huge == Some(true) {
         line.prose(
             Role::Note,

@@ -14,6 +14,9 @@ pub fn state_role(state: State) -> Role {
     }
 }
 
+/// Said of a state that is no more than the likeliest.
+pub const UNCERTAIN: &str = "most likely; what else it may be stands below";
+
 /// What a state says.
 pub fn state(state: State) -> &'static str {
     match state {

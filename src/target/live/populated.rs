@@ -3,9 +3,10 @@
 use super::attached::Attached;
 use super::memory::Memory;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
-use crate::target::{Categories, Populated, Result, sys};
+use crate::target::{Categories, Populated, Result, covered_pages, sys};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
@@ -282,18 +283,11 @@ fn own_task_size(page: PageSize) -> u64 {
         };
         let covers = |index: u64| {
             let mut entry = [PageMapEntry::default()];
-            sys::read_words(&own, index, &mut entry).is_ok_and(|read| read == 1)
+            Ok::<_, Infallible>(
+                sys::read_words(&own, index, &mut entry).is_ok_and(|read| read == 1),
+            )
         };
-        // The first index that is not covered, between two that are known.
-        let (mut covered, mut beyond) = (0, u64::MAX >> page.shift());
-        while beyond - covered > 1 {
-            let middle = covered + (beyond - covered) / 2;
-            match covers(middle) {
-                true => covered = middle,
-                false => beyond = middle,
-            }
-        }
-        covered + 1
+        covered_pages(page, covers).unwrap_or_else(|never| match never {})
     });
     pages << page.shift()
 }

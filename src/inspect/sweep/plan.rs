@@ -162,8 +162,15 @@ impl<'a> Plan<'a> {
             .categories()
             .contains(Categories::HUGE);
         let pages = current.left.pages(page);
-        if !scans || pages <= SMALL_PAGES {
+        if pages <= SMALL_PAGES {
             self.read(current.region, current.left, Action::Read);
+            return Ok(());
+        }
+        if !scans {
+            // No more at a time than is soon read: a region may be as large as the address space.
+            let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
+            self.read(current.region, now, Action::Read);
+            self.current = rest.map(|left| Current { left, ..current });
             return Ok(());
         }
         let (window, rest) = split(current.left, self.aligned(current.left, current.window));
@@ -314,5 +321,34 @@ fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<Addre
     ) {
         (Some(first), rest) => (first, rest),
         (None, _) => (range, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::fake::{World, region};
+
+    #[test]
+    fn without_a_scan_the_plan_of_a_huge_region_stays_small() {
+        const PAGES: u64 = 1 << 30;
+        let world = World {
+            scans: false,
+            ..World::new([region(0x1000, PAGES)])
+        };
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let mut plan = Plan::new(&view, &view.spans(), Need::empty());
+        let (mut pages, mut most) = (0, 0);
+        while let Some(step) = plan.next().expect("a step") {
+            assert_eq!(step.action, Action::Read);
+            pages += step.range.pages(view.page());
+            most = most.max(plan.steps.len() as u64);
+        }
+        assert_eq!(pages, PAGES);
+        assert!(
+            most <= STRAIGHT_PAGES / READ_PAGES,
+            "{most} steps at a time"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::attached::Attached;
 use super::memory::Memory;
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::target::{Categories, Populated, Result, covered_pages, sys};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
@@ -166,43 +166,72 @@ fn read(
     wanted: Categories,
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<()>> {
-    let page = memory.layout.page;
-    // A range that ends below the first entry out of reach is the usual case when the scan has done the rest.
-    let mut probe = [PageMapEntry::default()];
-    if attached.entries(page.index(range.start()), &mut probe)? == 0 {
-        return Ok(ControlFlow::Continue(()));
-    }
-    let mut entries = vec![PageMapEntry::default(); BATCH];
-    // Between regions there is nothing, and much of it.
-    for region in attached.regions()? {
-        let Some(part) = region.range.intersection(range) else {
-            continue;
-        };
-        let mut index = page.index(part.start());
-        let mut left = part.pages(page);
+    let source = Source {
+        page: memory.layout.page,
+        entries: |first, into: &mut [PageMapEntry]| attached.entries(first, into),
+        regions: || attached.regions(),
+    };
+    source.read(range, wanted, joined)
+}
+
+/// What plain reads need.
+struct Source<E, R> {
+    page: PageSize,
+    /// Entries from a page index on; 0 where the page map has ended.
+    entries: E,
+    /// All regions, in address order.
+    regions: R,
+}
+
+impl<E, R> Source<E, R>
+where
+    E: FnMut(u64, &mut [PageMapEntry]) -> Result<usize>,
+    R: FnMut() -> Result<Vec<Region>>,
+{
+    fn read(
+        mut self,
+        range: AddressRange,
+        wanted: Categories,
+        joined: &mut Joined<'_, '_>,
+    ) -> Result<ControlFlow<()>> {
+        let page = self.page;
+        let (mut index, mut left) = (page.index(range.start()), range.pages(page));
+        let mut entries = vec![PageMapEntry::default(); BATCH];
+        let mut regions: Option<Vec<Region>> = None;
         while left > 0 {
             let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
             let into = entries.get_mut(..batch).unwrap_or_default();
-            let read = attached.entries(index, into)?;
-            if push_entries(
-                page,
-                index,
-                into.get(..read).unwrap_or_default(),
-                wanted,
-                joined,
-            )
-            .is_break()
+            let read = (self.entries)(index, into)?;
+            let into = into.get(..read).unwrap_or_default();
+            if read == 0 || push_entries(page, index, into, wanted, joined).is_break() {
+                return Ok(match read {
+                    0 => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                });
+            }
+            let mut done = read as u64;
+            if done < left
+                && into
+                    .iter()
+                    .all(|entry| !categories_of(*entry).intersects(ANY))
             {
-                return Ok(ControlFlow::Break(()));
+                // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
+                let regions = match &mut regions {
+                    Some(regions) => regions,
+                    none => none.insert((self.regions)()?),
+                };
+                let next = VirtualAddress::new((index + done) << page.shift());
+                let after = regions.partition_point(|region| region.range.end() <= next);
+                let Some(region) = regions.get(after) else {
+                    break;
+                };
+                done = done.max(page.index(region.range.start()).saturating_sub(index));
             }
-            if read == 0 {
-                break;
-            }
-            index += read as u64;
-            left -= read as u64;
+            index += done;
+            left = left.saturating_sub(done);
         }
+        Ok(ControlFlow::Continue(()))
     }
-    Ok(ControlFlow::Continue(()))
 }
 
 fn push_entries(
@@ -290,4 +319,75 @@ fn own_task_size(page: PageSize) -> u64 {
         covered_pages(page, covers).unwrap_or_else(|never| match never {})
     });
     pages << page.shift()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// What is found among `range` pages, of which `populated` are; and how often entries and regions were read.
+    fn found(range: (u64, u64), regions: &[(u64, u64)], populated: (u64, u64)) -> (u64, u32, u32) {
+        let page = PageSize::from_bytes(4096).expect("a power of two");
+        let span = |first: u64, end: u64| {
+            let at = |index: u64| VirtualAddress::new(index << page.shift());
+            AddressRange::new(at(first), at(end)).expect("pages")
+        };
+        let line = |&(first, end): &(u64, u64)| {
+            format!("{:x}-{:x} rw-p 00000000 00:00 0\n", first << 12, end << 12)
+        };
+        let maps: String = regions.iter().map(line).collect();
+        let (reads, lists, pages) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let source = Source {
+            page,
+            entries: |first: u64, into: &mut [PageMapEntry]| {
+                reads.set(reads.get() + 1);
+                for (entry, index) in into.iter_mut().zip(first..) {
+                    let is = populated.0 <= index && index < populated.1;
+                    *entry = PageMapEntry::new(u64::from(is) << 63);
+                }
+                Ok(into.len())
+            },
+            regions: || {
+                lists.set(lists.get() + 1);
+                Ok(crate::kernel::maps::parse(maps.as_bytes())?)
+            },
+        };
+        let mut visit = |stretch: Populated| {
+            pages.set(pages.get() + stretch.range.pages(page));
+            ControlFlow::Continue(())
+        };
+        let mut joined = Joined {
+            pending: None,
+            visit: &mut visit,
+        };
+        let range = span(range.0, range.1);
+        let read = source.read(range, Categories::PRESENT, &mut joined);
+        assert!(read.expect("entries").is_continue());
+        _ = joined.finish();
+        (pages.get(), reads.get(), lists.get())
+    }
+
+    #[test]
+    fn the_list_of_regions_is_read_only_to_pass_over_holes_and_once() {
+        let batch = BATCH as u64;
+        // Small or dense ranges need no list.
+        assert_eq!(
+            found((0x100, 0x110), &[(0x100, 0x200)], (0x105, 0x108)),
+            (3, 1, 0)
+        );
+        let dense = (0x100, 0x100 + 4 * batch);
+        assert_eq!(found(dense, &[dense], dense), (4 * batch, 4, 0));
+        // A hole as large as the address space costs one read, and one list.
+        let (first, last) = ((0x100, 0x200), ((1 << 34), (1 << 34) + 0x100));
+        assert_eq!(
+            found(
+                (0x100, last.1),
+                &[first, last],
+                ((1 << 34) + 1, (1 << 34) + 3)
+            ),
+            (2, 2, 1)
+        );
+        assert_eq!(found((0x100, 1 << 35), &[first], (0, 0)), (0, 1, 1));
+    }
 }

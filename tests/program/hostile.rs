@@ -1,6 +1,7 @@
 //! Input of every bad kind: each gets a clear error, and nothing hangs or panics.
 
 use crate::run::{Home, PMDB, feed_without_end, read_some};
+use crate::skips::skip;
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -35,8 +36,10 @@ fn a_command_file_that_may_not_be_read() {
     let secret = home.file("secret", "echo never\n");
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::File::open(&secret).is_ok() {
-        println!("skipped: this user may read every file");
-        return;
+        return skip(
+            "a_command_file_that_may_not_be_read",
+            "this user may read every file",
+        );
     }
     home.run(&["-batch", "-x", "secret"])
         .failed(1, "secret cannot be read: permission denied");

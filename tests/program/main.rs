@@ -8,6 +8,7 @@ mod programs;
 mod rights;
 mod run;
 mod scripts;
+mod skips;
 mod standing;
 mod status;
 mod watching;

@@ -1,6 +1,7 @@
 //! File capabilities: held back until something under `/proc` is opened, and never used for the user's own files.
 
 use crate::run::{Home, PMDB, Run};
+use crate::skips::skip;
 use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -86,8 +87,10 @@ fn assert_all_is_possible(run: &Run) {
 fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
     let home = Home::new();
     if let Some(why) = no_file_capabilities(&home) {
-        println!("skipped: {why}");
-        return;
+        return skip(
+            "file_capabilities_show_frames_and_open_no_file_of_the_user",
+            why,
+        );
     }
     let pid = std::process::id().to_string();
     let look = [
@@ -99,8 +102,10 @@ fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
         "walk all where present limit 1",
     ];
     if !frame_is_shown(&home.run(&look)) {
-        println!("skipped: frames are hidden even from root here");
-        return;
+        return skip(
+            "file_capabilities_show_frames_and_open_no_file_of_the_user",
+            "frames are hidden even from root here",
+        );
     }
     home.file("secret", "echo never\n");
     fs::set_permissions(home.path("secret"), PermissionsExt::from_mode(0o600)).unwrap();

@@ -1,6 +1,7 @@
 //! What is seen with which rights: states are told to everybody, frames to those who may see them, and who may not look is told why.
 
 use crate::run::{Home, PMDB, Run};
+use crate::skips::skip;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -71,11 +72,6 @@ impl Place {
         objects.retain(|object| object["type"] != "target" && object["type"] != "note");
         objects
     }
-}
-
-/// Says that a test cannot be done here, and why.
-fn skip(name: &str, reason: &str) {
-    println!("skipped: {name}: {reason}");
 }
 
 fn is_root() -> bool {

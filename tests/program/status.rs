@@ -1,6 +1,7 @@
 //! Exit statuses, and what stops a run.
 
 use crate::run::{Home, NOBODY, PMDB};
+use crate::skips::skip;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -93,8 +94,10 @@ fn a_target_that_may_not_be_looked_at_is_4() {
     }) {
         home.command(&["-p", "1", "-batch"])
     } else {
-        println!("skipped: process 1 is ours, so it may be looked at");
-        return;
+        return skip(
+            "a_target_that_may_not_be_looked_at_is_4",
+            "process 1 is ours, so it may be looked at",
+        );
     };
     let output = command
         .env("HOME", home.path(""))

@@ -1,6 +1,8 @@
 //! Why a command failed: what was tried, why, where in the line, the way out.
 
-use crate::report::Stopped;
+use crate::kernel::VirtualAddress;
+use crate::lang::Place;
+use crate::report::{RegionBrief, Stopped};
 use crate::{eval, inspect, target};
 
 /// A failed command.
@@ -10,6 +12,15 @@ pub enum Error {
     Stopped(Stopped),
     /// Something at a place of the line: an expression without a value, a range that cannot be.
     Evaluation(eval::Error),
+    /// An address of the line is in no region.
+    Unmapped {
+        /// Bytes of the line that are meant.
+        at: Place,
+        /// The address.
+        address: VirtualAddress,
+        /// The regions below and above, as far as there are any.
+        nearest: Vec<RegionBrief>,
+    },
     /// Bytes could not be had.
     Target(target::Error),
     /// Anything else.

@@ -90,12 +90,11 @@ fn unmapped(
     view: &View,
 ) -> Result<Error, Error> {
     let (below, above) = view.detail(address)?.nearest.unwrap_or_default();
-    let nearest = below.iter().chain(&above).map(Into::into).collect();
-    let message = format!("{address} is in no region");
-    Ok(Error::Evaluation(eval::Error {
-        nearest,
-        ..eval::Error::new(expression.at, message)
-    }))
+    Ok(Error::Unmapped {
+        at: expression.at,
+        address,
+        nearest: below.iter().chain(&above).map(Into::into).collect(),
+    })
 }
 
 /// What a row of `regions` shows.

@@ -103,10 +103,10 @@ fn an_address_in_no_region_comes_with_its_neighbours() {
         sink: &mut sink,
         resume: None,
     };
-    let Err(Error::Evaluation(error)) = run(&command, &mut context) else {
+    let Err(Error::Unmapped { nearest, .. }) = run(&command, &mut context) else {
         panic!("there is no region");
     };
-    let starts: Vec<u64> = error.nearest.iter().map(|near| near.start.get()).collect();
+    let starts: Vec<u64> = nearest.iter().map(|near| near.start.get()).collect();
     assert_eq!(starts, [0x1000 << 12, 0x2000 << 12]);
 }
 

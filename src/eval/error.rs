@@ -1,7 +1,7 @@
 //! Why an expression has no value.
 
 use crate::lang::Place;
-use crate::report::{Reason, RegionBrief};
+use crate::report::Reason;
 use crate::target;
 use std::fmt;
 
@@ -17,8 +17,6 @@ pub struct Error {
     pub message: String,
     /// The way out.
     pub hint: Option<String>,
-    /// Regions near an address that is in none.
-    pub nearest: Vec<RegionBrief>,
     /// The failure underneath, when bytes could not be had.
     pub cause: Option<target::Error>,
 }
@@ -30,7 +28,6 @@ impl Error {
             at,
             message: message.into(),
             hint: None,
-            nearest: Vec::new(),
             cause: None,
         }
     }
@@ -47,7 +44,6 @@ impl Error {
             at,
             message: cause.to_string(),
             hint: cause.remedy().map(str::to_owned),
-            nearest: Vec::new(),
             cause: Some(cause),
         }
     }

@@ -70,8 +70,16 @@ impl Origin<'_> {
                 message: error.message,
                 place: Some(self.place(text, Some(error.at))),
                 hint: error.hint,
-                nearest: error.nearest,
                 ..ErrorReport::default()
+            }),
+            command::Error::Unmapped {
+                at,
+                address,
+                nearest,
+            } => Some(ErrorReport {
+                place: Some(self.place(text, Some(at))),
+                nearest,
+                ..ErrorReport::of(format!("{address} is in no region"))
             }),
             command::Error::Target(error) => Some(ErrorReport {
                 hint: error.remedy().map(str::to_owned),

@@ -27,8 +27,8 @@ pub(super) const ABOUT: About = About {
             does: "a symbol",
         },
         Example {
-            line: "e $sp",
-            does: "the top of the stack",
+            line: "e [stack]",
+            does: "the lowest page of the stack",
         },
         Example {
             line: "explain libc.so.6",

@@ -3,7 +3,7 @@
 //! The kernel has no file that tells this, but the flags of the frame say how to look for it, and its map count when to stop. A page of a
 //! file lies where processes map that offset of that file: their `maps` name the few page-map entries to read. Anonymous memory
 //! is shared by forking, so it mostly lies at the same address in relatives: one entry a process. Only what is left is searched through,
-//! by a scan for what is populated and a read of that. A [`Clue`](search::Clue) is what the first mapping found says of where the
+//! by a scan for what is populated and a read of that. A clue is what the first mapping found says of where the
 //! others are.
 
 mod hunt;

@@ -6,6 +6,7 @@ use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
 use crate::eval::{space, suggest};
 use crate::kernel::PageFlags;
+use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
 use crate::lang::{BinaryOperator, Comparison, Filter, Spanned};
 use std::cmp::Ordering;
@@ -29,6 +30,8 @@ pub(super) enum Predicate<F> {
         field: F,
         equal: bool,
         text: Vec<u8>,
+        /// The bytes that it stands for if it was copied from where a name was printed.
+        printed: Vec<u8>,
     },
 }
 
@@ -85,6 +88,7 @@ impl<F: Copy> Predicate<F> {
                 Predicate::Text {
                     field: *field,
                     equal: *equal,
+                    printed: unescape(&text.node),
                     text: text.node.clone().into_bytes(),
                 }
             }
@@ -128,8 +132,15 @@ impl<F: Copy> Predicate<F> {
                 let order = left.number(of)?.cmp(&right.number(of)?);
                 Some(is_so(*comparison, order))
             }
-            Predicate::Text { field, equal, text } => {
-                of.text_is(*field, text).map(|is| is == *equal)
+            Predicate::Text {
+                field,
+                equal,
+                text,
+                printed,
+            } => {
+                let is = of.text_is(*field, text)?;
+                let is = is || (printed != text && of.text_is(*field, printed)?);
+                Some(is == *equal)
             }
         }
     }

@@ -164,6 +164,10 @@ fn regions_are_asked_too() {
         ("file and executable", "/usr/bin/program /usr/lib/libc.so.6"),
         ("perms == \"--xp\"", "[vsyscall]"),
         ("shared", "/tmp/new\\x0aline"),
+        // As it was typed, and as it is printed.
+        ("name == \"new\\nline\"", "/tmp/new\\x0aline"),
+        ("name == \"/tmp/new\\x0aline\"", "/tmp/new\\x0aline"),
+        ("name != \"/tmp/new\\x0aline\" and shared", ""),
         (
             "start == start([heap]) or end - start == 0x20000",
             "[heap] [stack]",

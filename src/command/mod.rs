@@ -17,6 +17,7 @@ mod frames;
 mod groups;
 mod help;
 mod history;
+mod how;
 mod print;
 mod process;
 mod ps;
@@ -50,7 +51,11 @@ use crate::lang::{Command, Spanned};
 /// # Errors
 /// What was tried, why it failed, and the way out.
 pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
-    match &command.node {
+    dispatch(&command.node, context)
+}
+
+fn dispatch(command: &Command, context: &mut Context) -> Outcome {
+    match command {
         Command::Attach(name) => attach::run(context, &name.node),
         Command::Detach => detach::run(context),
         Command::Ps { filter } => ps::run(context, filter.as_deref()),
@@ -79,6 +84,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         Command::Who { place } => who::run(context, place),
         Command::Summary(summarized) => summary::run(context, summarized),
         Command::Explain { address } => explain::run(context, address),
+        Command::How(command) => how::run(context, |context| dispatch(command, context)),
         Command::Decode { value, reading } => decode::run(context, value, *reading),
         Command::Watch {
             range,

@@ -24,7 +24,9 @@ pub(super) const ABOUT: About = About {
            kernel hides is shown as hidden, with the reason; it is never 0.\n\n\
            For a range: a row for each physically contiguous run. A symbol with a size gives its first byte \
            in detail, then its runs if it spans pages.\n\n\
-           Nothing is read from the target's memory, so looking changes nothing.",
+           Nothing is read from the target's memory, so looking changes nothing.\n\n\
+           With --how, here and in the other commands that look at pages, the reads behind the answer follow it: \
+           file, offset and value of each, so that xxd shows the same.",
     examples: &[
         Example {
             line: "translate demo_buffer",
@@ -37,6 +39,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "translate demo_buffer, +4p",
             does: "the runs of four pages",
+        },
+        Example {
+            line: "translate --how demo_buffer + 0x1234",
+            does: "and what was read for it",
         },
         Example {
             line: "translate [stack]",

@@ -1,7 +1,7 @@
 //! What could stand at the cursor: the parser's own expectations at the end of what stands before it.
 
 use super::expected::Expected;
-use super::lexer::{self, TokenKind};
+use super::lexer::{self, TokenKind, is_blank};
 use super::parser;
 
 /// What could stand where the cursor is.
@@ -21,6 +21,22 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let mut tokens = lexer::tokens(before);
     let mut quote = None;
     let mut start = before.len();
+
+    // Half of it is two minus signs and a name.
+    let word = before.rsplit(is_blank).next().unwrap_or_default();
+    if !word.is_empty() && "--how".starts_with(word) {
+        start -= word.len();
+        let tokens = lexer::tokens(before.get(..start).unwrap_or_default());
+        let (kinds, _) = parser::expected_at_end(before, &tokens);
+        if kinds.contains(&Expected::How) {
+            return Expectation {
+                start,
+                kinds: vec![Expected::How],
+                quote,
+            };
+        }
+        start = before.len();
+    }
 
     let open = tokens
         .iter()
@@ -118,7 +134,14 @@ mod tests {
 
     #[test]
     fn arguments_are_what_the_parser_expects() {
-        assert_eq!(kinds("walk "), [Expected::Range, Expected::Expression]);
+        assert_eq!(
+            kinds("walk "),
+            [Expected::How, Expected::Range, Expected::Expression]
+        );
+        assert_eq!(
+            kinds("walk --how "),
+            [Expected::Range, Expected::Expression]
+        );
         assert_eq!(at_end("walk heap wh").start, 10);
         assert!(kinds("walk heap wh").contains(&Expected::Word("where")));
         assert!(kinds("walk heap where pres").contains(&Expected::PageField));
@@ -138,6 +161,16 @@ mod tests {
             [Expected::Word("on"), Expected::Word("off")]
         );
         assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);
+    }
+
+    #[test]
+    fn a_half_typed_how_is_no_minus_sign() {
+        for half in ["-", "--", "--h", "--how"] {
+            let found = at_end(&format!("region {half}"));
+            assert_eq!((found.start, found.kinds), (7, vec![Expected::How]));
+        }
+        assert!(!kinds("print --h").contains(&Expected::How));
+        assert!(!kinds("region 1 --h").contains(&Expected::How));
     }
 
     #[test]

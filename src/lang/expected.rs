@@ -9,6 +9,8 @@ pub enum Expected {
     Command,
     /// Exactly this word.
     Word(&'static str),
+    /// `--how`
+    How,
     /// Exactly this mark: `(`, `..`, `,`.
     Mark(&'static str),
     /// One of the operators of expressions.
@@ -63,6 +65,7 @@ impl Expected {
         match self {
             Expected::Command => "a command".into(),
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
+            Expected::How => "`--how`".into(),
             Expected::Operator => "an operator".into(),
             Expected::Comparison => "a comparison (== != < <= > >=)".into(),
             Expected::Range => "a range".into(),
@@ -101,6 +104,7 @@ impl Expected {
         match self {
             Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) => vec![word],
+            Expected::How => vec!["--how"],
             Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
@@ -114,6 +118,8 @@ impl Expected {
 /// The whole of what could stand at a place, each said once, in a settled order.
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
+        // Never what a line is wrong without.
+        Expected::How => expected.len() > 1,
         Expected::Expression => expected.contains(&Expected::Range),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),

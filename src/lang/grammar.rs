@@ -160,6 +160,7 @@ fn shown(word: &str) -> String {
     }
     match word {
         "NUMBER" => "N".into(),
+        "HOW" => "--how".into(),
         "VARIABLE" => "$NAME".into(),
         _ => choice_of_literals(word).unwrap_or_else(|| {
             let stem = word.split('<').next().unwrap_or(word);
@@ -202,11 +203,11 @@ mod tests {
         let expected = [
             (
                 "walk",
-                "walk RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup] [limit N]",
+                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup] [limit N]",
             ),
             (
                 "regions",
-                "regions [where FILTER] [by size|rss|name] [full]",
+                "regions [--how] [where FILTER] [by size|rss|name] [full]",
             ),
             ("print", "print[/x|d|u|o|t|a|c|z] RANGE"),
             ("info symbol", "info symbol ADDRESS"),

@@ -46,6 +46,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::PastedFrame(_)
         | TokenKind::MapsLine { .. }
         | TokenKind::PmapLine { .. } => Class::Number,
+        TokenKind::How => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }
 }

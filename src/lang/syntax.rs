@@ -117,6 +117,8 @@ pub enum Command {
     },
     /// `summary [frames | RANGE]`
     Summary(Summarized),
+    /// `COMMAND --how …`: a command that looks at pages, and the reads behind its answer.
+    How(Box<Command>),
     /// `decode VALUE [as entry|flags]`: a raw 64-bit word, explained.
     Decode {
         /// The word.

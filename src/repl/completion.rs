@@ -63,7 +63,7 @@ impl Offers<'_> {
     fn of(&mut self, kind: Expected, expected: &Expectation) {
         if expected.quote.is_none() {
             // Behind a word that can be nothing but whole comes a blank.
-            let blank = matches!(kind, Expected::Command | Expected::Word(_));
+            let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::How);
             for word in kind.words() {
                 self.word(word, blank);
             }

@@ -8,6 +8,7 @@ mod explanation;
 mod folio;
 mod page;
 mod place;
+mod read;
 mod region;
 mod session;
 mod sink;
@@ -22,6 +23,7 @@ pub use explanation::*;
 pub use folio::*;
 pub use page::*;
 pub use place::*;
+pub use read::*;
 pub use region::*;
 pub use session::*;
 pub use sink::{Sink, Stopped};
@@ -72,6 +74,10 @@ pub enum Record {
     WatchStart(WatchStart),
     /// What `watch` says when it ends.
     WatchSummary(WatchSummary),
+    /// `--how`: a read behind the answer.
+    Read(KernelRead),
+    /// What closes the reads.
+    ReadsSummary(ReadsSummary),
     /// `print`
     Value(ValueReport),
     /// `info symbol`, `info address`

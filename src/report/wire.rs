@@ -65,6 +65,11 @@ pub fn not(field: &bool) -> bool {
     !field
 }
 
+/// Words as hexadecimal strings.
+pub fn hex_words<S: Serializer>(words: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(words.iter().map(|word| format!("{word:#x}")))
+}
+
 /// Serialises an optional word as a hexadecimal string.
 pub fn optional_hex<S: Serializer>(raw: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
     match raw {

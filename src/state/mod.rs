@@ -4,12 +4,14 @@
 
 mod attachment;
 mod lines;
+mod recording;
 mod scope;
 mod settings;
 mod values;
 
 pub use attachment::Change;
 pub use lines::LineHistory;
+pub use recording::Unrecorded;
 pub use settings::{Settings, WrongType};
 pub use values::ValueHistory;
 

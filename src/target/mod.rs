@@ -11,6 +11,7 @@ mod feature;
 pub mod live;
 mod page_map_end;
 mod process_entry;
+pub mod recorded;
 mod sys;
 
 pub use error::{Error, Result};

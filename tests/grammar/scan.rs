@@ -274,6 +274,10 @@ impl Attempt<'_> {
             "at the end of the line" => end == self.text.len(),
             "outside parentheses" => self.depth == 0,
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
+            "no word goes on behind it" => !self
+                .text
+                .get(end)
+                .is_some_and(|c| c.is_ascii_alphanumeric() || "_.:".contains(*c)),
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),

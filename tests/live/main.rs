@@ -14,6 +14,7 @@ mod explain;
 mod expressions;
 mod files;
 mod huge;
+mod how;
 mod identity;
 mod machine;
 mod page_map;
@@ -51,6 +52,7 @@ const TESTS: &[&[Test]] = &[
     expressions::TESTS,
     files::TESTS,
     huge::TESTS,
+    how::TESTS,
     identity::TESTS,
     machine::TESTS,
     page_map::TESTS,

@@ -13,7 +13,8 @@ mod word;
 
 use super::place::Place;
 pub(super) use quoted::{escape, unescape};
-use rule::{Lexed, is_blank};
+use rule::Lexed;
+pub(super) use rule::is_blank;
 pub(super) use token::{NumberFault, Token, TokenKind};
 pub(super) use word::is_plain_name;
 
@@ -72,6 +73,7 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         pasted::maps_line,
         pasted::pmap_line,
         pasted::mapping_line,
+        word::how,
         word::mark,
         word::other,
     ];

@@ -6,7 +6,7 @@ use nom::character::complete::one_of;
 /// What nom's parsers return here: the rest, and what was found.
 pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
 
-pub(super) fn is_blank(character: char) -> bool {
+pub(in crate::lang) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 

@@ -46,6 +46,8 @@ pub(in crate::lang) enum TokenKind {
         start: u64,
         length: u64,
     },
+    /// `--how`
+    How,
     /// An operator or punctuation mark of the syntax.
     Mark,
     /// A `|` outside parentheses with no shell command behind it.

@@ -4,7 +4,7 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while, take_while1};
 use nom::character::complete::{char, satisfy};
-use nom::combinator::{opt, recognize, value};
+use nom::combinator::{not, opt, recognize, value};
 use nom::multi::many0_count;
 
 use super::quoted;
@@ -95,6 +95,11 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
         None => TokenKind::BadNumber(NumberFault::TooLarge),
     };
     Ok((remaining, kind))
+}
+
+pub(super) fn how(text: &str) -> Lexed<'_, TokenKind> {
+    let goes_on = satisfy(|c| is_word_character(c) || matches!(c, '.' | ':'));
+    value(TokenKind::How, (tag("--how"), not(goes_on))).parse(text)
 }
 
 pub(super) fn mark(text: &str) -> Lexed<'_, TokenKind> {

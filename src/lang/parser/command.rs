@@ -17,9 +17,21 @@ use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_word
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{TokenKind, unescape};
-use crate::lang::place::Spanned;
+use crate::lang::place::{Place, Spanned};
 use crate::lang::syntax::{Assignment, Command, Format, OnRequest, Shown, Summarized};
 use crate::lang::words::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
+
+/// The commands that look at pages, each of which can show its reads.
+const LOOKING: &[&str] = &[
+    "translate",
+    "region",
+    "regions",
+    "walk",
+    "flags",
+    "who",
+    "summary",
+    "explain",
+];
 
 /// The name of a command, in full.
 pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str>> {
@@ -71,8 +83,30 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
     }
 }
 
-/// The arguments of the command with that name.
+/// The arguments of the command with that name, `--how` before them where it may stand.
 pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
+    if !LOOKING.contains(&name) {
+        return own_arguments(input, name);
+    }
+    let (input, asked) = opt(how).parse(input)?;
+    let (behind, command) = own_arguments(input, name)?;
+    let command = match asked {
+        Some(_) => Command::How(Box::new(command)),
+        None => command,
+    };
+    Ok((behind, command))
+}
+
+/// `--how`
+fn how(input: Tokens<'_>) -> Parsed<'_, Place> {
+    let (behind, found) = input.accept(Expected::How, |token| {
+        (token.kind == TokenKind::How).then_some(())
+    })?;
+    input.notes.note_class(Class::Keyword, found.at);
+    Ok((behind, found.at))
+}
+
+fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
     match name {
         "attach" => map(raw(Expected::Process), |raw| Command::Attach(target(raw))).parse(input),
         "detach" => Ok((input, Command::Detach)),

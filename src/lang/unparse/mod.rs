@@ -101,6 +101,13 @@ impl Display for Command {
                 }
                 range => write!(f, "summary {range}"),
             },
+            Command::How(command) => {
+                let text = command.to_string();
+                match text.split_once(' ') {
+                    Some((name, arguments)) => write!(f, "{name} --how {arguments}"),
+                    None => write!(f, "{text} --how"),
+                }
+            }
             Command::Decode { value, reading } => {
                 write!(f, "decode {}", value.node)?;
                 clause(f, "as", reading.map(|reading| spelled(READINGS, &reading)))

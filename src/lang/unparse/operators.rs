@@ -35,7 +35,14 @@ pub(super) fn unary<T: Operation>(
     operator: UnaryOperator,
     operand: &T,
 ) -> fmt::Result {
-    write!(f, "{}{}", operator.text(), Operand(operand, Level::Unary))
+    let (sign, operand) = (operator.text(), Operand(operand, Level::Unary).to_string());
+    // Not `--how`, which is no sign of a sign.
+    let blank = if sign == "-" && operand.starts_with('-') {
+        " "
+    } else {
+        ""
+    };
+    write!(f, "{sign}{blank}{operand}")
 }
 
 /// An operator between the operands of `whole`.

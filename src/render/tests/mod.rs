@@ -2,6 +2,7 @@
 
 mod hostile;
 mod pages;
+mod reads;
 mod regions;
 mod samples;
 mod session;
@@ -119,6 +120,8 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("watch-start", "pages every blind"),
     ("watch-summary", "looks seconds events ended"),
+    ("read", "file offset length words what found times repeat"),
+    ("reads-summary", "reads more_reads more_words repeat"),
     ("value", "number [name] kind value [also] symbol region"),
     (
         "symbol",

@@ -1,6 +1,7 @@
 //! One record of each type, as a real session gives them.
 
 pub use super::pages::*;
+pub use super::reads::*;
 pub use super::regions::*;
 pub use super::session::*;
 pub use super::who::*;
@@ -76,6 +77,14 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("event", Record::Event(flags_event())),
         ("event", Record::Event(exit_event())),
         ("watch-summary", Record::WatchSummary(watch_summary())),
+        ("read", Record::Read(read_of_words())),
+        ("read", Record::Read(read_of_text())),
+        ("read", Record::Read(read_of_behind())),
+        ("reads-summary", Record::ReadsSummary(reads_summary())),
+        (
+            "reads-summary",
+            Record::ReadsSummary(reads_summary_of_many()),
+        ),
         ("value", Record::Value(value())),
         ("symbol", Record::Symbol(symbol())),
         ("process", Record::Process(Box::new(process()))),

@@ -7,6 +7,7 @@ mod flags;
 mod footnotes;
 mod look;
 mod message;
+mod reads;
 mod region;
 mod rows;
 mod session;
@@ -104,6 +105,11 @@ impl Renderer for Text {
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
             _ => (),
         }
+        if let Record::Read(read) = record {
+            self.separate(Shape::Row(Table::Reads), out)?;
+            let mut rows = reads::rows(read).into_iter();
+            return rows.try_for_each(|cells| self.row(Table::Reads, cells, out));
+        }
         let mut footnotes = Footnotes::default();
         if let Some((table, cells)) = rows::row(record, &self.look, &mut footnotes) {
             // What ends here has its own notes.
@@ -131,6 +137,7 @@ impl Renderer for Text {
             }
             Record::WatchStart(start) => watch::start(look, start, out),
             Record::WatchSummary(summary) => watch::summary(look, summary, out),
+            Record::ReadsSummary(summary) => reads::summary(look, summary, out),
             Record::Value(value) => session::value(look, value, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
             Record::Process(process) => session::process(look, process, out),
@@ -147,6 +154,7 @@ impl Renderer for Text {
             | Record::Summary(_)
             | Record::Mapper(_)
             | Record::Event(_)
+            | Record::Read(_)
             | Record::ProcessEntry(_)
             | Record::Setting(_)
             | Record::History(_)

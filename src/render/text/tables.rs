@@ -12,6 +12,7 @@ pub enum Table {
     Groups(&'static str),
     Summary,
     Mappers,
+    Reads,
     Regions,
     Events,
     Processes,
@@ -76,6 +77,12 @@ const MAPPERS: [Column; 7] = [
     Column::name("region", 14, Role::Name),
     Column::name("symbol", 16, Role::Symbol),
 ];
+const READS: [Column; 4] = [
+    Column::word("read from", 20, Role::Plain),
+    Column::word("offset", 12, Role::Address),
+    Column::word("value", 18, Role::Raw),
+    Column::name("what", 24, Role::Plain),
+];
 const REGIONS: [Column; 10] = [
     START,
     END.rank(3),
@@ -128,6 +135,7 @@ impl Table {
             ],
             Table::Summary => SUMMARY.into(),
             Table::Mappers => MAPPERS.into(),
+            Table::Reads => READS.into(),
             Table::Regions => REGIONS.into(),
             Table::Events => EVENTS.into(),
             Table::Processes => PROCESSES.into(),

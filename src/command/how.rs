@@ -1,0 +1,59 @@
+//! `--how`: the reads behind an answer, after it.
+
+use super::{Context, Error, Outcome};
+use crate::report::{KernelRead, ReadsSummary, Record, Sink, Stopped};
+use crate::target::recorded::{Log, Read, Reads, dump_of_any};
+use std::sync::Arc;
+
+/// Runs a command with what it reads written down, and emits that when it has ended, also where it failed or was broken off: then it
+/// is what there is to know.
+pub(super) fn run(context: &mut Context, command: impl FnOnce(&mut Context) -> Outcome) -> Outcome {
+    let log = Arc::default();
+    let before = context.state.record(&log);
+    let outcome = command(context);
+    context.state.end_recording(before);
+    match outcome {
+        // Nobody reads any more.
+        Err(Error::Stopped(Stopped::Closed)) => outcome,
+        Err(error) => {
+            // Why the command failed is more than that its reads cannot be shown.
+            let _ = emit(context.sink, &log);
+            Err(error)
+        }
+        Ok(flow) => {
+            emit(context.sink, &log)?;
+            Ok(flow)
+        }
+    }
+}
+
+fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
+    let Reads {
+        kept,
+        more_reads,
+        more_words,
+    } = log.take();
+    let reads = kept.len() as u64;
+    for read in kept {
+        sink.emit(Record::Read(record(read)))?;
+    }
+    sink.emit(Record::ReadsSummary(ReadsSummary {
+        reads,
+        more_reads,
+        more_words,
+        repeat: dump_of_any(),
+    }))
+}
+
+fn record(read: Read) -> KernelRead {
+    KernelRead {
+        file: read.file,
+        offset: read.offset,
+        length: read.length,
+        words: read.words,
+        what: read.what,
+        found: read.found,
+        times: read.times,
+        repeat: read.repeat,
+    }
+}

@@ -1,0 +1,255 @@
+//! The reads that `--how` shows, held against reading the same place of the same file again while the target stands still.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::support::{page_bytes, skip};
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+pub const TESTS: &[Test] = &[
+    (
+        "how::every_word_is_what_stands_in_the_file",
+        every_word_is_what_stands_in_the_file,
+    ),
+    (
+        "how::what_is_not_shown_is_counted",
+        what_is_not_shown_is_counted,
+    ),
+    (
+        "how::the_shell_command_reads_the_same",
+        the_shell_command_reads_the_same,
+    ),
+    (
+        "how::an_answer_is_the_same_with_it",
+        an_answer_is_the_same_with_it,
+    ),
+    (
+        "how::a_command_that_fails_shows_its_reads",
+        a_command_that_fails_shows_its_reads,
+    ),
+];
+
+/// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
+const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
+
+/// What pmdb says to one line, and whether it succeeded.
+fn asked(pid: u32, line: &str) -> (Vec<Value>, bool) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args([
+            "-nx",
+            "--json",
+            "-batch",
+            "-p",
+            &pid.to_string(),
+            "-ex",
+            line,
+        ])
+        .output()
+        .expect("pmdb runs");
+    let text = String::from_utf8(output.stdout).expect("JSON");
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    (objects.collect(), output.status.success())
+}
+
+fn is_read(object: &&Value) -> bool {
+    object["type"] == "read"
+}
+
+fn hexadecimal(value: &Value) -> u64 {
+    let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
+    u64::from_str_radix(digits.expect("hexadecimal"), 16).expect("a number")
+}
+
+fn words(read: &Value) -> &[Value] {
+    read["words"].as_array().expect("words")
+}
+
+/// Six pages written to, two read (of zeros), two left alone; and the process stands still.
+fn stopped() -> (Puppet, u64) {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 10);
+    puppet.writes(memory, 6);
+    puppet.reads(memory + 6 * page_bytes(), 2);
+    puppet.0.stop();
+    (puppet, memory)
+}
+
+fn every_word_is_what_stands_in_the_file() {
+    let (puppet, memory) = stopped();
+    let pid = puppet.0.pid();
+    let page_map = format!("/proc/{pid}/pagemap");
+    let frames_are_readable = File::open("/proc/kpageflags").is_ok();
+    for line in [
+        format!("translate --how {memory:#x}"),
+        format!("translate --how {memory:#x}, +10p"),
+        format!("t --how {:#x}", memory + 6 * page_bytes()),
+        format!("region --how {memory:#x}"),
+        "regions --how".to_owned(),
+        format!("walk --how {memory:#x}, +10p"),
+        format!("walk --how {memory:#x}, +10p where present by kind"),
+        format!("flags --how {memory:#x}"),
+        format!("explain --how {memory:#x}"),
+        format!("who --how {memory:#x}"),
+        format!("summary --how {memory:#x}, +10p"),
+    ] {
+        let (objects, success) = asked(pid, &line);
+        assert!(success || !frames_are_readable, "{line}: {objects:?}");
+        let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
+        let mut seen_page_map = false;
+        for read in &reads {
+            let file = read["file"].as_str().expect("a file");
+            seen_page_map |= file == page_map;
+            let restless = match file {
+                "/proc/kpageflags" => RESTLESS,
+                _ => 0,
+            };
+            // Of others, and of frames that others map, things may have changed meanwhile.
+            let still = file == page_map || file.starts_with("/proc/kpage");
+            if !still || words(read).is_empty() {
+                continue;
+            }
+            let opened = File::open(file).expect("a file that pmdb has read");
+            for (index, word) in (0u64..).zip(words(read)) {
+                let offset = hexadecimal(&read["offset"]) + index * 8;
+                let mut bytes = [0; 8];
+                opened.read_exact_at(&mut bytes, offset).expect("a word");
+                let now = u64::from_ne_bytes(bytes);
+                let is_ours = file == page_map || is_of_the_target(read, &page_map, memory);
+                if is_ours {
+                    let same = now & !restless == hexadecimal(word) & !restless;
+                    assert!(same, "{line}: {read} at {offset:#x} is {now:#x}");
+                }
+            }
+            assert!(read["length"].as_u64() >= Some(words(read).len() as u64 * 8));
+        }
+        assert!(seen_page_map, "{line}: {reads:?}");
+        let last = objects.last().expect("a last object");
+        assert_eq!(last["type"], "reads-summary", "{line}");
+        assert_eq!(last["reads"].as_u64(), Some(reads.len() as u64), "{line}");
+    }
+}
+
+/// Whether a read is of a frame that the target alone maps: of its six written pages.
+fn is_of_the_target(read: &Value, page_map: &str, memory: u64) -> bool {
+    let page_map = File::open(page_map).expect("its page map");
+    let mut entries = [0; 6 * 8];
+    page_map
+        .read_exact_at(&mut entries, memory / page_bytes() * 8)
+        .expect("entries");
+    let mut frames = entries
+        .chunks_exact(8)
+        .map(|entry| u64::from_ne_bytes(entry.try_into().expect("eight bytes")) & ((1 << 55) - 1));
+    let frame = hexadecimal(&read["offset"]) / 8;
+    words(read).len() == 1 && frames.any(|one| one != 0 && one == frame)
+}
+
+fn what_is_not_shown_is_counted() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 300);
+    puppet.writes(memory, 300);
+    puppet.0.stop();
+    let line = format!("walk --how {memory:#x}, +300p");
+    let (objects, success) = asked(puppet.0.pid(), &line);
+    assert!(success, "{objects:?}");
+    let page_map = format!("/proc/{}/pagemap", puppet.0.pid());
+    let of_entries: Vec<&Value> = objects
+        .iter()
+        .filter(is_read)
+        .filter(|read| read["file"] == page_map.as_str() && !words(read).is_empty())
+        .collect();
+    let shown: usize = of_entries.iter().map(|read| words(read).len()).sum();
+    assert_eq!(shown, 64, "{of_entries:?}");
+    let last = objects.last().expect("a last object");
+    assert!(last["more_words"].as_u64() >= Some(300 - 64), "{last}");
+}
+
+fn the_shell_command_reads_the_same() {
+    const NAME: &str = "how::the_shell_command_reads_the_same";
+    if Command::new("xxd").arg("-v").output().is_err() {
+        return skip(NAME, "there is no xxd");
+    }
+    let (puppet, memory) = stopped();
+    let (objects, _) = asked(
+        puppet.0.pid(),
+        &format!("translate --how {memory:#x}, +10p"),
+    );
+    let mut compared = 0;
+    for read in objects.iter().filter(is_read) {
+        if words(read).is_empty()
+            || !read["file"]
+                .as_str()
+                .is_some_and(|file| file.ends_with("/pagemap"))
+        {
+            continue;
+        }
+        let repeat = read["repeat"].as_str().expect("a command");
+        let output = Command::new("sh")
+            .args(["-c", repeat])
+            .output()
+            .expect("a shell");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let again: Vec<u64> = text
+            .lines()
+            .map(|row| {
+                let word = row.split_whitespace().nth(1).expect("a word");
+                u64::from_str_radix(word, 16).expect("hexadecimal")
+            })
+            .collect();
+        let shown: Vec<u64> = words(read).iter().map(hexadecimal).collect();
+        assert_eq!(again, shown, "{repeat}");
+        compared += shown.len();
+    }
+    assert!(compared >= 10, "{objects:?}");
+}
+
+fn an_answer_is_the_same_with_it() {
+    let (puppet, memory) = stopped();
+    let pid = puppet.0.pid();
+    for (command, arguments) in [
+        ("translate", format!("{memory:#x}")),
+        ("walk", format!("{memory:#x}, +10p")),
+        ("region", format!("{memory:#x}")),
+    ] {
+        let (without, _) = asked(pid, &format!("{command} {arguments}"));
+        let (with, _) = asked(pid, &format!("{command} --how {arguments}"));
+        assert!(!without.iter().any(|object| is_read(&object)));
+        let answer: Vec<&Value> = with
+            .iter()
+            .filter(|object| !is_read(object) && object["type"] != "reads-summary")
+            .collect();
+        assert!(with.len() > answer.len() + 1);
+        let quiet = |object: &Value| {
+            let mut object = object.clone();
+            let flags = object["flags_raw"].as_str().map(str::to_owned);
+            if flags.is_some() {
+                object["flags_raw"] = (hexadecimal(&object["flags_raw"]) & !RESTLESS).into();
+                object["flags"] = Value::Null;
+            }
+            object
+        };
+        let without: Vec<Value> = without.iter().map(quiet).collect();
+        let answer: Vec<Value> = answer.into_iter().map(quiet).collect();
+        assert_eq!(without, answer, "{command}");
+    }
+}
+
+fn a_command_that_fails_shows_its_reads() {
+    let (puppet, memory) = stopped();
+    // Nothing is mapped there: there is no frame to look for.
+    let untouched = memory + 9 * page_bytes();
+    let (objects, success) = asked(puppet.0.pid(), &format!("who --how {untouched:#x}"));
+    assert!(!success);
+    let page_map = format!("/proc/{}/pagemap", puppet.0.pid());
+    let entry = objects
+        .iter()
+        .filter(is_read)
+        .find(|read| read["file"] == page_map.as_str() && !words(read).is_empty());
+    let entry = entry.unwrap_or_else(|| panic!("{objects:?}"));
+    assert_eq!(hexadecimal(&entry["offset"]), untouched / page_bytes() * 8);
+    assert_eq!(hexadecimal(&words(entry)[0]) >> 62, 0);
+    assert!(objects.iter().any(|object| object["type"] == "error"));
+}

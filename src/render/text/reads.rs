@@ -22,9 +22,9 @@ pub fn rows(read: &KernelRead) -> Vec<Vec<Cell>> {
     };
     if read.words.is_empty() {
         return vec![vec![
-            Cell::new(&read.file),
             offset(0),
             none(),
+            Cell::new(&read.file),
             Cell::new(what(0)),
         ]];
     }
@@ -32,9 +32,9 @@ pub fn rows(read: &KernelRead) -> Vec<Vec<Cell>> {
     words
         .map(|(index, word)| {
             vec![
-                Cell::new(&read.file),
                 offset(index),
                 Cell::new(format!("{word:#018x}")),
+                Cell::new(&read.file),
                 Cell::new(what(index)),
             ]
         })

@@ -78,9 +78,9 @@ const MAPPERS: [Column; 7] = [
     Column::name("symbol", 16, Role::Symbol),
 ];
 const READS: [Column; 4] = [
-    Column::word("read from", 20, Role::Plain),
     Column::word("offset", 12, Role::Address),
     Column::word("value", 18, Role::Raw),
+    Column::word("file", 20, Role::Plain),
     Column::name("what", 24, Role::Plain),
 ];
 const REGIONS: [Column; 10] = [

@@ -51,6 +51,8 @@ impl RecordedMachine {
     }
 }
 
+// What is not handed on would be answered by a default, and otherwise than without the record.
+#[deny(clippy::missing_trait_methods)]
 impl Machine for RecordedMachine {
     fn kernel(&self) -> KernelVersion {
         self.machine.kernel()

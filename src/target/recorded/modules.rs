@@ -19,6 +19,8 @@ impl<M> RecordedModules<M> {
     }
 }
 
+// What is not handed on would be answered by a default, and otherwise than without the record.
+#[deny(clippy::missing_trait_methods)]
 impl<M> Modules for RecordedModules<M>
 where
     M: Deref<Target = dyn Modules> + Send + Sync,

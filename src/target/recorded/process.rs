@@ -73,6 +73,8 @@ impl<P: Deref<Target = dyn Process>> RecordedProcess<P> {
     }
 }
 
+// What is not handed on would be answered by a default, and otherwise than without the record.
+#[deny(clippy::missing_trait_methods)]
 impl<P> Process for RecordedProcess<P>
 where
     P: Deref<Target = dyn Process> + Send + Sync,

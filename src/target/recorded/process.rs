@@ -126,6 +126,20 @@ where
         answer
     }
 
+    fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {
+        let answer = self.process.adjoining_below(address, most);
+        // Where the kernel cannot be asked so, nothing was read.
+        if !matches!(answer, Ok(None)) {
+            let found = told(&answer, |regions| {
+                let found = regions.as_ref().map_or(0, Vec::len);
+                counted(found, "region", "regions")
+            });
+            let what = format!("the regions right below {address} (PROCMAP_QUERY)");
+            self.log.add_file("maps", self.file("maps"), &what, found);
+        }
+        answer
+    }
+
     fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         let answer = self.process.entries(first, into);
         let words = answer.as_ref().map(|&read| {

@@ -18,7 +18,9 @@ pub(super) const ABOUT: About = About {
            row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
            `where` chooses pages: state and kind words (present, swapped, untouched, anonymous, file …), \
            flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, thp, order, pfn and more. A \
-           filter on something that cannot be known here is an error, never false. `by` adds up instead: by \
+           filter on something that cannot be known here is an error, never false. A page without a frame has no \
+           answer to questions about one, nor to their `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
+           untouched pages out. `by` adds up instead: by \
            state, kind, flags, region, run, the order of folios, node, zone or cgroup. `limit N` ends after N rows; an empty line then goes on where \
            it stopped.\n\n\
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \

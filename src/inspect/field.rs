@@ -1,5 +1,5 @@
 //! What the fields of filters mean. Their names stand in [`crate::lang::field`]; `None` is "no answer for this one",
-//! which is neither true nor false.
+//! which is neither true nor false. A page without a frame has no answer to any question about its frame.
 
 use super::Result;
 use super::frames::cgroup_path;
@@ -133,13 +133,10 @@ fn behind(page: &Page, kind: Kind) -> Option<bool> {
     }
 }
 
-/// Whether the frame has `flag`: not, when there is no frame; `None` when there is one of which the flags are not known.
+/// Whether the frame has `flag`; `None` without a frame, and when its flags are not known.
 #[inline]
 pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
-    match page.state {
-        State::Present => page.flags.map(|flags| flags.contains(flag)),
-        _ => Some(false),
-    }
+    page.flags.map(|flags| flags.contains(flag))
 }
 
 /// The value of a field that is compared with numbers; `None` for other fields, and for a page that has none.

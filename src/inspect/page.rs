@@ -113,7 +113,8 @@ impl Page {
         AddressRange::new(self.address, self.end(page))
     }
 
-    /// Whether the frame is mapped here and nowhere else; `None` where bit 56 cannot be trusted and there is no map count.
+    /// Whether the frame is mapped here and nowhere else; `None` without a frame, and where bit 56 cannot be trusted and there is no map
+    /// count.
     #[inline]
     pub fn exclusive(&self) -> Option<bool> {
         match (self.state, self.map_count, self.huge) {
@@ -122,7 +123,7 @@ impl Page {
             // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
             (State::Present, None, Some(true)) if self.kind != Some(Kind::Hugetlb) => None,
             (State::Present, None, _) => Some(self.entry.is_exclusive()),
-            _ => Some(false),
+            _ => None,
         }
     }
 

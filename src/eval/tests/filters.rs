@@ -55,7 +55,15 @@ fn pages_are_asked_field_by_field() {
         ("state != untouched", true, false),
         ("dirty and not locked", true, false),
         ("flags(dirty)", true, false),
-        ("not flags(bit60)", true, true),
+        // Without a frame there is no answer to any question about it, nor to its `not`.
+        ("dirty or not dirty", true, false),
+        ("not locked", true, false),
+        ("not flags(bit60)", true, false),
+        ("not exclusive", true, false),
+        ("exclusive or not exclusive", true, false),
+        ("mapcount < 5", true, false),
+        ("pfn != 5", true, false),
+        ("not dirty or untouched", false, true),
         ("mapcount > 1", true, false),
         ("mapcount <= 1", false, false),
         // No map count is neither true nor false.

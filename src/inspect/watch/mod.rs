@@ -25,7 +25,8 @@ pub struct Change {
     pub kind: EventKind,
     /// Where it starts; `None` for what happened to the whole process.
     pub address: Option<VirtualAddress>,
-    /// Pages to which it happened, one after the other; 0 for the whole process.
+    /// Pages to which it happened, one after the other; 0 for the whole process. Where there are frames, before and after, those of the
+    /// pages follow each other too.
     pub pages: u64,
     /// The first page as it was.
     pub before: Option<PageFacts>,

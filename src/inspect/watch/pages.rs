@@ -102,11 +102,15 @@ fn facts(seen: Seen, state: State) -> PageFacts {
     }
 }
 
-/// Whether `next` is the same change of the page after those of `growing`. Frames need not follow each other.
+/// Whether `next` is the same change of the page after those of `growing`, and its frames follow theirs.
 fn goes_on(growing: &Change, next: &Change, size: PageSize) -> bool {
+    let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
+        (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
+        (a, b) => a.is_none() && b.is_none(),
+    };
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| match (a, b) {
         (Some(a), Some(b)) => {
-            a.state == b.state && a.flags == b.flags && a.map_count == b.map_count
+            a.state == b.state && a.flags == b.flags && a.map_count == b.map_count && follows(a, b)
         }
         (a, b) => a.is_none() && b.is_none(),
     };

@@ -69,3 +69,46 @@ fn a_look_that_was_stopped_loses_nothing() {
     assert!(matches!(stopped, Err(Error::Stopped(_))));
     assert_eq!(look(&mut watcher, &target, || ()), []);
 }
+
+#[test]
+fn pages_share_a_row_where_their_frames_follow_each_other() {
+    let base = || World::new([region(0x1000, 10)]);
+    let watched = |before: World, after: World| {
+        let mut watcher = Watcher::new(Need::empty());
+        let ((_, before), (_, after)) = (before.target(), after.target());
+        assert_eq!(look(&mut watcher, &before, || ()), []);
+        let changes = look(&mut watcher, &after, || ());
+        let frame = |facts: &Option<PageFacts>| Some(facts.as_ref()?.pfn?.get());
+        let brief = |change: &Change| {
+            let page = change.address.map_or(0, |address| address.get() / PAGE);
+            let frames = (frame(&change.before), frame(&change.after));
+            (change.kind, page, change.pages, frames.0, frames.1)
+        };
+        changes.iter().map(brief).collect::<Vec<_>>()
+    };
+    let scattered = || {
+        let mut world = base();
+        world.maps(0x1000, 2, 500);
+        world.maps(0x1002, 1, 700);
+        world.maps(0x1003, 1, 600);
+        world
+    };
+    let came = [
+        (EventKind::Came, 0x1000, 2, None, Some(500)),
+        (EventKind::Came, 0x1002, 1, None, Some(700)),
+        (EventKind::Came, 0x1003, 1, None, Some(600)),
+    ];
+    assert_eq!(watched(base(), scattered()), came);
+    let went =
+        came.map(|(_, page, pages, before, after)| (EventKind::Went, page, pages, after, before));
+    assert_eq!(watched(scattered(), base()), went);
+    // In one piece before, but not after.
+    let mut whole = base();
+    whole.maps(0x1000, 4, 900);
+    let moved = [
+        (EventKind::Moved, 0x1000, 2, Some(900), Some(500)),
+        (EventKind::Moved, 0x1002, 1, Some(902), Some(700)),
+        (EventKind::Moved, 0x1003, 1, Some(903), Some(600)),
+    ];
+    assert_eq!(watched(whole, scattered()), moved);
+}

@@ -3,7 +3,8 @@
 use super::text::{self, BadLine};
 use super::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 
-const DELETED: &[u8] = b" (deleted)";
+/// How the kernel marks the path of a file that is deleted.
+pub const DELETED: &[u8] = b" (deleted)";
 
 /// Decodes the whole file into regions in address order.
 ///
@@ -71,7 +72,7 @@ fn device_number(text: &[u8]) -> Option<Device> {
 
 /// Takes the kernel's mark for deleted files off the path of a file.
 ///
-/// A file can really be called so: who opens it compares inodes. Bracketed names are never marked, and the inode says nothing: that of
+/// A file can really be called so: who can look for it decides. Bracketed names are never marked, and the inode says nothing: that of
 /// the first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
     match bytes.strip_suffix(DELETED) {

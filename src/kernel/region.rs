@@ -60,9 +60,9 @@ pub struct Region {
     pub device: Device,
     /// The inode of the file behind it; 0 when there is none.
     pub inode: u64,
-    /// What `maps` calls it, its `\012` for a newline undone; empty for plain anonymous memory.
+    /// What it is called: a path, a word in brackets, or nothing for plain anonymous memory. A newline is a newline.
     pub name: Name,
-    /// Whether `maps` marks the file as deleted (the mark is not part of `name`).
+    /// Whether the kernel marks the file as deleted (the mark is not part of `name`).
     pub deleted: bool,
 }
 

@@ -49,6 +49,8 @@ pub const NAMES: &[&[u8]] = &[
     b"[heap]",
     b" ",
     b"\\134x",
+    b"back\\slash\\012",
+    b"both\n\\012 (deleted)",
 ];
 
 /// Maps each file of a folder, and announces where each went.

@@ -18,6 +18,10 @@ pub const TESTS: &[Test] = &[
         "regions::hostile_names_come_through",
         hostile_names_come_through,
     ),
+    (
+        "regions::deleted_is_what_is_deleted",
+        deleted_is_what_is_deleted,
+    ),
     ("regions::smaps_of_every_region", smaps_of_every_region),
     ("regions::vsyscall_and_vvar", vsyscall_and_vvar),
     (
@@ -99,17 +103,45 @@ fn hostile_names_come_through() {
     for (name, &start) in NAMES.iter().zip(&files.starts) {
         let region = region(&attached, start);
         let path = files.path(name).into_vec();
-        match path.strip_suffix(b" (deleted)") {
-            // The kernel's own mark for what is gone: the two cannot be told apart by name.
-            Some(path) => assert_eq!((region.name.as_bytes(), region.deleted), (path, true)),
-            None => assert_eq!((region.name.as_bytes(), region.deleted), (&*path, false)),
-        }
+        assert_eq!((region.name.as_bytes(), region.deleted), (&*path, false));
         assert!(
             !region.name.to_string().contains(char::is_control),
             "{}",
             region.name
         );
     }
+}
+
+/// Only what is deleted is called so, and what is deleted always, whatever has its name by now.
+fn deleted_is_what_is_deleted() {
+    let files = mapped_files();
+    let attached = files.target.attach();
+    let marked = b"looks gone (deleted)";
+    let find = |name: &[u8]| {
+        let index = NAMES.iter().position(|one| *one == name);
+        files.starts[index.expect("one of them")]
+    };
+    let check = |name: &[u8], deleted: bool| {
+        let start = at(find(name));
+        let regions = attached.process.regions().expect("regions");
+        let listed = regions.iter().find(|one| one.range.contains(start));
+        let asked = attached.process.region_at(start).expect("an answer");
+        assert_eq!(listed, asked.as_ref());
+        let path = files.path(name).into_vec();
+        let found = asked.map(|region| (region.name.as_bytes().to_vec(), region.deleted));
+        assert_eq!(found, Some((path, deleted)));
+    };
+    check(marked, false);
+    check(b"plain", false);
+    for name in [b"plain".as_slice(), marked, b"new\nline"] {
+        std::fs::remove_file(files.path(name)).expect("to delete it");
+        check(name, true);
+    }
+    // Another file takes the name that the mark makes.
+    std::fs::write(files.path(b"plain (deleted)"), [99; 64]).expect("a file");
+    std::fs::write(files.path(marked), [99; 64]).expect("a file");
+    check(b"plain", true);
+    check(marked, true);
 }
 
 /// Shared anonymous memory, a memfd, a System V segment, and a device. Announces where each is. Private memory with a name is there too, where

@@ -3,6 +3,7 @@
 use super::directory::Directory;
 use super::handle::{Handle, named};
 use super::memory::Memory;
+use super::naming;
 use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{Error, Identity, Liveness, Result, sys};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -103,7 +104,9 @@ impl Attached {
         if text.is_empty() && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
-        Ok(maps::parse(&text)?)
+        let mut regions = maps::parse(&text)?;
+        naming::settle(self, &memory.maps, &mut regions);
+        Ok(regions)
     }
 
     pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {

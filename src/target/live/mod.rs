@@ -13,6 +13,7 @@ mod machine;
 mod memory;
 mod module_file;
 mod modules;
+mod naming;
 mod own_page;
 mod populated;
 mod process;

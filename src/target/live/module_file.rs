@@ -40,18 +40,17 @@ impl ModuleFile {
         }
         let file = reopen(&found)?;
         let mapped = (region.device, region.inode);
-        let by_stat = (
-            Device {
-                major: major(stat.st_dev),
-                minor: minor(stat.st_dev),
-            },
-            stat.st_ino,
-        );
         // btrfs and overlayfs give `stat` other numbers than `maps`.
-        match by_stat == mapped || as_maps_says(&file)? == Some(mapped) {
+        match numbers(&stat) == mapped || as_maps_says(&file)? == Some(mapped) {
             true => Ok(ModuleFile { file, stat }),
             false => Err(Refusal::Replaced),
         }
+    }
+
+    /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
+    pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
+        let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
+        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region).is_ok()
     }
 }
 
@@ -59,6 +58,15 @@ impl AsFd for ModuleFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Device and inode of a file as `stat` has them.
+fn numbers(stat: &Stat) -> (Device, u64) {
+    let device = Device {
+        major: major(stat.st_dev),
+        minor: minor(stat.st_dev),
+    };
+    (device, stat.st_ino)
 }
 
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {

@@ -3,14 +3,13 @@
 use super::attached::Attached;
 use super::behind;
 use super::module_file::{ModuleFile, Refusal};
+use super::naming::Root;
 use super::rights::{SETCAP, raised};
-use crate::kernel::{AddressRange, PageMapEntry, Region};
+use crate::kernel::{AddressRange, PageMapEntry, Region, maps};
 use crate::target::{BehindRun, Error, Modules, ReadAt, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 /// The files that the target has mapped.
@@ -40,20 +39,14 @@ impl LiveModules {
 
     /// By its path, under the target's own root: another file may be there by now.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
-        let memory = self.attached.memory();
-        let root = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = self.attached.directory().fd();
-        let root = raised(|| openat(directory, memory.path("root"), root, Mode::empty()))?;
+        let mut root = Root::of(&self.attached);
         let name = region.name.as_bytes();
         // What looks like the kernel's mark may be the end of the name.
-        let marked = [name, b" (deleted)"].concat();
+        let marked = [name, maps::DELETED].concat();
         let mut refusal = Refusal::Failed(Errno::NOENT);
         for name in [name, &marked] {
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-            let path = OsStr::from_bytes(name);
-            let found = raised(|| openat2(&root, path, flags, Mode::empty(), within));
-            match found
+            match root
+                .find(name)
                 .map_err(Refusal::Failed)
                 .and_then(|found| ModuleFile::open(found, region))
             {

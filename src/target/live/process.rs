@@ -2,7 +2,7 @@
 
 use super::attached::Attached;
 use super::populated::{self, IN_ENTRIES};
-use super::{command_line, features, own_page};
+use super::{command_line, features, naming, own_page};
 use crate::kernel::registers::Standing;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
@@ -75,7 +75,13 @@ impl LiveProcess {
         }
         let memory = self.attached.memory();
         match sys::query_mapping(&memory.maps, address.get()) {
-            Ok(mapping) => Ok(Some(region(mapping))),
+            Ok(mapping) => {
+                let mut region = region(mapping);
+                if let Some(region) = &mut region {
+                    naming::settle_unescaped(&self.attached, region);
+                }
+                Ok(Some(region))
+            }
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Err(Errno::NOENT) => {
                 let index = memory.layout.page.index(address);

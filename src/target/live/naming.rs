@@ -1,0 +1,111 @@
+//! What the files behind regions are really called, where the text of `maps` can be read in two ways: a name may end in what is the
+//! kernel's mark for deleted files, and hold the `\012` that stands for a newline.
+
+use super::attached::Attached;
+use super::module_file::ModuleFile;
+use super::rights::raised;
+use crate::kernel::{Name, Region, maps, text};
+use crate::target::sys;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Result;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// Puts the names of `regions` right, which were read from the text of `maps`. Asks nothing where they can be read in one way only.
+pub(super) fn settle(attached: &Attached, maps: impl AsFd, regions: &mut [Region]) {
+    let mut root = Root::of(attached);
+    // The regions of a file mostly lie side by side.
+    let mut last = None;
+    for region in regions.iter_mut().filter(|region| is_path(region)) {
+        let has_newline = region.name.as_bytes().contains(&b'\n');
+        if !has_newline && !region.deleted {
+            continue;
+        }
+        let read = (region.device, region.inode, called(region));
+        match &last {
+            Some((known, settled)) if *known == read => {
+                (region.name, region.deleted) = Clone::clone(settled);
+                continue;
+            }
+            _ => {}
+        }
+        if has_newline && let Some(said) = unescaped(attached, &maps, region) {
+            (region.name, region.deleted) = said;
+        }
+        root.settle_mark(region);
+        last = Some((read, called(region)));
+    }
+}
+
+/// Puts the name of a region right that came without escapes.
+pub(super) fn settle_unescaped(attached: &Attached, region: &mut Region) {
+    if is_path(region) {
+        Root::of(attached).settle_mark(region);
+    }
+}
+
+fn is_path(region: &Region) -> bool {
+    region.name.as_bytes().starts_with(b"/")
+}
+
+fn called(region: &Region) -> (Name, bool) {
+    (region.name.clone(), region.deleted)
+}
+
+/// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline stands for itself. `None`
+/// if neither can be asked, or something else is mapped there by now.
+fn unescaped(attached: &Attached, maps: impl AsFd, region: &Region) -> Option<(Name, bool)> {
+    let (start, end) = (region.range.start().get(), region.range.end().get());
+    let name = match sys::query_mapping(maps, start) {
+        Ok(mapping) => mapping.name,
+        Err(_) => {
+            let link = format!("map_files/{start:x}-{end:x}");
+            attached.directory().link(&link).ok()?
+        }
+    };
+    let is_it = maps::name(&text::unescape_newline(&name)) == called(region);
+    is_it.then(|| maps::name(&name))
+}
+
+/// The root directory of the target, opened when it is first needed.
+pub(super) struct Root<'a> {
+    attached: &'a Attached,
+    handle: Option<Result<OwnedFd>>,
+}
+
+impl<'a> Root<'a> {
+    pub(super) fn of(attached: &'a Attached) -> Self {
+        Root {
+            attached,
+            handle: None,
+        }
+    }
+
+    /// What bears that path in it, without opening it.
+    pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        let attached = self.attached;
+        let root = self.handle.get_or_insert_with(|| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let (directory, path) = (attached.directory().fd(), attached.memory().path("root"));
+            raised(|| openat(directory, path, flags, Mode::empty()))
+        });
+        let root = root.as_ref().map_err(|error| *error)?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let path = OsStr::from_bytes(path);
+        raised(|| openat2(root, path, flags, Mode::empty(), within))
+    }
+
+    /// Takes what looks like the kernel's mark for the end of the name, if the file that is mapped bears that name.
+    fn settle_mark(&mut self, region: &mut Region) {
+        if !region.deleted {
+            return;
+        }
+        let whole = [region.name.as_bytes(), maps::DELETED].concat();
+        let found = self.find(&whole);
+        if found.is_ok_and(|found| ModuleFile::is_behind(found, region)) {
+            (region.name, region.deleted) = (Name::new(whole), false);
+        }
+    }
+}

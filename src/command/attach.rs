@@ -40,7 +40,9 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
     let target = context.state.attach(target);
     let identity = target.process.identity();
     let remarks = match resolved.asked {
-        live::Asked::Thread(thread) => vec![format!("{thread} is a thread of it")],
+        live::Asked::Thread(thread) => vec![format!(
+            "{thread} is a thread of it: $pc and $sp are those of its main thread"
+        )],
         live::Asked::Itself => {
             vec!["it is pmdb itself: looking changes what is looked at".to_owned()]
         }

@@ -208,9 +208,9 @@ impl Walk<'_> {
         }))
     }
 
-    fn region_name(&self, region: Option<usize>) -> Name {
-        let viewed = region.and_then(|index| self.view.regions().get(index));
-        viewed.map_or_else(Name::default, |viewed| viewed.region.name.clone())
+    fn region_name(&self, region: Option<usize>) -> Option<Name> {
+        let viewed = self.view.regions().get(region?)?;
+        Some(viewed.region.name.clone())
     }
 
     /// Groups of what pages have in common.

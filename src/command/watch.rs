@@ -156,9 +156,7 @@ fn now(spans: &Spans, view: &View) -> Vec<AddressRange> {
     };
     match spans.origin() {
         Origin::All => view.spans(),
-        Origin::Module(file) => {
-            regions(&|region| region.inode != 0 && region.name.file_name() == *file)
-        }
+        Origin::Module(file) => regions(&|region| region.inode != 0 && region.name == *file),
         // The kernel gives each of these names to one thing; several regions of a file bear the file's.
         Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
             regions(&|region| region.name == *name)

@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value, suggest};
-use crate::kernel::{Device, Name as Bytes, Region};
+use crate::kernel::{Device, Name, Region};
 use crate::lang::{self, Place, Spanned};
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
@@ -17,7 +17,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// As `maps` calls it.
-    fn name(&self) -> Bytes {
+    fn name(&self) -> Name {
         self.first()
             .map(|region| region.name.clone())
             .unwrap_or_default()
@@ -32,7 +32,7 @@ impl<'a> Mapping<'a> {
     pub(super) fn spans(&self, at: Place) -> Result<Spans> {
         let name = self.name();
         let origin = match self.first().is_some_and(|region| region.inode != 0) {
-            true => Origin::Module(name.file_name()),
+            true => Origin::Module(name),
             false => Origin::Region(name),
         };
         Spans::new(self.regions.iter().map(|region| region.range), origin)
@@ -41,18 +41,14 @@ impl<'a> Mapping<'a> {
 }
 
 /// What makes regions belong together.
-fn identity(region: &Region) -> (Device, u64, &Bytes) {
+fn identity(region: &Region) -> (Device, u64, &Name) {
     (region.device, region.inode, &region.name)
 }
 
-/// Whether a person calls the region so: by its whole name, the part after the last slash, or either as it is displayed.
+/// Whether a person calls the region so: by one of its names, or as that is displayed.
 fn is_called(region: &Region, name: &str) -> bool {
-    let (whole, tail) = (&region.name, region.name.file_name());
-    !region.name.is_empty()
-        && (whole.as_bytes() == name.as_bytes()
-            || tail.as_bytes() == name.as_bytes()
-            || whole.to_string() == name
-            || tail.to_string() == name)
+    let is_it = |one: Name| one.as_bytes() == name.as_bytes() || one.to_string() == name;
+    !region.name.is_empty() && region.names().any(is_it)
 }
 
 /// Every mapping with that name, by first address.

@@ -12,7 +12,7 @@ pub enum Origin {
     All,
     /// The region of an address, or the regions of a name such as `[heap]`.
     Region(Name),
-    /// The regions of a file.
+    /// The regions of a file, by its whole name.
     Module(Name),
     /// A symbol with a size.
     Symbol(Name),

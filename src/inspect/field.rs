@@ -257,9 +257,7 @@ pub fn region_integer(
 pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, text: &[u8]) -> Option<bool> {
     let region = &viewed.region;
     match field {
-        RegionField::Name => {
-            Some(region.name.as_bytes() == text || region.name.file_name().as_bytes() == text)
-        }
+        RegionField::Name => Some(region.names().any(|name| name.as_bytes() == text)),
         RegionField::Perms => Some(region.permissions.to_string().as_bytes() == text),
         _ => None,
     }

@@ -67,6 +67,17 @@ pub struct Region {
 }
 
 impl Region {
+    /// What it may be called: its whole name, or the part after the last slash. Words in brackets are the kernel's: a file `[heap]` goes by
+    /// its path alone.
+    pub fn names(&self) -> impl Iterator<Item = Name> + use<> {
+        let tail = self.name.file_name();
+        let bytes = tail.as_bytes();
+        let is_bracketed = bytes.starts_with(b"[") && bytes.ends_with(b"]");
+        [self.name.clone()]
+            .into_iter()
+            .chain((!is_bracketed).then_some(tail))
+    }
+
     /// Where in the file behind the region `address` lies; `None` outside of it or with no file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);

@@ -44,7 +44,7 @@ pub struct SymbolReport {
     pub section: Option<Name>,
     /// The module that defines it.
     pub module: Name,
-    /// Its address in the file, as objdump shows it.
+    /// The address that it is linked at, as objdump shows it.
     pub file_address: VirtualAddress,
 }
 

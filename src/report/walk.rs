@@ -41,7 +41,7 @@ pub struct Pages {
     pub kind: Option<Kind>,
     /// First frame.
     pub pfn: Option<FrameNumber>,
-    /// Flags that all of them have, by name.
+    /// Flags that all of them have, by name: those that say where in its folio a page is are left out of a row of whole folios.
     #[serde(serialize_with = "flag_names")]
     pub flags: Option<PageFlags>,
     /// … and as a number.
@@ -56,8 +56,8 @@ pub struct Pages {
     pub order: Option<u8>,
     /// Mapped by one PMD (or hugetlb).
     pub huge: Option<bool>,
-    /// Name of the region.
-    pub region: Name,
+    /// Name of the region; `None` in no region.
+    pub region: Option<Name>,
     /// Reasons for what is `null`.
     #[serde(skip_serializing_if = "Why::is_empty")]
     pub why: Why,

@@ -178,3 +178,22 @@ fn what_translate_is_asked_about() {
     assert!(subject("pfn:1..pfn:2").is_err_and(|message| message.contains("physical already")));
     assert!(subject("pfn:1").is_err());
 }
+
+#[test]
+fn words_in_brackets_are_the_kernels() {
+    let fake = process().region(0x6200_0000, 0x6200_1000, "r--p", 23, "/tmp/[heap]");
+    let world = World::of(fake);
+    assert_eq!(world.print("[heap]"), "range 0x500000..0x510000");
+    assert_eq!(world.print("heap"), "range 0x500000..0x510000");
+    assert_eq!(world.print("'[heap]'[0]"), "range 0x500000..0x510000");
+    assert_eq!(world.print("'/tmp/[heap]'"), "range 0x62000000..0x62001000");
+    let alone = crate::target::fake::Fake::new().region(
+        0x6200_0000,
+        0x6200_1000,
+        "r--p",
+        23,
+        "/tmp/[heap]",
+    );
+    let (_, error) = World::of(alone).error("[heap]");
+    assert_eq!(error.message, "no region is called [heap]");
+}

@@ -69,7 +69,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         pfn: Some(frame),
         flags: Some(flags),
         map_count: Some(number),
-        region: name.clone(),
+        region: Some(name.clone()),
         why: why.clone(),
         ..pages()
     };

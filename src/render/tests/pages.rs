@@ -281,7 +281,7 @@ pub fn pages() -> Pages {
         map_count_average: false,
         order: Some(0),
         huge: Some(false),
-        region: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        region: Some(Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6")),
         why: Why::default(),
     }
 }
@@ -300,7 +300,7 @@ pub fn untouched_pages() -> Pages {
         map_count_average: false,
         order: None,
         huge: None,
-        region: Name::from("[heap]"),
+        region: Some(Name::from("[heap]")),
         why: why(&[
             ("pfn", NO_FRAME),
             ("flags", NO_FRAME),
@@ -324,7 +324,7 @@ pub fn huge_pages() -> Pages {
         map_count_average: true,
         order: Some(9),
         huge: Some(true),
-        region: Name::default(),
+        region: Some(Name::default()),
         ..pages()
     }
 }

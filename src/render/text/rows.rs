@@ -68,7 +68,10 @@ fn run_cells(run: &Run) -> Vec<Cell> {
 }
 
 fn page_cells(pages: &Pages) -> Vec<Cell> {
-    let (role, name) = region_name(&pages.region.file_name());
+    let (role, name) = match &pages.region {
+        Some(name) => region_name(&name.file_name()),
+        None => (Role::Dim, "-".to_owned()),
+    };
     vec![
         Cell::new(pages.start),
         Cell::new(pages.end),

@@ -59,7 +59,7 @@ pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Re
     line.word(
         ", ",
         Role::Plain,
-        format!("in the file at {}", symbol.file_address),
+        format!("linked at {}", symbol.file_address),
     );
     if let Some(mangled) = &symbol.mangled {
         line.word(", ", Role::Plain, format!("mangled {mangled}"));

@@ -1,5 +1,6 @@
 //! The whole program: exit statuses, command files, output, JSON, and input of every bad kind.
 
+mod absent;
 mod golden;
 mod hostile;
 mod language;

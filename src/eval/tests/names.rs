@@ -1,7 +1,8 @@
 //! What names stand for.
 
 use super::{World, process};
-use crate::eval::{Subject, subject};
+use crate::eval::{Origin, Subject, subject};
+use crate::kernel::Name;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -175,6 +176,13 @@ fn what_translate_is_asked_about() {
     assert!(matches!(subject("0x1234"), Ok(Subject::Address(at)) if at.get() == 0x1234));
     assert!(matches!(subject("heap"), Ok(Subject::Range(spans)) if spans.size() == 0x1_0000));
     assert!(matches!(subject("buffer, +4p"), Ok(Subject::Range(spans)) if spans.size() == 0x4000));
+    let origin = |text: &str| match subject(text) {
+        Ok(Subject::Range(spans)) => spans.origin().clone(),
+        other => panic!("{text}: {other:?}"),
+    };
+    let path = Name::from("/usr/lib/libc.so.6");
+    assert_eq!(origin("libc.so.6"), Origin::Module(path));
+    assert_eq!(origin("heap"), Origin::Region(Name::from("[heap]")));
     assert!(subject("pfn:1..pfn:2").is_err_and(|message| message.contains("physical already")));
     assert!(subject("pfn:1").is_err());
 }

@@ -105,7 +105,7 @@ impl Attached {
             return Err(self.lost(&memory));
         }
         let mut regions = maps::parse(&text)?;
-        naming::settle(self, &memory.maps, &mut regions);
+        naming::settle(self.directory(), &memory, &mut regions);
         Ok(regions)
     }
 

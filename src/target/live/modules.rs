@@ -39,7 +39,8 @@ impl LiveModules {
 
     /// By its path, under the target's own root: another file may be there by now.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
-        let mut root = Root::of(&self.attached);
+        let memory = self.attached.memory();
+        let mut root = Root::of(self.attached.directory(), &memory);
         let name = region.name.as_bytes();
         // What looks like the kernel's mark may be the end of the name.
         let marked = [name, maps::DELETED].concat();

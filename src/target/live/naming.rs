@@ -1,20 +1,21 @@
 //! What the files behind regions are really called, where the text of `maps` can be read in two ways: a name may end in what is the
 //! kernel's mark for deleted files, and hold the `\012` that stands for a newline.
 
-use super::attached::Attached;
+use super::directory::Directory;
+use super::memory::Memory;
 use super::module_file::ModuleFile;
 use super::rights::raised;
 use crate::kernel::{Name, Region, maps, text};
 use crate::target::sys;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Result;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Puts the names of `regions` right, which were read from the text of `maps`. Asks nothing where they can be read in one way only.
-pub(super) fn settle(attached: &Attached, maps: impl AsFd, regions: &mut [Region]) {
-    let mut root = Root::of(attached);
+pub(super) fn settle(directory: &Directory, memory: &Memory, regions: &mut [Region]) {
+    let mut root = Root::of(directory, memory);
     // The regions of a file mostly lie side by side.
     let mut last = None;
     for region in regions.iter_mut().filter(|region| is_path(region)) {
@@ -30,7 +31,7 @@ pub(super) fn settle(attached: &Attached, maps: impl AsFd, regions: &mut [Region
             }
             _ => {}
         }
-        if has_newline && let Some(said) = unescaped(attached, &maps, region) {
+        if has_newline && let Some(said) = unescaped(directory, memory, region) {
             (region.name, region.deleted) = said;
         }
         root.settle_mark(region);
@@ -39,9 +40,9 @@ pub(super) fn settle(attached: &Attached, maps: impl AsFd, regions: &mut [Region
 }
 
 /// Puts the name of a region right that came without escapes.
-pub(super) fn settle_unescaped(attached: &Attached, region: &mut Region) {
+pub(super) fn settle_unescaped(directory: &Directory, memory: &Memory, region: &mut Region) {
     if is_path(region) {
-        Root::of(attached).settle_mark(region);
+        Root::of(directory, memory).settle_mark(region);
     }
 }
 
@@ -55,13 +56,13 @@ fn called(region: &Region) -> (Name, bool) {
 
 /// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline stands for itself. `None`
 /// if neither can be asked, or something else is mapped there by now.
-fn unescaped(attached: &Attached, maps: impl AsFd, region: &Region) -> Option<(Name, bool)> {
+fn unescaped(directory: &Directory, memory: &Memory, region: &Region) -> Option<(Name, bool)> {
     let (start, end) = (region.range.start().get(), region.range.end().get());
-    let name = match sys::query_mapping(maps, start) {
+    let name = match sys::query_mapping(&memory.maps, start) {
         Ok(mapping) => mapping.name,
         Err(_) => {
             let link = format!("map_files/{start:x}-{end:x}");
-            attached.directory().link(&link).ok()?
+            directory.link(&link).ok()?
         }
     };
     let is_it = maps::name(&text::unescape_newline(&name)) == called(region);
@@ -70,25 +71,27 @@ fn unescaped(attached: &Attached, maps: impl AsFd, region: &Region) -> Option<(N
 
 /// The root directory of the target, opened when it is first needed.
 pub(super) struct Root<'a> {
-    attached: &'a Attached,
+    directory: &'a Directory,
+    memory: &'a Memory,
     handle: Option<Result<OwnedFd>>,
 }
 
 impl<'a> Root<'a> {
-    pub(super) fn of(attached: &'a Attached) -> Self {
+    /// Of the process with that directory in `/proc`.
+    pub(super) fn of(directory: &'a Directory, memory: &'a Memory) -> Self {
         Root {
-            attached,
+            directory,
+            memory,
             handle: None,
         }
     }
 
     /// What bears that path in it, without opening it.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        let attached = self.attached;
+        let (directory, memory) = (self.directory.fd(), self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let (directory, path) = (attached.directory().fd(), attached.memory().path("root"));
-            raised(|| openat(directory, path, flags, Mode::empty()))
+            raised(|| openat(directory, memory.path("root"), flags, Mode::empty()))
         });
         let root = root.as_ref().map_err(|error| *error)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

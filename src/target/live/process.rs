@@ -78,7 +78,7 @@ impl LiveProcess {
             Ok(mapping) => {
                 let mut region = region(mapping);
                 if let Some(region) = &mut region {
-                    naming::settle_unescaped(&self.attached, region);
+                    naming::settle_unescaped(self.attached.directory(), &memory, region);
                 }
                 Ok(Some(region))
             }

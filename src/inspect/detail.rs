@@ -152,7 +152,15 @@ impl View<'_> {
         let available = self.availability();
         let process = &self.target().process;
         let entry = look.entry.unwrap_or_default();
-        let no_frame = || Reason::NotApplicable("no frame is mapped here");
+        let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
+        // The page map shows nothing of a device mapping, but something is mapped there.
+        let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.raw() == 0;
+        let no_frame = || match is_hidden {
+            true => Reason::NotOnThisKernel(
+                "the page map does not show the frames of device mappings (VM_PFNMAP)".into(),
+            ),
+            false => Reason::NotApplicable("no frame is mapped here"),
+        };
         let frame = match (entry.is_present(), entry.frame()) {
             (_, Some(frame)) => Ok(frame),
             (true, None) => Err(Reason::FrameHidden),
@@ -167,7 +175,6 @@ impl View<'_> {
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, look)?)),
             Err(reason) => Err(reason),
         };
-        let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
         let evidence = Evidence {
             entry: look.entry,
             flags: flags.clone().ok(),

@@ -112,10 +112,16 @@ fn just(effects: &[Effect]) -> Outcome {
 fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     if !facts.state_certain {
         return just(match facts.state {
-            State::UffdWp if access == Access::Write => {
-                &[Effect::Notify, Effect::Map, Effect::SwapIn]
+            // Most likely the marker alone; otherwise the page is in swap, or on its way.
+            State::UffdWp => {
+                let marker = Facts {
+                    state_certain: true,
+                    ..*facts
+                };
+                let mut outcome = permitted_outcome(&marker, permissions, access);
+                outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
+                return outcome;
             }
-            State::UffdWp => &[Effect::Map, Effect::SwapIn],
             State::Swapped => &[Effect::SwapIn, Effect::Wait, Effect::Poisoned],
             State::Migrating => &[Effect::Wait, Effect::Hwpoison, Effect::FromDevice],
             _ => &[Effect::Poisoned, Effect::Wait, Effect::FromDevice],

@@ -32,13 +32,27 @@ pub struct DiskFile {
     path: PathBuf,
 }
 
+/// A folder on a disk that this user may write to: /tmp may be a tmpfs, and a program may lie where others may not write.
+fn on_disk() -> PathBuf {
+    const TMPFS: u64 = 0x0102_1994;
+    let built = std::env::current_exe().expect("this program");
+    let built = built.parent().expect("its folder").to_owned();
+    let folders = [built, std::env::temp_dir(), PathBuf::from("/var/tmp")];
+    let serves = |folder: &PathBuf| {
+        let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+        writable && rustix::fs::statfs(folder).is_ok_and(|of| of.f_type as u64 != TMPFS)
+    };
+    folders
+        .into_iter()
+        .find(serves)
+        .expect("a folder on a disk")
+}
+
 impl DiskFile {
     pub fn of(bytes: u64) -> DiskFile {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Where this program was built there is a disk; /tmp may be a tmpfs.
-        let path = std::env::current_exe().expect("this program");
-        let path = path.with_file_name(format!("behind-{}-{number}", std::process::id()));
+        let path = on_disk().join(format!("behind-{}-{number}", std::process::id()));
         let options = File::options()
             .read(true)
             .write(true)

@@ -343,3 +343,17 @@ fn a_state_that_is_not_certain_leaves_open_what_happens() {
         }
     }
 }
+
+#[test]
+fn a_hidden_marker_may_be_no_more_than_that() {
+    let certain = page(State::UffdWp, Kind::Anonymous);
+    let hidden = Facts {
+        state_certain: false,
+        ..certain
+    };
+    for access in [Read, Write] {
+        let mut expected = outcome(&certain, access).effects;
+        expected.extend([SwapIn, Wait]);
+        assert_eq!(outcome(&hidden, access).effects, expected, "{access:?}");
+    }
+}

@@ -1,6 +1,6 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
-use super::translate::{symbol_at, translation};
+use super::translate::translation;
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::inspect::View;
@@ -48,12 +48,8 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .region
         .as_ref()
         .and_then(|region| file_place(region, address));
-    let symbol = detail.region.as_ref().and_then(|_| {
-        let regions = target.process.regions().ok()?;
-        symbol_at(&context.state.symbols, &target, &regions, address)
-    });
     let explanation = Explanation {
-        page: translation(&view, detail, symbol),
+        page: translation(&view, detail, &context.state.symbols),
         owner: consequences.owner,
         file,
         next_read: consequences.read,

@@ -72,13 +72,7 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     context.state.last_address = Some(address);
     let view = View::at(target, address)?;
     let detail = view.detail(address)?;
-    let region = detail.region.as_ref();
-    let named = region.filter(|region| may_have_names(target, region));
-    let symbol = named.and_then(|_| {
-        let regions = target.process.regions().ok()?;
-        symbol_at(&context.state.symbols, target, &regions, address)
-    });
-    let translation = translation(&view, detail, symbol);
+    let translation = translation(&view, detail, &context.state.symbols);
     Ok(context
         .sink
         .emit(Record::Translation(Box::new(translation)))?)
@@ -99,13 +93,16 @@ pub(super) fn symbol_at(
     })
 }
 
-/// The record of one address.
-pub(super) fn translation(
-    view: &View,
-    detail: PageDetail,
-    symbol: Option<SymbolBrief>,
-) -> Translation {
+/// The record of one address. Regions are listed for its symbol only where it can have one.
+pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) -> Translation {
     let page = view.page();
+    let target = view.target();
+    let region = detail.region.as_ref();
+    let named = region.filter(|region| may_have_names(target, region));
+    let symbol = named.and_then(|_| {
+        let regions = target.process.regions().ok()?;
+        symbol_at(symbols, target, &regions, detail.address)
+    });
     let entry = detail.entry;
     let mut why = Why::default();
     let frame = detail.page.frame();

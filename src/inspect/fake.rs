@@ -342,6 +342,9 @@ impl Modules for Fake {
     fn open(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
         none()
     }
+    fn at_path(&self, _: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        Ok(None)
+    }
     fn image(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
         none()
     }

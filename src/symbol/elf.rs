@@ -5,7 +5,7 @@
 use super::NoSymbols;
 use super::file::File;
 use super::section::{
-    Placed, Section, Strings, Table, VersionTable, layout, tables, version_table,
+    MOST_NOTES, Notes, Placed, Section, Table, VersionTable, layout, notes, tables, version_table,
 };
 use object::Endianness;
 use object::elf;
@@ -16,6 +16,8 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 const MOST_SEGMENTS: usize = 64;
 /// More sections than this are not believed.
 const MOST_SECTIONS: u64 = 1 << 18;
+/// No more bytes of section names than this are looked at.
+const MOST_SECTION_NAMES: u64 = 1 << 20;
 
 /// What the headers say.
 pub(super) struct Elf {
@@ -25,7 +27,9 @@ pub(super) struct Elf {
     pub(super) segments: Vec<Segment>,
     pub(super) sections: Vec<Section>,
     layout: Vec<Placed>,
-    section_names: Option<usize>,
+    section_names: Vec<u8>,
+    /// Where its notes are.
+    pub(super) notes: Vec<Notes>,
     /// `.gnu.version_d`: names of the versions of what the file defines.
     pub(super) versions_defined: Option<VersionTable>,
     /// `.gnu.version_r`: names of the versions that it wants of others.
@@ -75,14 +79,32 @@ impl Elf {
     }
 
     /// The name of a section.
-    pub(super) fn section_name(&self, file: &File, number: u32) -> Option<Vec<u8>> {
+    pub(super) fn section_name(&self, number: u32) -> Option<&[u8]> {
         let section = self.sections.get(usize::try_from(number).ok()?)?;
-        let names = self.sections.get(self.section_names?)?;
-        let strings = Strings {
-            offset: names.offset,
-            size: names.size,
-        };
-        strings.get(file, section.name)
+        self.name_of(section).filter(|name| !name.is_empty())
+    }
+
+    /// The first section of that name.
+    pub(super) fn section_called(&self, name: &[u8]) -> Option<&Section> {
+        let mut sections = self.sections.iter();
+        sections.find(|section| {
+            let rest = usize::try_from(section.name)
+                .ok()
+                .and_then(|at| self.section_names.get(at..));
+            matches!(rest.and_then(|rest| rest.strip_prefix(name)), Some([0, ..]))
+        })
+    }
+
+    fn name_of(&self, section: &Section) -> Option<&[u8]> {
+        let rest = self
+            .section_names
+            .get(usize::try_from(section.name).ok()?..)?;
+        rest.get(..memchr::memchr(0, rest)?)
+    }
+
+    /// Whether it has `.symtab`, which is the first thing that is stripped.
+    pub(super) fn has_full_table(&self) -> bool {
+        self.tables.iter().any(|table| table.full)
     }
 
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
@@ -149,24 +171,27 @@ fn parse<H: FileHeader<Endian = Endianness>>(
         return Err(damaged("too many program headers"));
     }
     let offset = header.e_phoff(endian).into();
-    let segments: Vec<Segment> =
-        read_table::<H::ProgramHeader>(file, start, offset, count, "program headers")?
+    let programs = read_table::<H::ProgramHeader>(file, start, offset, count, "program headers")?;
+    let of_kind = |wanted| {
+        programs
             .iter()
-            .filter(|segment| segment.p_type(endian) == elf::PT_LOAD)
-            .map(|segment| Segment {
-                offset: segment.p_offset(endian).into(),
-                file_size: segment.p_filesz(endian).into(),
-                address: segment.p_vaddr(endian).into(),
-                memory_size: segment.p_memsz(endian).into(),
-                writable: segment.p_flags(endian).contains(elf::PF_W),
-                executable: segment.p_flags(endian).contains(elf::PF_X),
-            })
-            .collect();
+            .filter(move |one| one.p_type(endian) == wanted)
+    };
+    let segments: Vec<Segment> = of_kind(elf::PT_LOAD)
+        .map(|segment| Segment {
+            offset: segment.p_offset(endian).into(),
+            file_size: segment.p_filesz(endian).into(),
+            address: segment.p_vaddr(endian).into(),
+            memory_size: segment.p_memsz(endian).into(),
+            writable: segment.p_flags(endian).contains(elf::PF_W),
+            executable: segment.p_flags(endian).contains(elf::PF_X),
+        })
+        .collect();
     if segments.len() > MOST_SEGMENTS {
         return Err(damaged("too many load segments"));
     }
 
-    let section_names = match header.e_shstrndx(endian) {
+    let names = match header.e_shstrndx(endian) {
         elf::SHN_XINDEX => sections.first().map(|first| first.sh_link(endian)),
         number => number.index().map(u32::from),
     };
@@ -180,8 +205,27 @@ fn parse<H: FileHeader<Endian = Endianness>>(
             offset: section.sh_offset(endian).into(),
             size: section.sh_size(endian).into(),
             link: section.sh_link(endian),
+            alignment: section.sh_addralign(endian).into(),
         })
         .collect();
+    // Without names they are sections all the same.
+    let section_names = names
+        .and_then(|number| sections.get(usize::try_from(number).ok()?))
+        .and_then(|names| {
+            let size = names.size.min(MOST_SECTION_NAMES);
+            file.read(names.offset, size, "section names").ok()
+        })
+        .unwrap_or_default();
+    let mut notes = notes(&sections);
+    if notes.is_empty() {
+        // Where sections are not told of, segments are.
+        let segments = of_kind(elf::PT_NOTE).take(MOST_NOTES);
+        notes.extend(segments.map(|segment| Notes {
+            offset: segment.p_offset(endian).into(),
+            size: segment.p_filesz(endian).into(),
+            alignment: segment.p_align(endian).into(),
+        }));
+    }
     Ok(Elf {
         is_64,
         endian,
@@ -192,7 +236,8 @@ fn parse<H: FileHeader<Endian = Endianness>>(
         layout: layout(&sections),
         segments,
         sections,
-        section_names: section_names.and_then(|number| usize::try_from(number).ok()),
+        section_names,
+        notes,
     })
 }
 

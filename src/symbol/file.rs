@@ -29,6 +29,17 @@ impl File {
         self.bytes.fingerprint() == self.fingerprint
     }
 
+    /// Its size in bytes when it was opened.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether both are one file: device and inode are the same.
+    pub(super) fn is_same_as(&self, other: &File) -> bool {
+        self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>()
+            && self.length == other.length
+    }
+
     /// Whether `size` bytes at `offset` lie in the file.
     pub(super) fn holds(&self, offset: u64, size: u64) -> bool {
         offset

@@ -4,9 +4,9 @@
 
 use super::NoSymbols;
 use super::elf::Elf;
-use super::file::File;
 use super::lookup::{Best, Nearest};
 use super::names::Names;
+use super::sources::Sources;
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -34,10 +34,10 @@ const NONE: u32 = u32::MAX;
 
 impl Index {
     /// Reads all symbols; `None` if there are too many.
-    pub(super) fn build(file: &File, elf: &Elf) -> Result<Option<Index>, NoSymbols> {
+    pub(super) fn build(sources: &Sources) -> Result<Option<Index>, NoSymbols> {
         let mut symbols = Vec::new();
         let mut too_many = false;
-        table::visit(file, elf, &mut |symbol| {
+        table::visit(sources, &mut |symbol| {
             too_many = symbols.len() >= MOST_SYMBOLS;
             if too_many {
                 return ControlFlow::Break(());
@@ -51,9 +51,9 @@ impl Index {
             return Ok(None);
         }
         symbols.sort_unstable_by_key(order);
-        let names = Names::read(file, elf)?;
+        let names = Names::read(sources)?;
         Ok(Some(Index {
-            stretches: sweep(elf, &symbols, &names),
+            stretches: sweep(&sources.image.elf, &symbols, &names),
             symbols,
             names,
         }))

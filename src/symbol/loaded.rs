@@ -2,11 +2,11 @@
 
 use super::NoSymbols;
 use super::elf::Elf;
-use super::file::File;
 use super::index::Index;
 use super::lookup;
 use super::names::Names;
 use super::section::LONGEST_NAME;
+use super::sources::Sources;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
 use std::sync::OnceLock;
@@ -15,11 +15,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// After this many single look-ups an index pays for itself.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
 
-/// A file opened for its symbols. The handle stays open, so that the inode cannot come to mean another file.
+/// Files opened for their symbols. The handles stay open, so that an inode cannot come to mean another file.
 pub(super) struct Loaded {
-    pub(super) file: File,
-    pub(super) elf: Elf,
-    /// The last view that saw the file unchanged.
+    pub(super) sources: Sources,
+    /// The last view that saw the files unchanged.
     pub(super) seen: AtomicU64,
     asked: AtomicU32,
     index: OnceLock<Option<Index>>,
@@ -27,15 +26,19 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    pub(super) fn read(file: File, seen: u64) -> Result<Self, NoSymbols> {
-        Ok(Loaded {
-            elf: Elf::read(&file)?,
-            file,
+    pub(super) fn new(sources: Sources, seen: u64) -> Self {
+        Loaded {
+            sources,
             seen: AtomicU64::new(seen),
             asked: AtomicU32::new(0),
             index: OnceLock::new(),
             fault: OnceLock::new(),
-        })
+        }
+    }
+
+    /// The headers of the file that is mapped.
+    pub(super) fn elf(&self) -> &Elf {
+        &self.sources.image.elf
     }
 
     /// The symbol at a file address and its name. The first few times one pass over the tables, then by an index.
@@ -49,10 +52,10 @@ impl Loaded {
             return None;
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let symbol = lookup::look_up(&self.file, &self.elf, address)
+        let symbol = lookup::look_up(&self.sources, address)
             .map_err(|reason| self.fail(reason))
             .ok()??;
-        let name = table::name(&self.file, &self.elf, &symbol)?;
+        let name = table::name(&self.sources, &symbol)?;
         Some((symbol, Name::new(name)))
     }
 
@@ -62,7 +65,7 @@ impl Loaded {
             return None;
         }
         let build = || {
-            Index::build(&self.file, &self.elf)
+            Index::build(&self.sources)
                 .map_err(|reason| self.fail(reason))
                 .unwrap_or_default()
         };
@@ -73,7 +76,7 @@ impl Loaded {
     pub(super) fn with_names<T>(&self, with: impl FnOnce(&Names) -> T) -> Result<T, NoSymbols> {
         match self.index.get() {
             Some(Some(index)) => Ok(with(index.names())),
-            _ => Names::read(&self.file, &self.elf).map(|names| with(&names)),
+            _ => Names::read(&self.sources).map(|names| with(&names)),
         }
     }
 
@@ -84,7 +87,7 @@ impl Loaded {
 
     /// Why there are no symbols, as far as that is known without passing over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
-        match self.elf.tables.is_empty() {
+        match self.sources.tables().next().is_none() {
             true => Some(NoSymbols::Stripped),
             false => self.fault.get().cloned(),
         }

@@ -7,8 +7,7 @@
 //! rather than `sqrtf32x`).
 
 use super::NoSymbols;
-use super::elf::Elf;
-use super::file::File;
+use super::sources::Sources;
 use super::table::{self, Beginning, Kind, Rank, Symbol};
 use std::ops::ControlFlow;
 
@@ -83,11 +82,11 @@ impl Nearest {
 }
 
 /// Finds the symbol at a file address in one pass over the tables; of all names only those of the rivals are looked at.
-pub(super) fn look_up(file: &File, elf: &Elf, address: u64) -> Result<Option<Symbol>, NoSymbols> {
-    let section = elf.section_at(address);
+pub(super) fn look_up(sources: &Sources, address: u64) -> Result<Option<Symbol>, NoSymbols> {
+    let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();
     let mut nearest = Nearest::default();
-    table::visit(file, elf, &mut |symbol| {
+    table::visit(sources, &mut |symbol| {
         if symbol.kind == Kind::Tls || symbol.address > address {
             return ControlFlow::Continue(());
         }
@@ -99,7 +98,7 @@ pub(super) fn look_up(file: &File, elf: &Elf, address: u64) -> Result<Option<Sym
         }
         ControlFlow::Continue(())
     })?;
-    let beginning = |symbol: &Symbol| table::beginning_of_name(file, elf, symbol);
+    let beginning = |symbol: &Symbol| table::beginning_of_name(sources, symbol);
     Ok(covering
         .choose(beginning)
         .or_else(|| nearest.reaching()?.choose(beginning)))

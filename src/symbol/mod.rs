@@ -8,11 +8,14 @@
 //! ```text
 //! view       what is asked, about one target   module     regions → modules        query, needle    names people type
 //! symbols    the files, kept for the session   placement  where a file was loaded  search, version  name → symbols
-//! loaded     a file and what is kept of it     file       bounded reads            lookup           address → symbol
-//! symbol_at  what is found                     elf, section   the headers          index, names     the same, for many
-//! reason     why nothing is found              table      one pass over symbols    demangle         names people read
+//! loaded     a module and what is kept of it   sources    its files together       lookup           address → symbol
+//! symbol_at  what is found                     separate   what was stripped off    index, names     the same, for many
+//! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
+//! table      one pass over symbols             elf, section, contents, build_id    what the file says of itself
 //! ```
 
+mod build_id;
+mod contents;
 mod demangle;
 mod elf;
 mod file;
@@ -27,6 +30,9 @@ mod query;
 mod reason;
 mod search;
 mod section;
+mod separate;
+mod source;
+mod sources;
 mod symbol_at;
 mod symbols;
 mod table;
@@ -36,7 +42,7 @@ mod version;
 mod view;
 
 pub use module::{Module, modules};
-pub use reason::{Error, NoSymbols};
+pub use reason::{Error, NoSeparate, NoSymbols};
 pub use symbol_at::SymbolAt;
 pub use symbols::Symbols;
 pub use table::Kind;

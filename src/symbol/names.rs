@@ -1,27 +1,26 @@
 //! The names of a module's symbols held in memory, for as long as many of them are wanted.
 
 use super::NoSymbols;
-use super::elf::Elf;
-use super::file::File;
 use super::section::Strings;
+use super::sources::Sources;
 use super::table::Symbol;
 
 /// String tables larger than this are never held in memory, and never searched.
 const LARGEST: u64 = 256 << 20;
 
-/// The string tables of a file, one for each symbol table.
+/// The string tables of a module, one for each symbol table.
 pub(super) struct Names(Vec<Vec<u8>>);
 
 impl Names {
     /// Reads them whole.
-    pub(super) fn read(file: &File, elf: &Elf) -> Result<Names, NoSymbols> {
-        elf.tables
-            .iter()
-            .map(|table| match table.strings {
+    pub(super) fn read(sources: &Sources) -> Result<Names, NoSymbols> {
+        sources
+            .tables()
+            .map(|(source, table)| match table.strings {
                 Strings { size, .. } if size > LARGEST => {
                     Err(NoSymbols::Damaged("symbol names of implausible size"))
                 }
-                Strings { offset, size } => file.read(offset, size, "symbol names"),
+                Strings { offset, size } => source.file.read(offset, size, "symbol names"),
             })
             .collect::<Result<_, _>>()
             .map(Names)

@@ -31,6 +31,32 @@ pub enum NoSymbols {
     /// No load segment of the file explains where its regions are: it is mapped as data.
     #[error("the file is mapped as data, not loaded as a program or library")]
     NotLoaded,
+    /// Neither the file nor a separate one has debug information.
+    #[error("no debug information: {0}")]
+    NoDebugInformation(NoSeparate),
+}
+
+/// Why no separate debug file speaks for a module.
+#[derive(Clone, Debug, ThisError)]
+pub enum NoSeparate {
+    /// The file holds all that it was built with.
+    #[error("the file holds its own debug information")]
+    NotNeeded,
+    /// It has neither build-id nor `.gnu_debuglink`.
+    #[error("the file names no separate debug file")]
+    NotNamed,
+    /// Nothing is in the places where it could be.
+    #[error("no separate debug file is installed")]
+    NotFound,
+    /// What is there was made from another build.
+    #[error("{path} is of another build")]
+    OfAnotherBuild {
+        /// Where it is, in the target's root.
+        path: Name,
+    },
+    /// Something is there that could not be opened.
+    #[error("{0}")]
+    Unreadable(#[from] target::Error),
 }
 
 /// Why a name or a file address could not be turned into an address.

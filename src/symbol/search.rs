@@ -26,15 +26,15 @@ pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, 
     let mut clock = Clock::new(LONGEST_SEARCH);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
     loaded.with_names(|names| {
-        table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
+        table::visit(&loaded.sources, &mut |symbol| {
             let rest = names.from(&symbol);
-            let version = || Version::of(&loaded.file, &loaded.elf, &symbol);
+            let version = || Version::of(&loaded.sources, &symbol);
             let is_match = query.is_spelled_by(rest)
                 || query
                     .version_of(rest)
                     .is_some_and(|(wanted, current_only)| {
                         version().is_some_and(|version| {
-                            let name = version.name(&loaded.file, &loaded.elf);
+                            let name = version.name(&loaded.sources, &symbol);
                             name.as_deref() == Some(wanted) && !(version.is_old && current_only)
                         })
                     })
@@ -81,7 +81,7 @@ pub(super) fn complete(
 ) -> Result<(), NoSymbols> {
     let query = Query::beginning(prefix);
     loaded.with_names(|names| {
-        table::visit(&loaded.file, &loaded.elf, &mut |symbol| {
+        table::visit(&loaded.sources, &mut |symbol| {
             if let Some(name) = names.get(&symbol, LONGEST_NAME)
                 && let Some(completed) = query.completed_by(name)
             {

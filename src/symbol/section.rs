@@ -6,6 +6,8 @@ use object::elf;
 
 /// A symbol table of more bytes than this is not passed over (16 million symbols).
 const LARGEST_TABLE: u64 = 384 << 20;
+/// More places with notes are not looked at.
+pub(super) const MOST_NOTES: usize = 64;
 /// Names longer than this are not read on.
 pub(super) const LONGEST_NAME: usize = 64 * 1024;
 
@@ -19,6 +21,35 @@ pub(super) struct Section {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) link: u32,
+    pub(super) alignment: u64,
+}
+
+impl Section {
+    /// Whether the file has bytes for it.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.kind != elf::SHT_NOBITS && self.size > 0
+    }
+}
+
+/// Where notes lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Notes {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) alignment: u64,
+}
+
+/// Where the notes are that sections hold.
+pub(super) fn notes(sections: &[Section]) -> Vec<Notes> {
+    let notes = sections.iter().filter(|one| one.kind == elf::SHT_NOTE);
+    notes
+        .take(MOST_NOTES)
+        .map(|section| Notes {
+            offset: section.offset,
+            size: section.size,
+            alignment: section.alignment,
+        })
+        .collect()
 }
 
 /// A symbol table and its company.
@@ -27,6 +58,8 @@ pub(super) struct Table {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) strings: Strings,
+    /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
+    pub(super) full: bool,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
     pub(super) versions: Option<u64>,
 }
@@ -161,6 +194,7 @@ pub(super) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, No
             .find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link as usize == number)
             .map(|one| one.offset);
         found.push(Table {
+            full: wanted == elf::SHT_SYMTAB,
             offset: section.offset,
             size: section.size,
             strings: Strings {

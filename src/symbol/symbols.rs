@@ -4,6 +4,9 @@ use super::file::File;
 use super::loaded::Loaded;
 use super::module::Module;
 use super::reason::NoSymbols;
+use super::separate;
+use super::source::Source;
+use super::sources::Sources;
 use crate::kernel::{AddressRange, Device, Name};
 use crate::target::Target;
 use std::collections::HashMap;
@@ -57,7 +60,7 @@ impl Symbols {
         let known = lock().get(&key).cloned();
         if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
-            if fresh || loaded.file.is_unchanged() {
+            if fresh || loaded.sources.are_unchanged() {
                 return Ok(loaded);
             }
             lock().remove(&key);
@@ -67,7 +70,9 @@ impl Symbols {
             true => target.modules.image(region)?,
             false => target.modules.open(region)?,
         };
-        let loaded = Arc::new(Loaded::read(File::new(bytes), view)?);
+        let image = Source::read(File::new(bytes))?;
+        let separate = separate::find(&*target.modules, &module.name, &image);
+        let loaded = Arc::new(Loaded::new(Sources::new(image, separate), view));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
             // Those of this view are in use; the others can be opened again.

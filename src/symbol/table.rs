@@ -2,8 +2,9 @@
 
 use super::NoSymbols;
 use super::elf::Elf;
-use super::file::File;
 use super::section::Table;
+use super::source::Source;
+use super::sources::Sources;
 use object::Endianness;
 use object::elf;
 use object::pod::{self, Pod};
@@ -52,11 +53,11 @@ pub(super) struct Symbol {
     pub(super) size: u64,
     /// Offset in the string table.
     pub(super) name: u32,
-    /// Number of its section; `None` if there are too many sections for the entry to say.
+    /// Number of its section in the file that is mapped; `None` if there are too many sections for the entry to say.
     pub(super) section: Option<u16>,
     /// Number in its table.
     pub(super) number: u32,
-    /// Which of the file's tables.
+    /// Which of the module's tables.
     pub(super) table: u8,
     pub(super) kind: Kind,
     pub(super) local: bool,
@@ -85,37 +86,39 @@ impl Symbol {
     }
 }
 
-/// Visits the symbols of every table of the file, `.symtab` first, until `visit` breaks. Undefined, absolute, section and file symbols
+/// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section and file symbols
 /// are left out.
 pub(super) fn visit(
-    file: &File,
-    elf: &Elf,
+    sources: &Sources,
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
-    if elf.tables.is_empty() {
-        return Err(NoSymbols::Stripped);
-    }
-    for (number, table) in elf.tables.iter().enumerate() {
+    let mut is_stripped = true;
+    for (number, (source, table)) in sources.tables().enumerate() {
+        is_stripped = false;
         let number = u8::try_from(number).unwrap_or(u8::MAX);
-        let flow = if elf.is_64 {
-            visit_table::<elf::Sym64<Endianness>>(file, elf, table, number, visit)?
+        let flow = if source.elf.is_64 {
+            visit_table::<elf::Sym64<Endianness>>(sources, source, table, number, visit)?
         } else {
-            visit_table::<elf::Sym32<Endianness>>(file, elf, table, number, visit)?
+            visit_table::<elf::Sym32<Endianness>>(sources, source, table, number, visit)?
         };
         if flow.is_break() {
             break;
         }
     }
-    Ok(())
+    match is_stripped {
+        true => Err(NoSymbols::Stripped),
+        false => Ok(()),
+    }
 }
 
 fn visit_table<S: Sym<Endian = Endianness> + Pod>(
-    file: &File,
-    elf: &Elf,
+    sources: &Sources,
+    source: &Source,
     table: &Table,
     number: u8,
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
+    let Source { file, elf } = source;
     let size = size_of::<S>();
     let whole = table.size / size as u64 * size as u64;
     let mut next = 0u32;
@@ -126,9 +129,12 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
         for entry in pod::slice_from_all_bytes::<S>(bytes).unwrap_or_default() {
             let position = next;
             next = next.wrapping_add(1);
-            let Some(symbol) = defined(entry, elf, number, position) else {
+            let Some(mut symbol) = defined(entry, elf, number, position) else {
                 continue;
             };
+            symbol.section = symbol
+                .section
+                .and_then(|section| sources.section_in_image(number, section));
             if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
                 if mapping.0 != symbol.name {
                     let name = table.strings.get(file, symbol.name);
@@ -192,22 +198,22 @@ pub(super) type Beginning = [u8; 48];
 pub(super) const NO_NAME: Beginning = [0; 48];
 
 /// Reads the beginning of a symbol's name; zeros where there is nothing.
-pub(super) fn beginning_of_name(file: &File, elf: &Elf, symbol: &Symbol) -> Beginning {
+pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> Beginning {
     let mut bytes = NO_NAME;
-    if let Some(table) = elf.tables.get(usize::from(symbol.table))
+    if let Some((source, table)) = sources.table(symbol.table)
         && u64::from(symbol.name) < table.strings.size
         && let Some(at) = table.strings.offset.checked_add(symbol.name.into())
     {
         // What cannot be read stays zero: no name.
-        _ = file.read_up_to(at, &mut bytes);
+        _ = source.file.read_up_to(at, &mut bytes);
     }
     bytes
 }
 
 /// The name of a symbol, read from the file.
-pub(super) fn name(file: &File, elf: &Elf, symbol: &Symbol) -> Option<Vec<u8>> {
-    let table = elf.tables.get(usize::from(symbol.table))?;
-    table.strings.get(file, symbol.name)
+pub(super) fn name(sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
+    let (source, table) = sources.table(symbol.table)?;
+    table.strings.get(&source.file, symbol.name)
 }
 
 /// `$a`, `$d`, `$t`, `$x`, alone or with a dotted tail; RISC-V adds the instruction set (`$xrv64gc`).

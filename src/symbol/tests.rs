@@ -2,34 +2,38 @@
 
 pub(crate) mod builder;
 mod hostile;
+mod separate;
 
-use super::elf::Elf;
 use super::file::File;
 use super::index::Index;
 use super::loaded::Loaded;
+use super::source::Source;
+use super::sources::Sources;
 use super::table::{self, Kind};
 use super::{lookup, search};
 use builder::*;
 use proptest::prelude::*;
 
 /// The name at an address by one pass, after checking that the index says the same.
-fn name_at(file: &File, address: u64) -> Option<String> {
-    let elf = Elf::read(file).unwrap();
-    let passed = lookup::look_up(file, &elf, address).unwrap();
-    let index = Index::build(file, &elf).unwrap().unwrap();
+fn name_at(sources: &Sources, address: u64) -> Option<String> {
+    let passed = lookup::look_up(sources, address).unwrap();
+    let index = Index::build(sources).unwrap().unwrap();
     let number = |symbol: &table::Symbol| (symbol.table, symbol.number);
     assert_eq!(
         passed.as_ref().map(number),
         index.symbol_at(address).map(number),
         "pass and index differ at {address:#x}"
     );
-    let name = table::name(file, &elf, &passed?)?;
+    let name = table::name(sources, &passed?)?;
     Some(String::from_utf8(name).unwrap())
 }
 
 fn names_at(symbols: Vec<Entry>, addresses: &[u64]) -> Vec<Option<String>> {
-    let file = Builder::with(symbols).file();
-    addresses.iter().map(|&one| name_at(&file, one)).collect()
+    let sources = Builder::with(symbols).sources();
+    addresses
+        .iter()
+        .map(|&one| name_at(&sources, one))
+        .collect()
 }
 
 fn some(name: &str) -> Option<String> {
@@ -48,18 +52,18 @@ fn both_widths_and_byte_orders() {
                 entry("buffer", 0x3010, 0x100, LOCAL, OBJECT),
             ])
         };
-        let file = builder.file();
-        assert_eq!(name_at(&file, 0x101f), some("main"));
-        assert_eq!(name_at(&file, 0x1020), None);
-        assert_eq!(name_at(&file, 0x310f), some("buffer"));
-        assert_eq!(name_at(&file, 0x110f), some("exported"));
-        let elf = Elf::read(&file).unwrap();
+        let sources = builder.sources();
+        assert_eq!(name_at(&sources, 0x101f), some("main"));
+        assert_eq!(name_at(&sources, 0x1020), None);
+        assert_eq!(name_at(&sources, 0x310f), some("buffer"));
+        assert_eq!(name_at(&sources, 0x110f), some("exported"));
+        let elf = &sources.image.elf;
         assert_eq!(elf.segments.len(), 2);
         assert_eq!(elf.segments[1].memory_size, 0x1000);
-        let section = |address| elf.section_name(&file, elf.section_at(address)?);
-        assert_eq!(section(0x17ff).as_deref(), Some(&b".text"[..]));
+        let section = |address| elf.section_name(elf.section_at(address)?);
+        assert_eq!(section(0x17ff), Some(&b".text"[..]));
         assert_eq!(section(0x1800), None);
-        assert_eq!(section(0x3000).as_deref(), Some(&b".bss"[..]));
+        assert_eq!(section(0x3000), Some(&b".bss"[..]));
     }
 }
 
@@ -128,7 +132,7 @@ fn rank_decides_between_symbols_of_one_start() {
         dynamic: vec![entry("dynamic", 0x1000, 8, GLOBAL, FUNCTION)],
         ..Builder::with(symbols)
     };
-    assert_eq!(name_at(&builder.file(), 0x1004), some("plain"));
+    assert_eq!(name_at(&builder.sources(), 0x1004), some("plain"));
 }
 
 #[test]
@@ -162,9 +166,13 @@ fn arm_marks_between_code_and_data_are_no_names() {
         machine: 40,
         ..Builder::with(symbols.clone())
     };
-    assert_eq!(name_at(&arm.file(), 0x1025), some("function"));
-    assert_eq!(name_at(&arm.file(), 0x1000), some("function"), "Thumb bit");
-    assert_eq!(name_at(&arm.file(), 0x1031), some("$dollar"));
+    assert_eq!(name_at(&arm.sources(), 0x1025), some("function"));
+    assert_eq!(
+        name_at(&arm.sources(), 0x1000),
+        some("function"),
+        "Thumb bit"
+    );
+    assert_eq!(name_at(&arm.sources(), 0x1031), some("$dollar"));
     assert_eq!(names_at(symbols, &[0x1025]), [some("$t.7")]);
 }
 
@@ -173,7 +181,7 @@ fn an_index_takes_over_and_agrees() {
     let symbols = (0..50)
         .map(|one| entry(&format!("f{one}"), 0x1000 + one * 16, 12, GLOBAL, FUNCTION))
         .collect();
-    let loaded = Loaded::read(Builder::with(symbols).file(), 1).unwrap();
+    let loaded = Loaded::new(Builder::with(symbols).sources(), 1);
     for round in 0..50u64 {
         let (symbol, name) = loaded.symbol_at(0x1000 + round * 16 + 3).unwrap();
         assert_eq!(name.as_bytes(), format!("f{round}").as_bytes());
@@ -183,7 +191,7 @@ fn an_index_takes_over_and_agrees() {
 }
 
 fn found(builder: &Builder, query: &str) -> Vec<(String, u64)> {
-    let loaded = Loaded::read(builder.file(), 1).unwrap();
+    let loaded = Loaded::new(builder.sources(), 1);
     let matches = search::find(&loaded, query).unwrap();
     let plain = |(symbol, name): (table::Symbol, crate::kernel::Name)| {
         let name = String::from_utf8(name.as_bytes().to_vec()).unwrap();
@@ -282,7 +290,7 @@ fn names_are_completed() {
         entry("_ZN6shapes4areaEd", 0x1030, 8, GLOBAL, FUNCTION),
         entry("_ZN6shapes6circle4drawEv", 0x1040, 8, GLOBAL, FUNCTION),
     ]);
-    let loaded = Loaded::read(builder.file(), 1).unwrap();
+    let loaded = Loaded::new(builder.sources(), 1);
     let complete = |prefix: &str, limit| {
         let mut clock = search::Clock::new(std::time::Duration::from_secs(60));
         let mut found = std::collections::BTreeSet::new();
@@ -318,12 +326,12 @@ proptest! {
     /// Whatever the table holds, the index answers as a pass over it does.
     #[test]
     fn pass_and_index_agree(
-        symbols in prop::collection::vec(any_entry(), 0..40),
+        symbols in prop::collection::vec(any_entry(), 1..40),
         dynamic in prop::collection::vec(any_entry(), 0..10),
     ) {
-        let file = Builder { dynamic, ..Builder::with(symbols) }.file();
+        let sources = Builder { dynamic, ..Builder::with(symbols) }.sources();
         for address in (0xff8..0x1050).chain(0x17e8..0x1808).chain(0x1ff8..0x2018).chain([0x2fff, 0x3000, u64::MAX]) {
-            name_at(&file, address);
+            name_at(&sources, address);
         }
     }
 }
@@ -367,7 +375,10 @@ fn one_question_reads_the_table_once_and_one_name() {
         reads: std::sync::Arc::clone(&reads),
         bytes: std::sync::Arc::clone(&bytes),
     };
-    let loaded = Loaded::read(File::new(Box::new(counting)), 1).unwrap();
+    let loaded = Loaded::new(
+        Sources::alone(Source::read(File::new(Box::new(counting))).unwrap()),
+        1,
+    );
     assert!(loaded.symbol_at(0x1234).is_some());
     let order = std::sync::atomic::Ordering::Relaxed;
     let (reads, bytes) = (reads.load(order), bytes.load(order));

@@ -1,8 +1,9 @@
 //! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. Only asked for symbols that already match by name.
 
-use super::elf::Elf;
 use super::file::File;
 use super::section::VersionTable;
+use super::source::Source;
+use super::sources::Sources;
 use super::table::Symbol;
 use object::Endianness;
 use object::elf::{Verdaux, Verdef, Vernaux, Verneed};
@@ -22,8 +23,8 @@ pub(super) struct Version {
 
 impl Version {
     /// The version of a symbol, if its table has versions.
-    pub(super) fn of(file: &File, elf: &Elf, symbol: &Symbol) -> Option<Version> {
-        let table = elf.tables.get(usize::from(symbol.table))?;
+    pub(super) fn of(sources: &Sources, symbol: &Symbol) -> Option<Version> {
+        let (Source { file, elf }, table) = sources.table(symbol.table)?;
         let at = table.versions?.checked_add(2 * u64::from(symbol.number))?;
         let word = file.read(at, 2, "symbol versions").ok()?;
         let word = elf.endian.read_u16(word.try_into().ok()?);
@@ -34,7 +35,8 @@ impl Version {
     }
 
     /// What the file calls it: `GLIBC_2.2.5`.
-    pub(super) fn name(&self, file: &File, elf: &Elf) -> Option<Vec<u8>> {
+    pub(super) fn name(&self, sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
+        let (Source { file, elf }, _) = sources.table(symbol.table)?;
         if self.number < 2 {
             return None;
         }

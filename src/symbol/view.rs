@@ -56,7 +56,7 @@ struct Placed {
 
 impl Placed {
     fn segments(&self) -> &[Segment] {
-        &self.loaded.elf.segments
+        &self.loaded.elf().segments
     }
 }
 
@@ -211,9 +211,9 @@ impl View<'_> {
     /// The ELF section that `address` lies in: `.text`, `.bss`.
     pub fn section_at(&self, address: VirtualAddress) -> Option<Name> {
         let (_, placed, copy) = self.copy_at(address)?;
-        let loaded = &placed.loaded;
-        let number = loaded.elf.section_at(copy.file_address(address))?;
-        loaded.elf.section_name(&loaded.file, number).map(Name::new)
+        let elf = placed.loaded.elf();
+        let number = elf.section_at(copy.file_address(address))?;
+        elf.section_name(number).map(Name::new)
     }
 
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
@@ -223,6 +223,27 @@ impl View<'_> {
             Ok(placed) => placed.loaded.fault(),
             Err(reason) => Some(reason),
         }
+    }
+
+    /// The files of the module that `address` belongs to, and its address in them.
+    #[expect(dead_code, reason = "for lines")]
+    pub(super) fn loaded_at(&self, address: VirtualAddress) -> Option<(&Module, &Loaded, u64)> {
+        let (module, placed, copy) = self.copy_at(address)?;
+        Some((module, &placed.loaded, copy.file_address(address)))
+    }
+
+    /// The programs and libraries that can be read, each with its files and where it was loaded; of all, or those that are called
+    /// `name`.
+    #[expect(dead_code, reason = "for lines")]
+    pub(super) fn loaded(
+        &self,
+        name: Option<&str>,
+    ) -> Result<impl Iterator<Item = (&Module, &Loaded, &[Placement])>, Error> {
+        let of = |(number, module)| {
+            let placed = self.placed(number).ok()?;
+            Some((module, &*placed.loaded, placed.copies.as_slice()))
+        };
+        Ok(self.wanted(name)?.into_iter().filter_map(of))
     }
 
     fn grouped(&self) -> &Grouped {
@@ -263,7 +284,7 @@ impl View<'_> {
         slot.get_or_init(|| {
             let loaded = self.symbols.load(self.target, module, self.number)?;
             let page = self.target.process.layout().page;
-            let copies = place(module, &loaded.elf.segments, page);
+            let copies = place(module, &loaded.elf().segments, page);
             match copies.is_empty() {
                 true => Err(NoSymbols::NotLoaded),
                 false => Ok(Placed { loaded, copies }),
@@ -329,10 +350,10 @@ impl View<'_> {
         mangled: Name,
         offset: u64,
     ) -> SymbolAt {
-        let loaded = &placed.loaded;
+        let elf = placed.loaded.elf();
         let section = symbol
             .section
-            .and_then(|number| loaded.elf.section_name(&loaded.file, number.into()));
+            .and_then(|number| elf.section_name(number.into()));
         SymbolAt {
             mangled,
             start: copy.address(symbol.address),

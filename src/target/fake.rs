@@ -351,6 +351,11 @@ impl Modules for Fake {
         }
     }
 
+    fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        let bytes = self.files.get(&Name::new(path)).cloned();
+        Ok(bytes.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn ReadAt>))
+    }
+
     fn image(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
         Err(Error::NotAvailable {
             what: "this mapping is not resident".to_owned(),

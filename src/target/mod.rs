@@ -389,6 +389,10 @@ pub trait Modules: Send + Sync {
     /// path under the target's own root).
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>>;
 
+    /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files that no region
+    /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
+    fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>>;
+
     /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
     /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
     fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {

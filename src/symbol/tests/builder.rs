@@ -1,6 +1,8 @@
 //! Small ELF files, written field by field from the format's tables, in either width and byte order.
 
 use super::super::file::File;
+use super::super::source::Source;
+use super::super::sources::Sources;
 use crate::target::ReadAt;
 pub(crate) use crate::target::fake::Bytes;
 
@@ -74,6 +76,53 @@ pub(crate) struct Builder {
     pub(crate) dynamic: Vec<Entry>,
     /// `.gnu.version` words for `dynamic`, without the null symbol's.
     pub(crate) versions: Vec<u16>,
+    /// Further sections.
+    pub(crate) sections: Vec<Extra>,
+}
+
+/// A further section: its name, kind and flags as the format numbers them, and its bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Extra {
+    pub(crate) name: &'static str,
+    pub(crate) kind: u32,
+    pub(crate) flags: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Extra {
+    /// A section that nothing special is known of.
+    pub(crate) fn new(name: &'static str, bytes: Vec<u8>) -> Extra {
+        Extra {
+            name,
+            kind: 1,
+            flags: 0,
+            bytes,
+        }
+    }
+
+    /// The note with a build-id, in little-endian order.
+    pub(crate) fn build_id(id: &[u8]) -> Extra {
+        let mut bytes = [
+            4u32.to_le_bytes(),
+            (id.len() as u32).to_le_bytes(),
+            3u32.to_le_bytes(),
+        ]
+        .concat();
+        bytes.extend(b"GNU\0");
+        bytes.extend(id);
+        Extra {
+            kind: 7,
+            ..Extra::new(".note.gnu.build-id", bytes)
+        }
+    }
+
+    /// `.gnu_debuglink`: a name and a checksum.
+    pub(crate) fn debuglink(name: &[u8], sum: u32) -> Extra {
+        let mut bytes = name.to_vec();
+        bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
+        bytes.extend(sum.to_le_bytes());
+        Extra::new(".gnu_debuglink", bytes)
+    }
 }
 
 impl Default for Builder {
@@ -85,6 +134,7 @@ impl Default for Builder {
             symbols: Vec::new(),
             dynamic: Vec::new(),
             versions: Vec::new(),
+            sections: Vec::new(),
         }
     }
 }
@@ -97,8 +147,9 @@ impl Builder {
         }
     }
 
-    pub(in crate::symbol) fn file(&self) -> File {
-        File::new(Box::new(Bytes(self.bytes())))
+    pub(in crate::symbol) fn sources(&self) -> Sources {
+        let file = File::new(Box::new(Bytes(self.bytes())));
+        Sources::alone(Source::read(file).expect("a sound file"))
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -114,8 +165,13 @@ impl Builder {
         let mut versions = out.empty();
         versions.half(0);
         self.versions.iter().for_each(|&word| versions.half(word));
-        let names =
-            b"\0.text\0.data\0.bss\0.symtab\0.strtab\0.dynsym\0.dynstr\0.gnu.version\0.shstrtab\0";
+        let mut names =
+            b"\0.text\0.data\0.bss\0.symtab\0.strtab\0.dynsym\0.dynstr\0.gnu.version\0.shstrtab\0"
+                .to_vec();
+        for extra in &self.sections {
+            names.extend(extra.name.as_bytes());
+            names.push(0);
+        }
         let mut sections = out.empty();
         let name_at = |wanted: &str| {
             let wanted = format!("\0{wanted}\0");
@@ -148,18 +204,20 @@ impl Builder {
         section(".text", 1, 6, 0x1000, 0, 0x800, 0);
         section(".data", 1, 3, 0x2000, 0, 0x800, 0);
         section(".bss", 8, 3, 0x3000, 0, 0x800, 0);
-        let parts: [(&str, u32, &[u8], u32); 6] = [
-            (".symtab", 2, &symbols, 5),
-            (".strtab", 3, &symbol_names, 0),
-            (".dynsym", 11, &dynamic, 7),
-            (".dynstr", 3, &dynamic_names, 0),
-            (".gnu.version", 0x6fff_ffff, &versions.bytes, 6),
-            (".shstrtab", 3, names, 0),
+        let parts: [(&str, u32, u64, &[u8], u32); 6] = [
+            (".symtab", 2, 0, &symbols, 5),
+            (".strtab", 3, 0, &symbol_names, 0),
+            (".dynsym", 11, 0, &dynamic, 7),
+            (".dynstr", 3, 0, &dynamic_names, 0),
+            (".gnu.version", 0x6fff_ffff, 0, &versions.bytes, 6),
+            (".shstrtab", 3, 0, &names, 0),
         ];
-        for (name, kind, bytes, link) in parts {
+        let extra = self.sections.iter();
+        let extra = extra.map(|one| (one.name, one.kind, one.flags, one.bytes.as_slice(), 0));
+        for (name, kind, flags, bytes, link) in parts.into_iter().chain(extra) {
             // Odd offsets on purpose: nothing may rely on alignment.
             out.bytes.push(0);
-            section(name, kind, 0, 0, out.bytes.len(), bytes.len(), link);
+            section(name, kind, flags, 0, out.bytes.len(), bytes.len(), link);
             out.bytes.extend(bytes);
         }
         let sections_at = out.bytes.len() as u64;
@@ -184,7 +242,7 @@ impl Builder {
         start.half(2);
         start.half(if self.is_64 { 64 } else { 40 });
         start.half(count);
-        start.half(count - 1);
+        start.half(9);
         // (flags, offset, address, bytes in the file, bytes in memory)
         for (flags, offset, address, in_file, in_memory) in [
             (5, 0, 0x1000, 0x800, 0x800),
@@ -213,6 +271,9 @@ impl Builder {
             is_64: self.is_64,
             little: self.little,
         };
+        if entries.is_empty() {
+            return (out.bytes, names);
+        }
         out.bytes.resize(if self.is_64 { 24 } else { 16 }, 0);
         for one in entries {
             let name = if one.name.is_empty() {

@@ -3,6 +3,8 @@
 use super::super::NoSymbols;
 use super::super::file::File;
 use super::super::loaded::Loaded;
+use super::super::source::Source;
+use super::super::sources::Sources;
 use super::super::{demangle, search};
 use super::builder::*;
 use crate::target::ReadAt;
@@ -10,11 +12,11 @@ use proptest::prelude::*;
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
-    let loaded = Loaded::read(File::new(bytes), 1)?;
+    let loaded = Loaded::new(Sources::alone(Source::read(File::new(bytes))?), 1);
     for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
         loaded.symbol_at(address);
-        if let Some(number) = loaded.elf.section_at(address) {
-            loaded.elf.section_name(&loaded.file, number);
+        if let Some(number) = loaded.elf().section_at(address) {
+            loaded.elf().section_name(number);
         }
     }
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1));

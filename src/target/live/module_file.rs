@@ -34,17 +34,21 @@ pub(super) struct ModuleFile {
 impl ModuleFile {
     /// Opens what so far is only a path handle, which opens nothing, if it is a regular file and the one behind `region`.
     pub(super) fn open(found: OwnedFd, region: &Region) -> std::result::Result<Self, Refusal> {
-        let stat = fstat(&found)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Refusal::Special);
-        }
-        let file = reopen(&found)?;
+        let stat = regular(&found)?;
+        let file = raised(|| reopen(&found))?;
         let mapped = (region.device, region.inode);
         // btrfs and overlayfs give `stat` other numbers than `maps`.
         match numbers(&stat) == mapped || as_maps_says(&file)? == Some(mapped) {
             true => Ok(ModuleFile { file, stat }),
             false => Err(Refusal::Replaced),
         }
+    }
+
+    /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file.
+    pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
+        let stat = regular(&found)?;
+        let file = reopen(&found)?;
+        Ok(ModuleFile { file, stat })
     }
 
     /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
@@ -69,10 +73,19 @@ fn numbers(stat: &Stat) -> (Device, u64) {
     (device, stat.st_ino)
 }
 
+/// What `stat` says of a regular file.
+fn regular(found: &OwnedFd) -> std::result::Result<Stat, Refusal> {
+    let stat = fstat(found)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(stat),
+        _ => Err(Refusal::Special),
+    }
+}
+
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    raised(|| openat(CWD, path, flags, Mode::empty()))
+    openat(CWD, path, flags, Mode::empty())
 }
 
 /// Device and inode of a file as `maps` calls them: those of a mapping of our own.

@@ -5,7 +5,7 @@ use super::behind;
 use super::module_file::{ModuleFile, Refusal};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
-use crate::kernel::{AddressRange, PageMapEntry, Region, maps};
+use crate::kernel::{AddressRange, Name, PageMapEntry, Region, maps};
 use crate::target::{BehindRun, Error, Modules, ReadAt, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -77,23 +77,36 @@ impl LiveModules {
     fn refused(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
-            Refusal::Special => Error::NotAvailable {
-                what: format!("{name} is not a regular file: pmdb does not open it"),
-            },
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::NotAvailable {
                 what: format!(
                     "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
                      CAP_CHECKPOINT_RESTORE still reaches it"
                 ),
             },
-            Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
-                what: format!("may not open the file behind {name}"),
-                remedy: format!(
-                    "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
-                ),
-            },
-            Refusal::Failed(error) => Error::io(format!("opening the file behind {name}"), error),
+            refusal => not_opened(
+                &Name::new([b"the file behind ", name.as_bytes()].concat()),
+                refusal,
+            ),
         }
+    }
+}
+
+/// Why a file that is there was not opened.
+fn not_opened(name: &Name, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Special => Error::NotAvailable {
+            what: format!("{name} is not a regular file: pmdb does not open it"),
+        },
+        Refusal::Replaced => Error::NotAvailable {
+            what: format!("{name} was replaced"),
+        },
+        Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
+            what: format!("may not open {name}"),
+            remedy: format!(
+                "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
+            ),
+        },
+        Refusal::Failed(error) => Error::io(format!("opening {name}"), error),
     }
 }
 
@@ -102,6 +115,20 @@ impl Modules for LiveModules {
         match region.name.as_bytes().starts_with(b"/") {
             true => Ok(Box::new(self.file(region)?)),
             false => Err(no_file(region)),
+        }
+    }
+
+    fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        let memory = self.attached.memory();
+        let mut root = Root::of(self.attached.directory(), &memory);
+        let opened = root
+            .follow(path)
+            .map_err(Refusal::Failed)
+            .and_then(ModuleFile::open_unmapped);
+        match opened {
+            Ok(file) => Ok(Some(Box::new(file))),
+            Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
+            Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
         }
     }
 

@@ -86,15 +86,24 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// What bears that path in it, without opening it.
+    /// What bears that path in it, without opening it; a link stands for itself.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.resolve(path, OFlags::NOFOLLOW)
+    }
+
+    /// What a path leads to in it, without opening it.
+    pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
+        self.resolve(path, OFlags::empty())
+    }
+
+    fn resolve(&mut self, path: &[u8], links: OFlags) -> Result<OwnedFd> {
         let (directory, memory) = (self.directory.fd(), self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             raised(|| openat(directory, memory.path("root"), flags, Mode::empty()))
         });
         let root = root.as_ref().map_err(|error| *error)?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::PATH | OFlags::CLOEXEC | links;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let path = OsStr::from_bytes(path);
         raised(|| openat2(root, path, flags, Mode::empty(), within))

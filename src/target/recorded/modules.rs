@@ -29,6 +29,10 @@ where
         self.modules.open(region)
     }
 
+    fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        self.modules.at_path(path)
+    }
+
     fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
         let answer = self.modules.behind(region, range);
         let (start, end) = (region.range.start().get(), region.range.end().get());

@@ -1,0 +1,103 @@
+//! The bytes of a section, expanded where they are compressed. How far they expand is somebody else's word: it is bounded.
+
+use super::NoSymbols;
+use super::elf::Elf;
+use super::file::File;
+use super::section::Section;
+use flate2::read::ZlibDecoder;
+use object::Endianness;
+use object::elf::{self as format, CompressionHeader32, CompressionHeader64, CompressionType};
+use object::pod;
+use object::read::elf::CompressionHeader;
+use ruzstd::decoding::StreamingDecoder;
+use std::io::Read;
+
+/// The bytes of `section`; `None` if it has none in this file.
+pub(super) fn of(
+    file: &File,
+    elf: &Elf,
+    section: &Section,
+    most: u64,
+) -> Result<Option<Vec<u8>>, NoSymbols> {
+    if !section.has_bytes() {
+        return Ok(None);
+    }
+    let compressed = section.flags & format::SHF_COMPRESSED.0 != 0;
+    // What is compressed to more than it may expand to is not worth reading either.
+    if section.size > most {
+        return Err(NoSymbols::Damaged("a section of implausible size"));
+    }
+    let bytes = file.read(section.offset, section.size, "section contents")?;
+    match compressed {
+        false => Ok(Some(bytes)),
+        true => {
+            let (method, size, data) = header(&bytes, elf.is_64, elf.endian)
+                .ok_or(NoSymbols::CutShort("compressed section"))?;
+            match method {
+                format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most),
+                format::ELFCOMPRESS_ZSTD => {
+                    let decoder = StreamingDecoder::new(data).map_err(|_| BAD)?;
+                    expand(decoder, size, most)
+                }
+                _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
+            }
+            .map(Some)
+        }
+    }
+}
+
+const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
+
+/// The name that a compressed `.debug_x` had before the format knew compression.
+pub(super) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
+    let rest = name.strip_prefix(b".debug_")?;
+    Some([b".zdebug_", rest].concat())
+}
+
+/// The same for files of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size, in big-endian order.
+pub(super) fn of_old_compressed(
+    file: &File,
+    elf: &Elf,
+    name: &[u8],
+    most: u64,
+) -> Result<Option<Vec<u8>>, NoSymbols> {
+    let Some(old) = old_spelling(name) else {
+        return Ok(None);
+    };
+    let Some(section) = elf.section_called(&old) else {
+        return Ok(None);
+    };
+    let Some(bytes) = of(file, elf, section, most)? else {
+        return Ok(None);
+    };
+    let rest = bytes.strip_prefix(b"ZLIB").ok_or(BAD)?;
+    let (size, data) = rest.split_first_chunk::<8>().ok_or(BAD)?;
+    expand(ZlibDecoder::new(data), u64::from_be_bytes(*size), most).map(Some)
+}
+
+/// The kind of compression, the size that it claims to expand to, and what is compressed.
+fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionType, u64, &[u8])> {
+    if is_64 {
+        let (header, data) = pod::from_bytes::<CompressionHeader64<Endianness>>(bytes).ok()?;
+        Some((header.ch_type(endian), header.ch_size(endian), data))
+    } else {
+        let (header, data) = pod::from_bytes::<CompressionHeader32<Endianness>>(bytes).ok()?;
+        Some((header.ch_type(endian), header.ch_size(endian).into(), data))
+    }
+}
+
+/// Expands to exactly `size` bytes. Room is taken as bytes come, not as they are promised.
+pub(super) fn expand(mut from: impl Read, size: u64, most: u64) -> Result<Vec<u8>, NoSymbols> {
+    if size > most {
+        return Err(NoSymbols::Damaged("a section of implausible size"));
+    }
+    let mut bytes = Vec::new();
+    from.by_ref()
+        .take(size)
+        .read_to_end(&mut bytes)
+        .map_err(|_| BAD)?;
+    match bytes.len() as u64 == size {
+        true => Ok(bytes),
+        false => Err(BAD),
+    }
+}

@@ -1,0 +1,214 @@
+//! Separate debug files and compressed sections: which are found, which are refused.
+
+use super::super::contents::old_spelling;
+use super::super::file::File;
+use super::super::loaded::Loaded;
+use super::super::source::Source;
+use super::super::sources::Sources;
+use super::super::{NoSeparate, separate};
+use super::builder::*;
+use crate::kernel::Name;
+use crate::target::fake::Fake;
+use std::io::Write;
+
+const PROGRAM: &str = "/usr/bin/program";
+const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
+const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
+
+fn source(bytes: Vec<u8>) -> Source {
+    Source::read(File::new(Box::new(Bytes(bytes)))).unwrap()
+}
+
+/// A stripped program with these sections.
+fn stripped(sections: Vec<Extra>) -> Builder {
+    Builder {
+        dynamic: vec![entry("exported", 0x1100, 16, GLOBAL, FUNCTION)],
+        sections,
+        ..Builder::default()
+    }
+}
+
+/// What was stripped from it.
+fn debug_file(sections: Vec<Extra>) -> Vec<u8> {
+    Builder {
+        sections,
+        ..Builder::with(vec![entry("hidden", 0x1000, 32, LOCAL, FUNCTION)])
+    }
+    .bytes()
+}
+
+/// What is found for `program` where only these files are.
+fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSeparate> {
+    let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| {
+        fake.file(name, bytes.clone())
+    });
+    let target = fake.target();
+    let image = source(program.bytes());
+    let separate = separate::find(&*target.modules, &Name::from(PROGRAM), &image);
+    let path = separate.as_ref().map(|one| one.path.to_string());
+    let path = path.map_err(NoSeparate::clone);
+    let loaded = Loaded::new(Sources::new(image, separate), 1);
+    let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
+    assert_eq!(name(0x1108).as_deref(), Some("exported"));
+    assert_eq!(name(0x1004).as_deref(), path.is_ok().then_some("hidden"));
+    path
+}
+
+fn sum(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+#[test]
+fn by_build_id() {
+    let program = stripped(vec![Extra::build_id(ID)]);
+    let good = debug_file(vec![Extra::build_id(ID)]);
+    assert_eq!(find(&program, &[(BY_ID, good)]).unwrap(), BY_ID);
+    for wrong in [&[0xab, 0xcd, 0xef, 0x02][..], &[0xab, 0xcd, 0xef], &[]] {
+        let other = debug_file(vec![Extra::build_id(wrong)]);
+        let reason = find(&program, &[(BY_ID, other)]).unwrap_err();
+        assert!(
+            matches!(reason, NoSeparate::OfAnotherBuild { .. }),
+            "{reason}"
+        );
+    }
+    let reason = find(&program, &[]).unwrap_err();
+    assert!(matches!(reason, NoSeparate::NotFound), "{reason}");
+    let reason = find(&program, &[(BY_ID, b"not an ELF file".to_vec())]).unwrap_err();
+    assert!(matches!(reason, NoSeparate::NotFound), "{reason}");
+    let reason = find(&stripped(vec![]), &[]).unwrap_err();
+    assert!(matches!(reason, NoSeparate::NotNamed), "{reason}");
+}
+
+#[test]
+fn by_name_and_checksum() {
+    let good = debug_file(vec![]);
+    for place in [
+        "/usr/bin/p.debug",
+        "/usr/bin/.debug/p.debug",
+        "/usr/lib/debug/usr/bin/p.debug",
+    ] {
+        let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good))]);
+        assert_eq!(find(&program, &[(place, good.clone())]).unwrap(), place);
+        let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good) ^ 1)]);
+        let reason = find(&program, &[(place, good.clone())]).unwrap_err();
+        assert!(
+            matches!(reason, NoSeparate::OfAnotherBuild { .. }),
+            "{reason}"
+        );
+    }
+    // One that is of another build does not hide one that is right.
+    let other = debug_file(vec![Extra::new(".comment", vec![1])]);
+    let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good))]);
+    let files = [
+        ("/usr/bin/p.debug", other),
+        ("/usr/lib/debug/usr/bin/p.debug", good),
+    ];
+    assert_eq!(find(&program, &files).unwrap(), files[1].0);
+}
+
+#[test]
+fn a_name_in_a_link_is_no_path() {
+    let good = debug_file(vec![]);
+    for name in [
+        &b"../bin/p.debug"[..],
+        b"/usr/bin/p.debug",
+        b"..",
+        b".",
+        b"",
+        &[b'a'; 256],
+    ] {
+        let program = stripped(vec![Extra::debuglink(name, sum(&good))]);
+        let reason = find(&program, &[("/usr/bin/p.debug", good.clone())]).unwrap_err();
+        assert!(matches!(reason, NoSeparate::NotNamed), "{reason}");
+    }
+    for bytes in [vec![], vec![b'p'], b"p\0\0\0abc".to_vec(), vec![b'p'; 5000]] {
+        let program = stripped(vec![Extra::new(".gnu_debuglink", bytes)]);
+        let reason = find(&program, &[]).unwrap_err();
+        assert!(matches!(reason, NoSeparate::NotNamed), "{reason}");
+    }
+}
+
+#[test]
+fn a_file_for_another_machine_is_refused() {
+    let program = stripped(vec![Extra::build_id(ID)]);
+    let other = Builder {
+        machine: 183,
+        sections: vec![Extra::build_id(ID)],
+        ..Builder::default()
+    };
+    let reason = find(&program, &[(BY_ID, other.bytes())]).unwrap_err();
+    assert!(
+        matches!(reason, NoSeparate::OfAnotherBuild { .. }),
+        "{reason}"
+    );
+}
+
+/// A compressed section of a 64-bit little-endian file that claims to expand to `size` bytes.
+fn compressed(method: u32, size: u64, data: &[u8]) -> Extra {
+    let mut bytes = [method.to_le_bytes(), [0; 4]].concat();
+    bytes.extend(size.to_le_bytes());
+    bytes.extend(1u64.to_le_bytes());
+    bytes.extend(data);
+    Extra {
+        flags: 0x800,
+        ..Extra::new(".debug_line", bytes)
+    }
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+#[test]
+fn compressed_sections_expand_within_bounds() {
+    let plain = b"line after line after line".repeat(100);
+    let size = plain.len() as u64;
+    let section = |extra: Extra| {
+        let built = Builder {
+            sections: vec![extra],
+            ..Builder::default()
+        };
+        source(built.bytes()).section(b".debug_line", 1 << 20)
+    };
+    for extra in [
+        Extra::new(".debug_line", plain.clone()),
+        compressed(1, size, &zlib(&plain)),
+        compressed(2, size, &zstd(&plain)),
+        Extra::new(
+            ".zdebug_line",
+            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat(),
+        ),
+    ] {
+        let name = extra.name;
+        assert_eq!(section(extra).unwrap().as_ref(), Some(&plain), "{name}");
+    }
+    let bomb = zlib(&vec![0; 4 << 20]);
+    for extra in [
+        compressed(1, size + 1, &zlib(&plain)),
+        compressed(1, 4 << 20, &bomb),
+        compressed(1, u64::MAX, &bomb),
+        compressed(1, size, &zlib(&plain)[..20]),
+        compressed(2, size, &zlib(&plain)),
+        compressed(3, size, &zlib(&plain)),
+        compressed(2, 1 << 19, &[0x28, 0xb5, 0x2f, 0xfd, 0xff, 0xff, 0xff]),
+        Extra::new(".zdebug_line", b"ZLIB".to_vec()),
+        Extra::new(".zdebug_line", zlib(&plain)),
+        Extra {
+            flags: 0x800,
+            ..Extra::new(".debug_line", vec![1; 23])
+        },
+    ] {
+        let shown = format!("{extra:?}");
+        assert!(section(extra).is_err(), "{}", &shown[..60]);
+    }
+    assert!(section(Extra::new(".debug_info", plain)).unwrap().is_none());
+    assert_eq!(old_spelling(b".text"), None);
+}

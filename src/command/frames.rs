@@ -3,9 +3,7 @@
 use super::through::Arguments;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{
-    self, Frames, GroupBy, GroupKey, Groups, Need, Page, is_average, sweep_frames,
-};
+use crate::inspect::{self, Frames, GroupBy, Groups, Need, Page, is_average, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
 use crate::report::{self, FramesSummary, Record, Stopped};
 use std::cell::RefCell;
@@ -103,11 +101,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         return Err(Stopped::Closed.into());
     }
     if let (Some(by), Some(grouped)) = (by, grouped) {
-        let name = |key| match key {
-            GroupKey::Zone(None) | GroupKey::Node(None) => "in no zone".to_owned(),
-            GroupKey::Order(None) => "changed meanwhile".to_owned(),
-            key => groups::name(&*machine, key),
-        };
+        let name = |key| groups::name(&*machine, key);
         let rows = grouped.finish();
         groups::emit(by, &rows, arguments.limit, size, name, context.sink)?;
     }
@@ -152,6 +146,7 @@ fn as_page(frames: &Frames) -> Page {
         pages: frames.frames,
         entry: PageMapEntry::new(PRESENT | frames.first.get()),
         state: State::Present,
+        doubt: None,
         kind: None,
         flags: frames.flags,
         map_count: frames.map_count,

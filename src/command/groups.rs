@@ -1,10 +1,10 @@
 //! Groups of pages and of frames: by what, what they are called, and their rows.
 
 use super::through::flags_key;
-use crate::inspect::{self, GroupBy, GroupKey as Key, InZone};
-use crate::kernel::{Kind, PageSize};
+use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, OfFrame};
+use crate::kernel::PageSize;
 use crate::lang::GroupKey;
-use crate::report::{CgroupPath, Group, Note, Record, Sink, Stopped};
+use crate::report::{CgroupPath, Group, Note, Reason, Record, Sink, Stopped, Why};
 use crate::target::Machine;
 
 /// By what `by KEY` groups; `None` for runs, which are a stream.
@@ -28,18 +28,20 @@ pub(super) fn emit(
     groups: &[(Key, u64)],
     limit: Option<u64>,
     size: PageSize,
-    name: impl Fn(Key) -> String,
+    name: impl Fn(Key) -> (String, Why),
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let shown = limit.map_or(groups.len(), |limit| {
         usize::try_from(limit).unwrap_or(usize::MAX)
     });
     for &(key, pages) in groups.iter().take(shown) {
+        let (key, why) = name(key);
         sink.emit(Record::Group(Group {
             by: word(by),
-            key: name(key),
+            key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
+            why,
         }))?;
     }
     if let Some(more) = groups.len().checked_sub(shown).filter(|&more| more > 0) {
@@ -62,23 +64,55 @@ fn word(by: GroupBy) -> &'static str {
     }
 }
 
-/// What a group is called. Regions are known to a view alone: of them this is what pages in none are called.
-pub(super) fn name(machine: &dyn Machine, key: Key) -> String {
-    match key {
-        Key::State(state) => state.word().to_owned(),
-        Key::Kind(kind) => kind.map_or("unknown", Kind::word).to_owned(),
-        Key::Flags(Some(_)) => flags_key(key.flags().unwrap_or_default()),
-        Key::Order(Some(order)) => order.to_string(),
-        Key::Node(Some(node)) => node.to_string(),
-        Key::Zone(Some(zone)) => zone_name(machine, zone),
-        Key::Cgroup(Some(0)) => "charged to none".to_owned(),
-        Key::Cgroup(Some(inode)) => inspect::cgroup_path(machine, inode)
+/// What a group is called, and why its pages may not be that. Regions are known to a view alone: of them this is what pages in none are
+/// called.
+pub(super) fn name(machine: &dyn Machine, key: Key) -> (String, Why) {
+    let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
+    let name = match key {
+        Key::State(state, Some(doubt)) => {
+            return (state.word().to_owned(), because("state", doubt.reason()));
+        }
+        Key::State(state, None) => state.word().to_owned(),
+        Key::Kind(Some(kind), _) => kind.word().to_owned(),
+        Key::Kind(None, Some(doubt)) => return unknown("kind", doubt.reason()),
+        Key::Kind(None, None) => "unknown".to_owned(),
+        Key::Region(_) => "in no region".to_owned(),
+        Key::Flags(OfFrame::Is(_)) => flags_key(key.flags().unwrap_or_default()),
+        Key::Order(OfFrame::Is(order)) => order.to_string(),
+        Key::Node(OfFrame::Is(node)) => node.to_string(),
+        Key::Zone(OfFrame::Is(zone)) => zone_name(machine, zone),
+        Key::Cgroup(OfFrame::Is(0)) => "charged to none".to_owned(),
+        Key::Cgroup(OfFrame::Is(inode)) => inspect::cgroup_path(machine, inode)
             .unwrap_or(CgroupPath::Gone(inode))
             .to_string(),
-        Key::Flags(None) | Key::Order(None) | Key::Node(None) => "no frame".to_owned(),
-        Key::Zone(None) | Key::Cgroup(None) => "no frame".to_owned(),
-        Key::Region(_) => "in no region".to_owned(),
-    }
+        Key::Node(OfFrame::Untold) | Key::Zone(OfFrame::Untold) => "in no zone".to_owned(),
+        Key::Flags(OfFrame::Untold) => return unknown("flags", Reason::Changed),
+        Key::Order(OfFrame::Untold) => return unknown("order", Reason::Changed),
+        Key::Cgroup(OfFrame::Untold) => return unknown("cgroup", Reason::Changed),
+        Key::Flags(OfFrame::Hidden) => return hidden("flags"),
+        Key::Order(OfFrame::Hidden) => return hidden("order"),
+        Key::Node(OfFrame::Hidden) => return hidden("node"),
+        Key::Zone(OfFrame::Hidden) => return hidden("zone"),
+        Key::Cgroup(OfFrame::Hidden) => return hidden("cgroup"),
+        Key::Flags(OfFrame::None) | Key::Order(OfFrame::None) | Key::Node(OfFrame::None) => {
+            "no frame".to_owned()
+        }
+        Key::Zone(OfFrame::None) | Key::Cgroup(OfFrame::None) => "no frame".to_owned(),
+    };
+    (name, Why::default())
+}
+
+fn hidden(field: &'static str) -> (String, Why) {
+    let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)";
+    let why = because(field, Reason::NotOnThisKernel(reason.to_owned()));
+    ("hidden".to_owned(), why)
+}
+
+/// One reason.
+pub(super) fn because(field: &'static str, reason: Reason) -> Why {
+    let mut why = Why::default();
+    why.note(field, &reason);
+    why
 }
 
 /// The name of a zone; with its node, where there are several.

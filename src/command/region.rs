@@ -60,6 +60,9 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
             report.folios = report.why.take("folios", stats.folios);
         }
         report.states = stats.states;
+        if let Some(doubt) = stats.doubt {
+            report.why.note("states", &doubt.reason());
+        }
     }
     let regions = match may_have_names(&target, &viewed.region) {
         true => target.process.regions()?,
@@ -140,6 +143,9 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let private = take("private", |stats| stats.private.clone());
     let zero = take("zero", |stats| stats.zero.clone());
     let huge = take("huge", |stats| stats.huge.clone());
+    if let Some(doubt) = stats.and_then(|stats| stats.doubt) {
+        why.note("swapped", &doubt.reason());
+    }
     RegionReport {
         start: region.range.start(),
         end: region.range.end(),

@@ -1,10 +1,11 @@
 //! `regions [where FILTER] [by KEY] [full]`: all regions.
 
+use super::through::left_out;
 use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
-use crate::inspect::{View, ViewedRegion};
+use crate::inspect::{Doubt, View, ViewedRegion};
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
-use crate::report::{Record, RegionReport, RegionsSummary};
+use crate::report::{Note, Record, RegionReport, RegionsSummary};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -59,11 +60,14 @@ pub(super) fn run(
         swapped: Some(0),
     };
     let mut sorted: Vec<RegionReport> = Vec::new();
+    let mut doubt = None;
+    // Regions that the filter can neither keep nor leave out.
+    let mut undecided: Option<(u64, Doubt)> = None;
     // What needs no counting is asked first: most regions are then never looked into.
     let is_wanted = |viewed: &&ViewedRegion| {
         filter
             .as_ref()
-            .is_none_or(|filter| filter.needs_stats() || filter.matches(viewed, None))
+            .is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
     };
     let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
     region::stats(
@@ -72,12 +76,19 @@ pub(super) fn run(
         region::SHOWN,
         context.sink,
         |viewed, stats, sink| {
-            if let Some(filter) = &filter
-                && filter.needs_stats()
-                && !filter.matches(viewed, Some(&stats))
-            {
-                return Ok(());
+            let holds = filter
+                .as_ref()
+                .filter(|filter| filter.needs_stats())
+                .map_or(Some(true), |filter| filter.holds(viewed, Some(&stats)));
+            match (holds, stats.doubt) {
+                (Some(true), _) => {}
+                (None, Some(doubt)) => {
+                    undecided.get_or_insert((0u64, doubt)).0 += 1;
+                    return Ok(());
+                }
+                _ => return Ok(()),
             }
+            doubt = doubt.or(stats.doubt);
             let mut report = region::report(viewed, Some(&stats));
             if full {
                 region::add_smaps(&mut report, viewed.range(), &smaps);
@@ -101,6 +112,14 @@ pub(super) fn run(
     }
     for report in sorted {
         context.sink.emit(Record::Region(Box::new(report)))?;
+    }
+    if let Some((regions, doubt)) = undecided {
+        let message = left_out(regions, "region", doubt);
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    if let Some(doubt) = doubt {
+        let message = format!("what is swapped is {}", doubt.reason());
+        context.sink.emit(Record::Note(Note { message }))?;
     }
     context.sink.emit(Record::RegionsSummary(summary))?;
     Ok(Flow::Done)

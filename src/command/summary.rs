@@ -3,7 +3,7 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, GroupBy, GroupKey, Groups, Need, View, sweep_frames};
+use crate::inspect::{self, Doubt, GroupBy, GroupKey, Groups, Need, OfFrame, View, sweep_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
 use crate::report::{FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
@@ -69,7 +69,7 @@ fn all_frames(machine: &dyn Machine) -> Result<FrameRange, Error> {
 }
 
 /// What pages in a row have in common.
-type Key = (State, Option<PageFlags>);
+type Key = (State, Option<Doubt>, Option<PageFlags>);
 
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let target = context.target()?;
@@ -99,21 +99,24 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         },
     )?;
     let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
-        let flags: Key = (State::Present, key.flags());
+        let flags: Key = (State::Present, None, key.flags());
         (flags, pages)
     });
     let without = by_state
         .finish()
         .into_iter()
         .filter_map(|(key, pages)| match key {
-            GroupKey::State(state) => Some(((state, None), pages)),
+            GroupKey::State(state, doubt) => Some(((state, doubt, None), pages)),
             _ => None,
         });
     let unreadable = view.availability().flags.clone().err();
-    for ((state, flags), pages) in with_flags.chain(without) {
+    for ((state, doubt, flags), pages) in with_flags.chain(without) {
         let mut why = Why::default();
         if flags.is_none() && state == State::Present {
             why.note("flags", unreadable.as_ref().unwrap_or(&Reason::Changed));
+        }
+        if let Some(doubt) = doubt {
+            why.note("state", &doubt.reason());
         }
         let row = row(flags, Some(state), pages, view.page(), why);
         context.sink.emit(Record::Summary(row))?;
@@ -135,7 +138,10 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
         &mut |frames| {
             groups.count(
-                GroupKey::Flags(frames.flags.map(|flags| flags.bits())),
+                GroupKey::Flags(match frames.flags {
+                    Some(flags) => OfFrame::Is(flags.bits()),
+                    None => OfFrame::Untold,
+                }),
                 frames.frames,
             );
             counted += frames.frames;

@@ -2,9 +2,11 @@
 
 use super::{Context, Error, run};
 use crate::inspect::fake::{World, region};
+use crate::kernel::{PageFlags, State};
 use crate::lang::{self, Line};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
+use crate::target::Target;
 use std::time::Duration;
 
 /// Keeps what it is given, and says to stop at one of the records, once.
@@ -144,4 +146,156 @@ fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
             assert_eq!(page.why.of(field).is_none(), known, "{line} {field}");
         }
     }
+}
+
+/// The records of a command on `target`.
+fn records(line: &str, target: Target) -> Vec<Record> {
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    let mut sink = Kept {
+        records: Vec::new(),
+        stop_at: usize::MAX,
+    };
+    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+        panic!("no command: {line}");
+    };
+    let mut context = Context {
+        state: &mut state,
+        sink: &mut sink,
+        resume: None,
+    };
+    run(&command, &mut context).unwrap_or_else(|error| panic!("{line}: {error:?}"));
+    sink.records
+}
+
+/// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is in none.
+fn hidden_entries() -> Target {
+    const GUARD: u64 = 1 << 62 | 1 << 58;
+    let mut world = World::new([region(0x1000, 10), region(0x2000, 2)]);
+    world.swaps = true;
+    world.maps(0x1000, 1, 0x9000);
+    for page in [0x1002, 0x1003, 0x1005] {
+        world.entries.insert(page, 1 << 62);
+    }
+    world.entries.insert(0x1006, GUARD);
+    world.target().1
+}
+
+fn notes(records: &[Record]) -> Vec<&str> {
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Note(note) => Some(note.message.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
+    for (line, pages, left_out) in [
+        ("walk all where swapped", 0, Some("left out: 3 pages ")),
+        (
+            "walk all where swapped by state",
+            0,
+            Some("left out: 3 pages "),
+        ),
+        ("walk all where not swapped", 9, Some("left out: 3 pages ")),
+        ("walk all where not present", 11, None),
+        ("walk all where guard", 1, None),
+        ("walk all", 12, None),
+    ] {
+        let records = records(line, hidden_entries());
+        let Some(Record::WalkSummary(summary)) = records.last() else {
+            panic!("{line}: {records:?}");
+        };
+        assert_eq!(summary.pages, pages, "{line}");
+        let notes = notes(&records);
+        let said = notes.iter().find(|note| note.starts_with("left out"));
+        match left_out {
+            Some(text) => assert!(
+                said.is_some_and(|note| note.starts_with(text)),
+                "{line}: {notes:?}"
+            ),
+            None => assert_eq!(said, None, "{line}"),
+        }
+        // What is shown and no more than likely is said to be that.
+        let doubtful = notes.iter().any(|note| note.contains("not certain"));
+        let shown = ["walk all", "walk all where not present"].contains(&line);
+        assert_eq!(doubtful, shown || left_out.is_some(), "{line}: {notes:?}");
+    }
+}
+
+#[test]
+fn counts_of_states_in_doubt_say_so() {
+    let records = |line| self::records(line, hidden_entries());
+    let mut groups = 0;
+    for record in records("walk all by state") {
+        if let Record::Group(group) = record {
+            assert_eq!(
+                group.why.of("state").is_some(),
+                group.key == "swapped",
+                "{group:?}"
+            );
+            groups += 1;
+        }
+    }
+    assert_eq!(groups, 4);
+    for record in records("summary") {
+        if let Record::Summary(row) = record {
+            let swapped = row.state == Some(State::Swapped);
+            assert_eq!(row.why.of("state").is_some(), swapped, "{row:?}");
+        }
+    }
+    let all = records("regions");
+    let doubtful: Vec<bool> = all
+        .iter()
+        .filter_map(|record| match record {
+            Record::Region(region) => Some(region.why.of("swapped").is_some()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(doubtful, [true, false]);
+    assert!(
+        notes(&all)
+            .iter()
+            .any(|note| note.starts_with("what is swapped is not certain"))
+    );
+    let Some(Record::Region(one)) = records("region 0x1000000").pop() else {
+        panic!("no region");
+    };
+    assert!(one.why.of("swapped").is_some() && one.why.of("states").is_some());
+    // Of the region that has such pages it cannot be known whether any is in swap.
+    for line in ["regions where swapped > 0", "regions where swapped == 0"] {
+        let records = records(line);
+        let regions = records
+            .iter()
+            .filter(|record| matches!(record, Record::Region(_)));
+        assert_eq!(regions.count(), usize::from(line.contains("==")), "{line}");
+        assert!(
+            notes(&records)
+                .iter()
+                .any(|note| note.starts_with("left out: 1 region "))
+        );
+    }
+}
+
+#[test]
+fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
+    let mut world = World::new([region(0x1000, 2)]);
+    world.maps(0x1000, 1, 0x9000);
+    // A tail whose head is nowhere.
+    world.flags.insert(0x9000, PageFlags::COMPOUND_TAIL.bits());
+    let groups: Vec<(String, bool)> = records("walk all by order", world.target().1)
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Group(group) => Some((group.key, group.why.of("order").is_some())),
+            _ => None,
+        })
+        .collect();
+    let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
+    assert!(
+        expected.iter().all(|one| groups.contains(one)),
+        "{groups:?}"
+    );
 }

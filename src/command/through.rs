@@ -1,8 +1,8 @@
 //! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
 
 use super::Error;
-use crate::inspect::{self, Page, Question, Totals, View, classify};
-use crate::kernel::{AddressRange, PageFlags, State};
+use crate::inspect::{self, Doubt, Page, Question, Totals, View};
+use crate::kernel::{AddressRange, PageFlags};
 use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{Note, Reason, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
@@ -23,8 +23,10 @@ pub(super) struct Ended {
     pub changed: bool,
     /// Pages of which it could not be told what is behind them, and why not for the first.
     untold: Option<(u64, Reason)>,
-    /// Why the states of some pages are not certain.
-    doubt: Option<Reason>,
+    /// Why the states of some of the pages that were kept are not certain.
+    doubt: Option<Doubt>,
+    /// Pages that the filter can neither keep nor leave out, and why not for the first.
+    undecided: Option<(u64, Doubt)>,
     /// Why it was broken off, if it was.
     pub stopped: Option<Stopped>,
 }
@@ -48,16 +50,13 @@ impl Ended {
             );
             sink.emit(Record::Note(Note { message }))?;
         }
-        let doubtful = [
-            State::Swapped,
-            State::Poisoned,
-            State::UffdWp,
-            State::Migrating,
-        ];
-        if let Some(doubt) = self.doubt
-            && doubtful.iter().any(|&state| self.totals.state(state) > 0)
-        {
-            let message = format!("the states of pages that are not present are {doubt}");
+        if let Some((pages, doubt)) = self.undecided {
+            let message = left_out(pages, "page", doubt);
+            sink.emit(Record::Note(Note { message }))?;
+        }
+        if let Some(doubt) = self.doubt {
+            let reason = doubt.reason();
+            let message = format!("the states of pages that are not present are {reason}");
             sink.emit(Record::Note(Note { message }))?;
         }
         let summary = WalkSummary {
@@ -89,8 +88,17 @@ pub(super) enum Go {
     NoFurther,
 }
 
-/// Sweeps `spans`; `each` takes every page with the index of its region, counts what it wants counted in the totals, and says
-/// whether to go on.
+/// What is said of so many pages or regions (`what`) that a filter leaves out because states of pages are in doubt.
+pub(super) fn left_out(count: u64, what: &str, doubt: Doubt) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    let reason = doubt.reason();
+    format!(
+        "left out: {count} {what}{plural} of which it cannot be known whether the filter holds, as states are {reason}"
+    )
+}
+
+/// Sweeps `spans`; `each` takes every page that is asked about with the index of its region, counts what it wants counted in the totals,
+/// and says whether to go on.
 pub(super) fn sweep<'f>(
     view: &View,
     spans: &[AddressRange],
@@ -104,7 +112,9 @@ pub(super) fn sweep<'f>(
     let sink = RefCell::new(sink);
     let mut enough = false;
     let mut untold: Option<(u64, Reason)> = None;
+    let question = question.into();
     let mut doubt = None;
+    let mut undecided: Option<(u64, Doubt)> = None;
     let swept = inspect::sweep(
         view,
         spans,
@@ -118,9 +128,15 @@ pub(super) fn sweep<'f>(
             sink.progress(done, total, "pages")?;
             done = done.saturating_add(chunk.pages);
             for page in chunk.pages() {
-                if doubt.is_none() {
-                    doubt = classify::doubt(page.entry, view);
+                if !question.keeps(&page, chunk.region) {
+                    if let Some(doubt) = page.doubt
+                        && question.is_undecided(&page, chunk.region)
+                    {
+                        undecided.get_or_insert((0, doubt)).0 += page.pages;
+                    }
+                    continue;
                 }
+                doubt = doubt.or(page.doubt);
                 if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
                     enough = true;
                     return Err(Stopped::Closed);
@@ -140,6 +156,7 @@ pub(super) fn sweep<'f>(
         changed,
         untold,
         doubt,
+        undecided,
         stopped,
     })
 }

@@ -3,9 +3,8 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::classify::doubt;
-use crate::inspect::{self, Need, PageDetail, Runs, View};
-use crate::kernel::{PageMapEntry, Region, State, VirtualAddress};
+use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View};
+use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
     FolioReport, FramePlace, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
@@ -113,8 +112,8 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         byte_offset: slot.offset.checked_mul(page.bytes()),
         device: why.take("swap.device", view.swap_device(slot)),
     });
-    if let Some(doubt) = &detail.doubt {
-        why.note("state", doubt);
+    if let Some(doubt) = detail.page.doubt {
+        why.note("state", &doubt.reason());
     }
     if detail.entry.is_none() {
         for field in ["entry", "pfn_hidden", "uffd_wp", "file_mapped"] {
@@ -125,9 +124,10 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         }
     }
     if detail.page.kind.is_none() && detail.region.is_some() {
+        let untold = || Reason::NotOnThisKernel("what was read does not tell".into());
         why.note(
             "kind",
-            &Reason::NotOnThisKernel("what was read does not tell".into()),
+            &detail.page.doubt.map_or_else(untold, Doubt::reason),
         );
     }
     // The kind is known, but not what only a look behind it tells.
@@ -196,7 +196,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
         |page, _, totals, sink| {
             totals.add(page);
             if let Some(run) = runs.push(page) {
-                sink.emit(Record::Run(row(&run, &view)))?;
+                sink.emit(Record::Run(row(&run, view.page())))?;
             }
             Ok(Go::On)
         },
@@ -204,16 +204,15 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
     if ended.stopped != Some(Stopped::Closed)
         && let Some(run) = runs.finish()
     {
-        ended.add_stop(context.sink.emit(Record::Run(row(&run, &view))));
+        ended.add_stop(context.sink.emit(Record::Run(row(&run, view.page()))));
     }
     ended.close(context.sink, false)
 }
 
-fn row(run: &inspect::Run, view: &View) -> Run {
-    let page = view.page();
+fn row(run: &inspect::Run, page: PageSize) -> Run {
     let mut why = Why::default();
-    if let Some(doubt) = doubt(run.entry, view) {
-        why.note("state", &doubt);
+    if let Some(doubt) = run.doubt {
+        why.note("state", &doubt.reason());
     }
     if run.state == State::Present && run.frame.is_none() {
         why.note("pfn", &Reason::FrameHidden);

@@ -3,9 +3,8 @@
 use super::through::{self, Arguments, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames, groups};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::classify::doubt;
 use crate::inspect::{
-    Filter, GroupBy, GroupKey as Key, Groups, Need, Page, Question, Row, Rows, Run, Runs, View,
+    Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
@@ -101,12 +100,6 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn matches(&self, page: &Page, region: Option<usize>) -> bool {
-        let viewed = region.and_then(|index| self.view.regions().get(index));
-        self.filter
-            .is_none_or(|filter| filter.matches(page, viewed))
-    }
-
     /// What has to be read: all that the filter wants, and of the rest what can be had.
     fn need(&self, shown: Need) -> Need {
         let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
@@ -137,9 +130,6 @@ impl Walk<'_> {
             need,
             context.sink,
             |page, region, totals, sink| {
-                if !self.matches(page, region) {
-                    return Ok(Go::On);
-                }
                 // What is in the totals is in a row, also when the sink says to stop.
                 let row = rows.push(page, region);
                 left = left.saturating_sub(u64::from(row.is_some()));
@@ -172,8 +162,11 @@ impl Walk<'_> {
         let page = &row.page;
         let available = self.view.availability();
         let mut why = Why::default();
-        if let Some(doubt) = doubt(page.entry, self.view) {
-            why.note("state", &doubt);
+        if let Some(doubt) = page.doubt {
+            why.note("state", &doubt.reason());
+            if page.kind.is_none() {
+                why.note("kind", &doubt.reason());
+            }
         }
         if page.state == State::Present {
             let facts = [
@@ -197,6 +190,7 @@ impl Walk<'_> {
             state: page.state,
             kind: page.kind,
             pfn: page.frame(),
+            frames: row.frames,
             flags: page.flags,
             flags_raw: page.flags,
             map_count: page.map_count,
@@ -223,10 +217,8 @@ impl Walk<'_> {
             self.question(by.need()),
             context.sink,
             |page, region, totals, _| {
-                if self.matches(page, region) {
-                    totals.add(page);
-                    groups.add(page, region);
-                }
+                totals.add(page);
+                groups.add(page, region);
                 Ok(Go::On)
             },
         )?;
@@ -237,7 +229,7 @@ impl Walk<'_> {
         Ok(Flow::Done)
     }
 
-    fn group_name(&self, key: Key) -> String {
+    fn group_name(&self, key: Key) -> (String, Why) {
         let viewed = match key {
             Key::Region(Some(index)) => self.view.regions().get(index),
             _ => None,
@@ -245,9 +237,8 @@ impl Walk<'_> {
         match viewed {
             Some(viewed) => {
                 let region = &viewed.region;
-                format!("{} {} {}", region.range, region.permissions, region.name)
-                    .trim_end()
-                    .to_owned()
+                let name = format!("{} {} {}", region.range, region.permissions, region.name);
+                (name.trim_end().to_owned(), Why::default())
             }
             None => groups::name(&*self.view.target().machine, key),
         }
@@ -281,6 +272,10 @@ impl Walk<'_> {
                 key,
                 pages: run.pages,
                 bytes,
+                why: match run.doubt {
+                    Some(doubt) => groups::because("state", doubt.reason()),
+                    None => Why::default(),
+                },
             }))
         };
         let need = self.question(Need::empty());
@@ -289,10 +284,7 @@ impl Walk<'_> {
             self.spans.ranges(),
             need,
             context.sink,
-            |page, region, totals, sink| {
-                if !self.matches(page, region) {
-                    return Ok(Go::On);
-                }
+            |page, _, totals, sink| {
                 let run = runs.push(page);
                 left = left.saturating_sub(u64::from(run.is_some()));
                 enough = left == 0;

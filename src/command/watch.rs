@@ -1,13 +1,14 @@
 //! `watch RANGE …`: what changes while you look.
 
+use super::through::left_out;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{self, Change, Filter, Look, Need, View, Watcher, is_average};
+use crate::inspect::{self, Change, Doubt, Filter, Look, Need, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, PageField, Spanned};
 use crate::report::{
-    Blind, Event, EventKind, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
+    Blind, Event, EventKind, Note, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
     WatchSummary,
 };
 use crate::symbol::Symbols;
@@ -125,6 +126,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         left: arguments.count.unwrap_or(u64::MAX),
         events: BTreeMap::new(),
         looks: 0,
+        doubt_said: false,
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), every, arguments.duration)?;
@@ -173,6 +175,8 @@ struct Watch<'a> {
     left: u64,
     events: BTreeMap<EventKind, u64>,
     looks: u64,
+    /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
+    doubt_said: bool,
 }
 
 impl Watch<'_> {
@@ -247,27 +251,38 @@ impl Watch<'_> {
     }
 
     /// Whether a page of the range is as `until` has it.
-    fn is_reached(&self, sink: &mut dyn Sink) -> inspect::Result<bool> {
+    fn is_reached(&mut self, sink: &mut dyn Sink) -> inspect::Result<bool> {
         let Some(filter) = self.until else {
             return Ok(false);
         };
         let view = View::of(self.target)?;
         let mut found = false;
+        let mut undecided: Option<(u64, Doubt)> = None;
         let swept = inspect::sweep(
             &view,
             &now(self.spans, &view),
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {
-                found = chunk
-                    .pages()
-                    .any(|page| filter.matches(&page, chunk.region));
+                found = chunk.pages().any(|page| {
+                    if let Some(doubt) = page.doubt
+                        && filter.is_undecided(&page, chunk.region)
+                    {
+                        undecided.get_or_insert((0, doubt)).0 += page.pages;
+                    }
+                    filter.matches(&page, chunk.region)
+                });
                 match found {
                     true => Err(Stopped::Closed),
                     false => Ok(()),
                 }
             },
         );
+        if let Some((pages, doubt)) = undecided.filter(|_| !found && !self.doubt_said) {
+            self.doubt_said = true;
+            let message = left_out(pages, "page", doubt);
+            sink.emit(Record::Note(Note { message }))?;
+        }
         match swept {
             Ok(_) => Ok(found),
             Err(inspect::Error::Stopped(_)) if found => Ok(true),

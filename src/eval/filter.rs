@@ -96,14 +96,14 @@ pub fn region_filter(
 }
 
 impl RegionFilter {
-    /// Whether it asks what is populated: [`RegionFilter::matches`] wants `stats` then.
+    /// Whether it asks what is populated: [`RegionFilter::holds`] wants `stats` then.
     pub fn needs_stats(&self) -> bool {
         self.needs_stats
     }
 
-    /// Whether it holds for a region.
-    pub fn matches(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> bool {
-        self.predicate.holds(&RegionAnswers { region, stats }) == Some(true)
+    /// Whether it holds for a region; `None` where what it asks has no answer.
+    pub fn holds(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> Option<bool> {
+        self.predicate.holds(&RegionAnswers { region, stats })
     }
 }
 

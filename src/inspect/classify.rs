@@ -1,8 +1,9 @@
 //! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O.
 
+use super::doubt::doubt;
+use super::rules::Rules;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
-use crate::report::Reason;
 use crate::target::{Behind, Categories};
 
 /// What stands behind the pages of a region.
@@ -57,16 +58,6 @@ pub struct Evidence {
     pub behind: Option<Behind>,
 }
 
-/// What holds for the whole kernel. Rarely wanted, so whoever answers may find it out only then.
-pub trait Rules {
-    /// What a swap type is on this kernel.
-    fn swap_meaning(&self, kind: u8) -> SwapMeaning;
-    /// Whether any swap area is in use: without one, no entry is a swap slot.
-    fn swap_in_use(&self) -> bool;
-    /// Whether any page is merged, so that KPF_KSM can mean what it says.
-    fn ksm_in_use(&self) -> bool;
-}
-
 /// Decides the state of a page, and its kind where the evidence tells.
 pub fn classify(
     evidence: Evidence,
@@ -79,6 +70,15 @@ pub fn classify(
     };
     if entry.is_present() {
         return (State::Present, present_kind(entry, evidence, place, rules));
+    }
+    if let Some(doubt) = doubt(entry, rules) {
+        // What it would be is known where it is the same for all that it may be.
+        let mut kinds = doubt
+            .states()
+            .map(|state| absent_kind(state, entry, place, evidence.behind));
+        let first = kinds.next().flatten();
+        let kind = first.filter(|_| kinds.all(|kind| kind == first));
+        return (doubt.likeliest(), kind);
     }
     let state = match entry.swap() {
         Some(swap) => non_present_state(entry, swap, rules),
@@ -93,7 +93,7 @@ pub fn classify(
     (state, absent_kind(state, entry, place, evidence.behind))
 }
 
-/// What an entry with bit 62 is: that bit alone does not make it swapped.
+/// What an entry with bit 62 is, where that is certain: that bit alone does not make it swapped.
 fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) -> State {
     /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
     const MARKER_UFFD_WP: u64 = 1;
@@ -103,19 +103,10 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) ->
     if entry.is_guard() {
         return State::Guard;
     }
-    if entry.is_swap_hidden() {
-        // Bit 57 is shown to everybody. Of the rest the likeliest: what else it may be, `doubt` says.
-        return match (entry.is_uffd_wp(), rules.swap_in_use()) {
-            (true, _) => State::UffdWp,
-            (false, true) => State::Swapped,
-            (false, false) => State::Poisoned,
-        };
-    }
     match rules.swap_meaning(swap.kind) {
         SwapMeaning::Area => State::Swapped,
         SwapMeaning::Hwpoison => State::Hwpoison,
         SwapMeaning::Device => State::Device,
-        // Migration is what a kernel without readable configuration has always, and by far the most often.
         SwapMeaning::Migration | SwapMeaning::Special => State::Migrating,
         SwapMeaning::ReadError => State::Poisoned,
         SwapMeaning::Marker if swap.offset & MARKER_GUARD != 0 => State::Guard,
@@ -123,33 +114,6 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn Rules) ->
         SwapMeaning::Marker if swap.offset & MARKER_UFFD_WP != 0 => State::UffdWp,
         SwapMeaning::Marker => State::Poisoned,
     }
-}
-
-/// Why the state of an entry without a page is no more than the likeliest, and what else it may be; `None` where it is certain.
-pub fn doubt(entry: PageMapEntry, rules: &dyn Rules) -> Option<Reason> {
-    let swap = entry.swap().filter(|_| !entry.is_guard())?;
-    if entry.is_swap_hidden() {
-        let may_be = match (entry.is_uffd_wp(), rules.swap_in_use()) {
-            (true, true) => "write-protected for certain, it may be in swap as well",
-            (true, false) => {
-                "write-protected for certain, it may also be on its way to another frame"
-            }
-            (false, true) => {
-                "it may be in swap, a marker (poisoned, guard before Linux 6.15), on its way to another frame, failed memory or a device's"
-            }
-            (false, false) => {
-                "without swap in use, it may be a marker (poisoned, guard before Linux 6.15), on its way to another frame, failed memory or a device's"
-            }
-        };
-        return Some(Reason::not_permitted(format!(
-            "not certain: type and offset of the entry are hidden without CAP_SYS_ADMIN; {may_be}"
-        )));
-    }
-    (rules.swap_meaning(swap.kind) == SwapMeaning::Special).then(|| {
-        Reason::NotOnThisKernel(
-            "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart".into(),
-        )
-    })
 }
 
 fn present_kind(
@@ -217,7 +181,7 @@ fn is_ksm(entry: PageMapEntry, flags: Option<PageFlags>, rules: &dyn Rules) -> b
 }
 
 /// What a page that is not present would be.
-fn absent_kind(
+pub(super) fn absent_kind(
     state: State,
     entry: PageMapEntry,
     place: Option<Place>,
@@ -284,6 +248,9 @@ mod tests {
         }
         fn ksm_in_use(&self) -> bool {
             self.ksm
+        }
+        fn guards_are_marked(&self) -> bool {
+            true
         }
     }
 
@@ -416,7 +383,7 @@ mod tests {
         };
         let may_be = |raw, rules: Known| {
             let doubt = doubt(PageMapEntry::new(raw), &rules)?;
-            Some(doubt.to_string())
+            Some(doubt.reason().to_string())
         };
         let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
         assert!(

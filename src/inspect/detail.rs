@@ -1,6 +1,7 @@
 //! All there is to know of one address.
 
-use super::classify::{Backing, Evidence, Place, classify, doubt};
+use super::classify::{Backing, Evidence, Place, classify};
+use super::doubt::doubt;
 use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
@@ -22,8 +23,6 @@ pub struct PageDetail {
     pub address: VirtualAddress,
     /// Its page, with whatever of the facts below is known.
     pub page: Page,
-    /// Why the state is no more than the likeliest, if it is.
-    pub doubt: Option<Reason>,
     /// The raw page-map entry; `None` where the page map ends before it.
     pub entry: Option<PageMapEntry>,
     /// The frame.
@@ -193,6 +192,7 @@ impl View<'_> {
             pages: 1,
             entry,
             state,
+            doubt: look.entry.and_then(|entry| doubt(entry, self)),
             kind,
             flags: flags.clone().ok(),
             map_count: map_count.clone().ok(),
@@ -232,7 +232,6 @@ impl View<'_> {
                 )),
                 _ => Err(no_frame()),
             },
-            doubt: look.entry.and_then(|entry| doubt(entry, self)),
             behind: look.behind.clone(),
             write_tracked: look
                 .categories

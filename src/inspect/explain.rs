@@ -31,11 +31,14 @@ impl View<'_> {
         };
         let facts = Facts {
             state: page.state,
-            kind: page.kind,
+            // Of what may be a marker alone, what would be there behind it.
+            kind: page.kind.or(viewed
+                .filter(|_| page.doubt.is_some())
+                .map(|viewed| viewed.backing.kind())),
             permissions: viewed.map(|viewed| viewed.region.permissions),
             backing: viewed.map(|viewed| viewed.backing),
             of_object: page.entry.is_file_or_shared(),
-            state_certain: detail.doubt.is_none(),
+            state_certain: page.doubt.is_none(),
             uffd_wp: page.entry.is_uffd_wp(),
             soft_clean: detail.soft_dirty == Ok(false),
             flags: page.flags,

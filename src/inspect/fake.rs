@@ -1,5 +1,6 @@
 //! A process and a machine made of tables, which count what is read of them.
 
+use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapOptions};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
@@ -35,6 +36,10 @@ pub struct World {
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
     pub scans: bool,
+    /// A swap area is in use.
+    pub swaps: bool,
+    /// The device of a mounted hugetlbfs.
+    pub hugetlbfs: Option<Device>,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
@@ -278,7 +283,12 @@ impl Machine for Fake {
         none()
     }
     fn swaps(&self) -> Result<SwapAreas> {
-        Ok(SwapAreas::default())
+        let area: &[u8] =
+            b"Filename\tType\tSize\tUsed\tPriority\n/dev/zram0 partition 65532 0 -2\n";
+        Ok(match self.0.swaps {
+            true => SwapAreas::parse(area)?,
+            false => SwapAreas::default(),
+        })
     }
     fn swap_layout(&self) -> SwapLayout {
         SwapLayout {
@@ -303,8 +313,8 @@ impl Machine for Fake {
     fn huge_page_bytes(&self) -> Option<u64> {
         Some(HUGE * PAGE)
     }
-    fn is_shared_memory(&self, _: Device) -> bool {
-        false
+    fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
+        (self.0.hugetlbfs == Some(device)).then_some(MemoryFiles::Hugetlb)
     }
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
         none()

@@ -70,7 +70,10 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
     use PageField as F;
     let permissions = region.map(|viewed| viewed.region.permissions);
     let kind = |kind: Kind| page.kind.map(|is| is == kind);
-    let state = |state: State| Some(page.state == state);
+    let state = |state: State| match page.doubt {
+        Some(doubt) if doubt.may_be(state) => None,
+        _ => Some(page.state == state),
+    };
     match field {
         F::State | F::Kind | F::MapCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
         F::Pfn | F::Phys | F::Address => None,
@@ -234,7 +237,8 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
     })
 }
 
-/// The value of a field of regions that is compared with numbers; `None` for others, and when `stats` are missing.
+/// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on
+/// states that are in doubt.
 pub fn region_integer(
     field: RegionField,
     viewed: &ViewedRegion,
@@ -248,7 +252,13 @@ pub fn region_integer(
         RegionField::Offset => Some(region.offset),
         RegionField::Inode => Some(region.inode),
         RegionField::Rss => stats.map(|stats| stats.present),
-        RegionField::Swapped => stats.map(|stats| stats.swapped),
+        RegionField::Swapped => stats
+            .filter(|stats| {
+                !stats
+                    .doubt
+                    .is_some_and(|doubt| doubt.may_be(State::Swapped))
+            })
+            .map(|stats| stats.swapped),
         _ => None,
     }
 }

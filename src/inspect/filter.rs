@@ -1,5 +1,6 @@
 //! A question about pages, made ready to be asked of millions.
 
+use super::classify::{Place, absent_kind};
 use super::page::{Need, Page};
 use super::view::{View, ViewedRegion};
 
@@ -35,6 +36,28 @@ impl<'f> Filter<'f> {
     pub fn matches(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         (self.test)(page, region)
     }
+
+    /// Whether the page is left out for no other reason than that its state is in doubt: it would be kept, if it were in one of those
+    /// that it may be in.
+    pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
+        let Some(doubt) = page.doubt.filter(|_| !self.matches(page, region)) else {
+            return false;
+        };
+        let place = region.map(|viewed| Place {
+            backing: viewed.backing,
+            shared: viewed.region.permissions.shared,
+            pfn_mapped: false,
+        });
+        doubt.states().any(|state| {
+            let as_if = Page {
+                state,
+                doubt: None,
+                kind: absent_kind(state, page.entry, place, page.behind),
+                ..*page
+            };
+            self.matches(&as_if, region)
+        })
+    }
 }
 
 impl std::fmt::Debug for Filter<'_> {
@@ -60,6 +83,19 @@ impl<'f> Question<'f> {
             need: need | filter.need(),
             filter: Some(filter),
         }
+    }
+
+    /// Whether the page is one that is asked about.
+    #[inline]
+    pub fn keeps(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
+        self.filter
+            .is_none_or(|filter| filter.matches(page, region))
+    }
+
+    /// Whether that cannot be told of the page, as its state is in doubt.
+    pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
+        self.filter
+            .is_some_and(|filter| filter.is_undecided(page, region))
     }
 
     /// With all that has to be read for it in `view`.

@@ -1,5 +1,6 @@
 //! `walk … by KEY`: pages counted by what they have in common.
 
+use super::doubt::Doubt;
 use super::page::{InZone, Need, Page};
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
@@ -42,22 +43,46 @@ impl GroupBy {
 /// What the pages of a group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum GroupKey {
-    /// State.
-    State(State),
-    /// Kind; `None` for pages of which it is not known.
-    Kind(Option<Kind>),
-    /// Flags as a raw word; `None` for pages without a frame, or where flags could not be read.
-    Flags(Option<u64>),
+    /// State, and why it is no more than the likeliest.
+    State(State, Option<Doubt>),
+    /// Kind; for pages of which it is not known, what is in doubt if that is why.
+    Kind(Option<Kind>, Option<Doubt>),
+    /// Flags as a raw word.
+    Flags(OfFrame<u64>),
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     Region(Option<usize>),
-    /// The order of the folio; `None` for pages without a frame, and for folios that changed under way.
-    Order(Option<u8>),
-    /// NUMA node; `None` for pages without a frame.
-    Node(Option<u32>),
-    /// Memory zone; `None` for pages without a frame.
-    Zone(Option<InZone>),
-    /// Inode of the memory cgroup, 0 for pages charged to none; `None` for pages without a frame.
-    Cgroup(Option<u64>),
+    /// The order of the folio; not told of folios that changed under way.
+    Order(OfFrame<u8>),
+    /// NUMA node; not told of frames in no zone.
+    Node(OfFrame<u32>),
+    /// Memory zone; not told of frames in no zone.
+    Zone(OfFrame<InZone>),
+    /// Inode of the memory cgroup, 0 for pages charged to none.
+    Cgroup(OfFrame<u64>),
+}
+
+/// What is known of the frame of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum OfFrame<T> {
+    /// It is this.
+    Is(T),
+    /// There is a frame, and it was not told.
+    Untold,
+    /// There is a frame that the page map does not show.
+    Hidden,
+    /// There is no frame.
+    None,
+}
+
+impl<T> OfFrame<T> {
+    fn of(page: &Page, told: Option<T>) -> Self {
+        match (told, page.state) {
+            (Some(told), _) => OfFrame::Is(told),
+            (None, State::Present) => OfFrame::Untold,
+            (None, State::PfnMapped) => OfFrame::Hidden,
+            (None, _) => OfFrame::None,
+        }
+    }
 }
 
 /// Counts pages by group.
@@ -83,14 +108,16 @@ impl Groups {
     #[inline]
     pub fn add(&mut self, page: &Page, region: Option<usize>) {
         let key = match self.by {
-            GroupBy::State => GroupKey::State(page.state),
-            GroupBy::Kind => GroupKey::Kind(page.kind),
-            GroupBy::Flags => GroupKey::Flags(page.flags.map(|flags| flags.bits())),
+            GroupBy::State => GroupKey::State(page.state, page.doubt),
+            GroupBy::Kind => GroupKey::Kind(page.kind, page.doubt.filter(|_| page.kind.is_none())),
+            GroupBy::Flags => {
+                GroupKey::Flags(OfFrame::of(page, page.flags.map(|flags| flags.bits())))
+            }
             GroupBy::Region => GroupKey::Region(region),
-            GroupBy::Order => GroupKey::Order(page.order),
-            GroupBy::Node => GroupKey::Node(page.zone.map(|zone| zone.node)),
-            GroupBy::Zone => GroupKey::Zone(page.zone),
-            GroupBy::Cgroup => GroupKey::Cgroup(page.cgroup),
+            GroupBy::Order => GroupKey::Order(OfFrame::of(page, page.order)),
+            GroupBy::Node => GroupKey::Node(OfFrame::of(page, page.zone.map(|zone| zone.node))),
+            GroupBy::Zone => GroupKey::Zone(OfFrame::of(page, page.zone)),
+            GroupBy::Cgroup => GroupKey::Cgroup(OfFrame::of(page, page.cgroup)),
         };
         match &mut self.last {
             Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),
@@ -126,7 +153,7 @@ impl GroupKey {
     /// The flags of a flags group.
     pub fn flags(self) -> Option<PageFlags> {
         match self {
-            GroupKey::Flags(bits) => bits.map(PageFlags::from_bits_retain),
+            GroupKey::Flags(OfFrame::Is(bits)) => Some(PageFlags::from_bits_retain(bits)),
             _ => None,
         }
     }

@@ -139,6 +139,7 @@ mod tests {
             pages,
             entry: PageMapEntry::new(1 << 63 | frame),
             state: State::Present,
+            doubt: None,
             kind: Some(Kind::Anonymous),
             flags: None,
             map_count: None,

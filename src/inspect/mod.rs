@@ -6,6 +6,7 @@
 
 pub mod classify;
 mod detail;
+mod doubt;
 mod explain;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -18,6 +19,7 @@ mod large;
 mod outcome;
 mod page;
 mod rows;
+mod rules;
 mod stats;
 mod sweep;
 #[cfg(test)]
@@ -29,14 +31,16 @@ pub mod who;
 
 pub use classify::Backing;
 pub use detail::PageDetail;
+pub use doubt::{Doubt, doubt};
 pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
 pub use frames::{FrameDetail, Frames, cgroup_path, frame_detail, is_average, sweep_frames};
-pub use groups::{GroupBy, GroupKey, Groups};
+pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use outcome::Access;
 pub use page::{InZone, Need, Page};
 pub use rows::{Row, Rows, Run, Runs};
+pub use rules::Rules;
 pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::Totals;

@@ -1,5 +1,6 @@
 //! What a command sees of the address space: pages, one or many alike at a time.
 
+use super::doubt::Doubt;
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
@@ -66,6 +67,8 @@ pub struct Page {
     pub entry: PageMapEntry,
     /// What is there.
     pub state: State,
+    /// Why that is no more than the likeliest, if it is.
+    pub doubt: Option<Doubt>,
     /// What it is or would be; `None` when it is in no region, or when what was read does not tell.
     pub kind: Option<Kind>,
     /// The frame's flags, when asked for and there is a frame: those that all of `pages` have.

@@ -1,15 +1,19 @@
 //! Neighbours put together as they stream by: rows of `walk`, physically contiguous runs of `translate`.
 
+use super::doubt::Doubt;
 use super::page::Page;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
 
-/// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames.
+/// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames
+/// or with the same ones over and over, as the pages of zeros and merged pages have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The pages; flags are those that all of them have.
     pub page: Page,
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     pub region: Option<usize>,
+    /// How many frames they have, if those of the first pages come again and again; `None` when each page has its own.
+    pub frames: Option<u64>,
 }
 
 /// Makes [`Row`]s of pages in address order; holds one.
@@ -31,9 +35,11 @@ impl Rows {
         let next = Row {
             page: *page,
             region,
+            frames: None,
         };
         match &mut self.row {
             Some(row) if joins(row, &next, self.size) => {
+                row.frames = row.frames_with(page);
                 row.page.pages += page.pages;
                 row.page.flags = row.page.flags.zip(page.flags).map(|(a, b)| a & b);
                 None
@@ -58,12 +64,41 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
     row.region == next.region
         && a.end(size) == b.address
         && a.state == b.state
+        && a.doubt == b.doubt
         && a.kind == b.kind
         && a.huge == b.huge
         && a.map_count == b.map_count
         && a.order == b.order
         && of_folio(a.flags) == of_folio(b.flags)
-        && a.frames_go_on(b)
+        && row.follows(b)
+}
+
+impl Row {
+    /// Whether the frames of `next` are those that come after the row's.
+    fn follows(&self, next: &Page) -> bool {
+        match (self.page.frame(), next.frame(), self.frames) {
+            (Some(first), Some(second), None) => {
+                first.checked_add(self.page.pages) == Some(second) || self.begins_again(next)
+            }
+            (Some(first), Some(second), Some(frames)) => {
+                let done = self.page.pages % frames;
+                first.checked_add(done) == Some(second) && done + next.pages <= frames
+            }
+            (None, None, _) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether `next` has the first frames of the row, and no others.
+    fn begins_again(&self, next: &Page) -> bool {
+        self.page.frame() == next.frame() && next.frame().is_some() && next.pages <= self.page.pages
+    }
+
+    /// How many frames the row has with `next`, which joins it.
+    fn frames_with(&self, next: &Page) -> Option<u64> {
+        self.frames
+            .or_else(|| self.begins_again(next).then_some(self.page.pages))
+    }
 }
 
 /// Pages that follow each other virtually and physically; or, without visible frames, that are in the same state. Neighbours that are all
@@ -74,12 +109,12 @@ pub struct Run {
     pub start: VirtualAddress,
     /// Pages in it.
     pub pages: u64,
-    /// The first entry.
-    pub entry: PageMapEntry,
     /// The first frame, if there is one and it is not hidden.
     pub frame: Option<FrameNumber>,
     /// Their state.
     pub state: State,
+    /// Why that is no more than the likeliest, if it is.
+    pub doubt: Option<Doubt>,
     /// Their kind, if it is the same for all.
     pub kind: Option<Kind>,
 }
@@ -113,6 +148,7 @@ impl Runs {
             Some((run, alike))
                 if run.end(self.size) == page.address
                     && run.state == page.state
+                    && run.doubt == page.doubt
                     && run.is_zero() == page.is_zero()
                     && run.frames_go_on(page) =>
             {
@@ -134,9 +170,9 @@ fn finished((page, alike): (Page, bool)) -> Run {
     Run {
         start: page.address,
         pages: page.pages,
-        entry: page.entry,
         frame: page.frame(),
         state: page.state,
+        doubt: page.doubt,
         kind: page.kind.filter(|_| alike),
     }
 }

@@ -1,6 +1,7 @@
 //! What is in a region, in bytes, added up as smaps does.
 
 use super::Result;
+use super::doubt::Doubt;
 use super::large::Large;
 use super::page::{Need, Page};
 use super::sweep::sweep;
@@ -18,6 +19,8 @@ pub struct RegionStats {
     pub present: u64,
     /// Bytes with the zero page: nobody's memory.
     pub zero: Fact<u64>,
+    /// Why `swapped` and `states` are in part no more than the likeliest, if they are.
+    pub doubt: Option<Doubt>,
     /// Bytes in swap that the page map shows. Shared memory in swap leaves an empty entry there.
     pub swapped: u64,
     /// Bytes with a frame that is mapped elsewhere too.
@@ -88,6 +91,7 @@ const PSS_SHIFT: u32 = 12;
 /// What has gone by of a region: pages, and bytes of those that are present.
 struct Tally {
     totals: Totals,
+    doubt: Option<Doubt>,
     large: Large,
     /// Whether map counts are of single pages, as far as that is known.
     exact: Option<bool>,
@@ -110,6 +114,7 @@ impl Tally {
     fn new(view: &View<'_>, need: Need) -> Tally {
         Tally {
             totals: Totals::new(view.page()),
+            doubt: None,
             large: Large::new(view.page()),
             exact: match need.contains(Need::COUNTS) {
                 true => view.target().machine.has_exact_map_counts(),
@@ -130,6 +135,7 @@ impl Tally {
     #[inline]
     fn add(&mut self, page: &Page) {
         self.totals.add(page);
+        self.doubt = self.doubt.or(page.doubt);
         if page.state != State::Present {
             return;
         }
@@ -199,6 +205,7 @@ impl Tally {
                 (_, Err(reason)) => Err(reason.clone()),
                 (_, Ok(())) => Err(Reason::Changed),
             },
+            doubt: self.doubt,
             swapped: bytes(State::Swapped),
             shared: known(self.shared, self.unknown),
             private: known(self.private, self.unknown),

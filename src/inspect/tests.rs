@@ -1,7 +1,9 @@
 //! Single pages, rows and totals of made-up processes.
 
-use super::fake::{EXCLUSIVE, HUGE, PAGE, PRESENT, World, region};
-use super::{Error, GroupBy, GroupKey, Groups, Need, Page, Row, Rows, Runs, Totals, View, sweep};
+use super::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
+use super::{
+    Error, GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, sweep,
+};
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::lang::PageField;
 use crate::report::Reason;
@@ -180,8 +182,8 @@ fn groups_add_up() {
     assert_eq!(
         grouped(GroupBy::State),
         [
-            (K::State(State::Untouched), 77),
-            (K::State(State::Present), 33)
+            (K::State(State::Untouched, None), 77),
+            (K::State(State::Present, None), 33)
         ]
     );
     assert_eq!(
@@ -190,12 +192,12 @@ fn groups_add_up() {
     );
     assert_eq!(
         grouped(GroupBy::Kind),
-        [(K::Kind(Some(Kind::Anonymous)), 110)]
+        [(K::Kind(Some(Kind::Anonymous), None), 110)]
     );
-    let anonymous = K::Flags(Some(PageFlags::ANON.bits()));
+    let anonymous = K::Flags(OfFrame::Is(PageFlags::ANON.bits()));
     assert_eq!(
         grouped(GroupBy::Flags),
-        [(K::Flags(None), 77), (anonymous, 33)]
+        [(K::Flags(OfFrame::None), 77), (anonymous, 33)]
     );
 }
 
@@ -304,6 +306,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         pages: 1,
         entry: crate::kernel::PageMapEntry::new(PRESENT | bit | 5),
         state: State::Present,
+        doubt: None,
         kind: Some(Kind::Anonymous),
         flags: None,
         map_count: count,
@@ -322,4 +325,114 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         page(Some(2), Some(true), EXCLUSIVE).exclusive(),
         Some(false)
     );
+}
+
+#[test]
+fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
+    let device = crate::kernel::Device {
+        major: 0,
+        minor: 40,
+    };
+    let mut file = region(0x1000, 2 * HUGE);
+    file.name = Name::from("/mnt/pool/file");
+    file.inode = 7;
+    file.device = device;
+    file.permissions.shared = true;
+    let mut world = World::new([file]);
+    world.hugetlbfs = Some(device);
+    world.entries.insert(0x1000, PRESENT | FILE | 0x200);
+    let (_, target) = world.target();
+    for need in [Need::empty(), Need::KINDS | Need::BEHIND] {
+        let mut kinds = Vec::new();
+        each(&target, need, |page, _| kinds.push((page.state, page.kind)));
+        kinds.dedup();
+        let hugetlb = Some(Kind::Hugetlb);
+        assert_eq!(
+            kinds,
+            [(State::Present, hugetlb), (State::Untouched, hugetlb)]
+        );
+    }
+}
+
+#[test]
+fn pages_with_one_frame_share_a_row() {
+    let mut world = World::new([region(0x1000, 4 * HUGE)]);
+    let ksm = (PageFlags::ANON | PageFlags::KSM).bits();
+    // Three pages merged into one, two into another, and one into the first again.
+    for (index, frame) in [0x700, 0x700, 0x700, 0x7f0, 0x7f0, 0x700]
+        .into_iter()
+        .enumerate()
+    {
+        world.entries.insert(0x1000 + index as u64, PRESENT | frame);
+        world.flags.insert(frame, ksm);
+        world.counts.insert(frame, 4);
+    }
+    // The huge page of zeros, twice.
+    for index in 0..2 * HUGE {
+        let frame = 0x8000 + index % HUGE;
+        let page = 0x1000 + HUGE + index;
+        world.entries.insert(page, PRESENT | FILE | frame);
+        let part = match index % HUGE {
+            0 => PageFlags::COMPOUND_HEAD,
+            _ => PageFlags::COMPOUND_TAIL,
+        };
+        let flags = PageFlags::ZERO_PAGE | PageFlags::THP | part;
+        world.flags.insert(frame, flags.bits());
+    }
+    world.huge = vec![0x1000 + HUGE, 0x1000 + 2 * HUGE];
+    let (_, target) = world.target();
+    let rows: Vec<_> = rows(&target, Need::KINDS | Need::FLAGS | Need::COUNTS)
+        .into_iter()
+        .filter(|row| row.page.state == State::Present)
+        .map(|row| {
+            let frame = row.page.frame().map(|frame| frame.get());
+            (frame, row.page.pages, row.frames)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (Some(0x700), 3, Some(1)),
+            (Some(0x7f0), 2, Some(1)),
+            (Some(0x700), 1, None),
+            (Some(0x8000), 2 * HUGE, Some(HUGE)),
+        ]
+    );
+}
+
+#[test]
+fn frames_that_come_again_in_turn_share_a_row() {
+    let page = |at: u64, pages: u64, frame: u64| Page {
+        address: VirtualAddress::new(at * PAGE),
+        pages,
+        entry: crate::kernel::PageMapEntry::new(PRESENT | frame),
+        state: State::Present,
+        doubt: None,
+        kind: Some(Kind::HugeZero),
+        flags: None,
+        map_count: None,
+        huge: None,
+        count_is_average: false,
+        order: None,
+        zone: None,
+        cgroup: None,
+        behind: None,
+    };
+    let mut rows = Rows::new(SIZE);
+    let mut all = Vec::new();
+    for one in [
+        page(0, 4, 100),
+        page(4, 1, 100),
+        page(5, 3, 101),
+        page(8, 2, 100),
+        // Not the frame whose turn it is.
+        page(10, 1, 100),
+        // More frames than come again.
+        page(11, 2, 100),
+    ] {
+        all.extend(rows.push(&one, None));
+    }
+    all.extend(rows.finish());
+    let brief: Vec<_> = all.iter().map(|row| (row.page.pages, row.frames)).collect();
+    assert_eq!(brief, [(10, Some(4)), (1, None), (2, None)]);
 }

@@ -1,8 +1,10 @@
 //! What one command looks at: the regions, read once, and what holds for the machine, read when first wanted.
 
-use super::classify::{Backing, Place, Rules};
+use super::classify::{Backing, Place};
 use super::page::Need;
+use super::rules::Rules;
 use super::{Error, Result};
+use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
@@ -71,11 +73,11 @@ impl<'a> View<'a> {
 
     fn new(target: &'a Target, regions: Vec<Region>, complete: bool) -> View<'a> {
         // Asking about a device reads the list of mounts: once is enough.
-        let mut known: Vec<(Device, bool)> = Vec::new();
-        let mut is_shared_memory = |device: Device| match known.iter().find(|one| one.0 == device) {
+        let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
+        let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
             Some(&(_, answer)) => answer,
             None => {
-                let answer = target.machine.is_shared_memory(device);
+                let answer = target.machine.memory_files(device);
                 known.push((device, answer));
                 answer
             }
@@ -83,7 +85,7 @@ impl<'a> View<'a> {
         let regions = regions
             .into_iter()
             .map(|region| ViewedRegion {
-                backing: backing(&region, &mut is_shared_memory),
+                backing: backing(&region, &mut memory_files),
                 region,
                 pfn_mapped: OnceLock::new(),
             })
@@ -337,6 +339,10 @@ impl Rules for View<'_> {
         let in_use = || !self.target.machine.false_flags().is_some_and(is_false);
         *self.ksm_in_use.get_or_init(in_use)
     }
+
+    fn guards_are_marked(&self) -> bool {
+        self.target.machine.kernel().number >= (6, 15)
+    }
 }
 
 impl ViewedRegion {
@@ -381,7 +387,10 @@ impl ViewedRegion {
 }
 
 /// What stands behind a region, from its name, inode and device.
-fn backing(region: &Region, is_shared_memory: &mut dyn FnMut(Device) -> bool) -> Backing {
+fn backing(
+    region: &Region,
+    memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
+) -> Backing {
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
     match name {
@@ -391,14 +400,17 @@ fn backing(region: &Region, is_shared_memory: &mut dyn FnMut(Device) -> bool) ->
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
         _ if region.inode == 0 => Backing::Anonymous,
-        _ if is_shared_memory(region.device) => Backing::Shmem,
-        // memfd and System V segments live on tmpfs or, when they ask for huge pages, in the hugetlb pool.
-        _ if region.device.major == 0
-            && (name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV")) =>
-        {
-            Backing::Hugetlb
-        }
-        _ => Backing::File,
+        _ => match memory_files(region.device) {
+            Some(MemoryFiles::Shared) => Backing::Shmem,
+            Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
+            // memfd and System V segments live on tmpfs or, when they ask for huge pages, in the hugetlb pool.
+            None if region.device.major == 0
+                && (name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV")) =>
+            {
+                Backing::Hugetlb
+            }
+            None => Backing::File,
+        },
     }
 }
 

@@ -3,6 +3,15 @@
 use super::text::{self, BadLine};
 use super::{Device, Name};
 
+/// Files whose contents are in no filesystem of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryFiles {
+    /// Shared memory: pages that only swap backs.
+    Shared,
+    /// Pages of the hugetlb pool.
+    Hugetlb,
+}
+
 /// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mount {
@@ -19,9 +28,13 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Whether its files are shared memory: pages that only swap backs. devtmpfs is tmpfs by another name.
-    pub fn is_shared_memory(&self) -> bool {
-        matches!(&*self.filesystem, "tmpfs" | "devtmpfs")
+    /// What memory its files are, if they are no more than that. devtmpfs is tmpfs by another name.
+    pub fn memory_files(&self) -> Option<MemoryFiles> {
+        match &*self.filesystem {
+            "tmpfs" | "devtmpfs" => Some(MemoryFiles::Shared),
+            "hugetlbfs" => Some(MemoryFiles::Hugetlb),
+            _ => None,
+        }
     }
 
     /// Whether it is a hierarchy of control groups of the first version that accounts for memory.
@@ -74,6 +87,7 @@ mod tests {
     fn rows() {
         let text = b"24 27 0:6 / /dev rw,relatime - devtmpfs devtmpfs rw,size=12k\n\
             25 24 0:23 / /dev/shm rw shared:5 master:1 - tmpfs tmpfs rw\n\
+            26 24 0:30 / /dev/hugepages rw - hugetlbfs hugetlbfs rw,pagesize=2M\n\
             27 1 254:0 / /with\\040blank\\040-\\040dash rw - ext4 /dev/vda rw\n";
         let mounts = parse(text).expect("rows");
         let rows: Vec<_> = mounts
@@ -83,16 +97,17 @@ mod tests {
                     m.device.major,
                     m.device.minor,
                     &*m.filesystem,
-                    m.is_shared_memory(),
+                    m.memory_files(),
                 )
             })
             .collect();
         assert_eq!(
             rows,
             [
-                (0, 6, "devtmpfs", true),
-                (0, 23, "tmpfs", true),
-                (254, 0, "ext4", false)
+                (0, 6, "devtmpfs", Some(MemoryFiles::Shared)),
+                (0, 23, "tmpfs", Some(MemoryFiles::Shared)),
+                (0, 30, "hugetlbfs", Some(MemoryFiles::Hugetlb)),
+                (254, 0, "ext4", None)
             ]
         );
         assert_eq!(

@@ -93,7 +93,7 @@ fields! {
         Cached "cached" Boolean, "untouched, and the file's page is in the page cache";
         NotCached "not_cached" Boolean, "untouched, and the file's page is not in the page cache";
         PastEnd "past_end" Boolean, "untouched, and past the end of the file: any access is SIGBUS";
-        MaybeSwapped "maybe_swapped" Boolean, "untouched shared memory that may be in swap";
+        MaybeSwapped "maybe_swapped" Boolean, "untouched shared memory with contents that are not in memory: swapped out";
         SoftDirty "soft_dirty" Boolean, "written since the soft-dirty bits were cleared";
         Exclusive "exclusive" Boolean, "mapped only here (page-map bit 56)";
         Thp "thp" Boolean, "mapped by one PMD as a huge page";

@@ -37,6 +37,9 @@ pub struct RegionBrief {
     pub offset: u64,
     /// As `maps` names it; empty for plain anonymous memory.
     pub name: Name,
+    /// Whether the file behind it is deleted.
+    #[serde(skip_serializing_if = "not")]
+    pub deleted: bool,
 }
 
 impl From<&Region> for RegionBrief {
@@ -47,6 +50,7 @@ impl From<&Region> for RegionBrief {
             perms: region.permissions.to_string(),
             offset: region.offset,
             name: region.name.clone(),
+            deleted: region.deleted,
         }
     }
 }

@@ -41,6 +41,9 @@ pub struct Pages {
     pub kind: Option<Kind>,
     /// First frame.
     pub pfn: Option<FrameNumber>,
+    /// How many frames the pages have, where those come again and again; otherwise each page has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
     /// Flags that all of them have, by name: those that say where in its folio a page is are left out of a row of whole folios.
     #[serde(serialize_with = "flag_names")]
     pub flags: Option<PageFlags>,
@@ -135,6 +138,9 @@ pub struct Group {
     pub pages: u64,
     /// … in bytes.
     pub bytes: u64,
+    /// Why the pages may not be what `key` says, under the name of what they are grouped by.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.

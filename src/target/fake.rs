@@ -4,6 +4,7 @@ use super::{
     Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine, Modules, Populated,
     Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
 };
+use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
@@ -316,8 +317,8 @@ impl Machine for Fake {
         None
     }
 
-    fn is_shared_memory(&self, _: Device) -> bool {
-        false
+    fn memory_files(&self, _: Device) -> Option<MemoryFiles> {
+        None
     }
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {

@@ -19,6 +19,7 @@ pub use feature::{Feature, Finding, Standing};
 pub use page_map_end::covered_pages;
 pub use process_entry::ProcessEntry;
 
+use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
     VirtualAddress,
@@ -291,8 +292,8 @@ pub trait Machine: Send + Sync {
         self.kernel_option("CONFIG_MEM_SOFT_DIRTY")
     }
 
-    /// Which device numbers are tmpfs (or another shared-memory filesystem), judged from mountinfo.
-    fn is_shared_memory(&self, device: crate::kernel::Device) -> bool;
+    /// What memory the files on `device` are, judged from mountinfo; `None` for files of a disk, and where nothing tells.
+    fn memory_files(&self, device: crate::kernel::Device) -> Option<MemoryFiles>;
 
     /// Every process that can be listed.
     fn processes(&self) -> Result<Vec<ProcessEntry>>;

@@ -5,6 +5,7 @@ use super::support::{self, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::Region;
+use pmdb::kernel::mounts::MemoryFiles;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -200,21 +201,17 @@ fn shared_memory_is_known_by_its_device() {
         );
         assert!(region.permissions.shared);
         assert!(
-            attached.machine.is_shared_memory(region.device),
+            attached.machine.memory_files(region.device) == Some(MemoryFiles::Shared),
             "{}",
             region.name
         );
     }
-    assert!(
-        !attached
-            .machine
-            .is_shared_memory(pmdb::kernel::Device { major: 8, minor: 1 })
-    );
-    assert!(
-        !attached
-            .machine
-            .is_shared_memory(pmdb::kernel::Device::default())
-    );
+    for none in [
+        pmdb::kernel::Device { major: 8, minor: 1 },
+        pmdb::kernel::Device::default(),
+    ] {
+        assert_eq!(attached.machine.memory_files(none), None);
+    }
     let named = region(&attached, starts[4]);
     if named.name.is_empty() {
         skip(
@@ -228,10 +225,10 @@ fn shared_memory_is_known_by_its_device() {
     if let Ok(shm) = std::fs::metadata("/dev/shm") {
         let device = std::os::unix::fs::MetadataExt::dev(&shm);
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-        assert!(
-            attached
-                .machine
-                .is_shared_memory(pmdb::kernel::Device { major, minor })
+        let device = pmdb::kernel::Device { major, minor };
+        assert_eq!(
+            attached.machine.memory_files(device),
+            Some(MemoryFiles::Shared)
         );
     } else {
         skip(

@@ -163,9 +163,9 @@ fn files_and_private_copies() {
     let device = View::at(&target, at(file)).expect("a view").regions()[0]
         .region
         .device;
-    let own = match target.machine.is_shared_memory(device) {
-        true => Kind::Shmem,
-        false => Kind::File,
+    let own = match target.machine.memory_files(device) {
+        Some(_) => Kind::Shmem,
+        None => Kind::File,
     };
     assert_eq!(state_and_kind(&target, file), (State::Present, Some(own)));
     let copy = (State::Present, Some(Kind::PrivateCopy));

@@ -2,7 +2,7 @@
 
 use super::{World, command, process};
 use crate::eval::{self, Error};
-use crate::inspect::{Need, Page, View};
+use crate::inspect::{Doubt, Need, Page, View};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::Command;
 use crate::target::fake::Fake;
@@ -24,6 +24,7 @@ fn present() -> Page {
         pages: 1,
         entry: PageMapEntry::new(1 << 63 | 0x1234),
         state: State::Present,
+        doubt: None,
         kind: Some(Kind::Anonymous),
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
@@ -190,7 +191,7 @@ fn regions_are_asked_too() {
         let found = view
             .regions()
             .iter()
-            .filter(|one| filter.matches(one, None));
+            .filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
@@ -199,4 +200,55 @@ fn regions_are_asked_too() {
     };
     let filter = eval::region_filter(&filter.unwrap(), &world).unwrap();
     assert!(filter.needs_stats());
+}
+
+#[test]
+fn a_state_in_doubt_is_no_answer_where_it_matters() {
+    let hidden = Page {
+        entry: PageMapEntry::new(1 << 62),
+        state: State::Swapped,
+        doubt: Some(Doubt::Hidden {
+            write_protected: false,
+            swap_in_use: true,
+            guards_are_marked: true,
+        }),
+        kind: None,
+        ..untouched()
+    };
+    for (text, kept, undecided) in [
+        ("swapped", false, true),
+        ("not swapped", false, true),
+        ("state == swapped", false, true),
+        ("state != swapped", false, true),
+        ("poisoned", false, true),
+        // What it cannot be.
+        ("not present", true, false),
+        ("untouched", false, false),
+        ("not guard", true, false),
+        ("uffd_wp", false, false),
+        // It does not matter what it is.
+        ("swapped or not present", true, false),
+        ("swapped and present", false, false),
+        // Without a frame there is no answer whatever the state.
+        ("swapped and mapcount > 1", false, false),
+        ("mapcount > 1", false, false),
+        // In swap it would be a copy of the file's page, a marker is the file's.
+        ("private_copy", false, true),
+        ("file", false, true),
+        ("anonymous", false, false),
+    ] {
+        let world = World::of(process());
+        let view = View::of(world.target.as_ref().unwrap()).unwrap();
+        let Command::Walk { filter, .. } = command(&format!("walk all where {text}")) else {
+            panic!("{text}");
+        };
+        let filter = eval::page_filter(&filter.unwrap(), &view, &world).unwrap();
+        let file = view
+            .regions()
+            .iter()
+            .find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
+        assert!(file.is_some());
+        assert_eq!(filter.matches(&hidden, file), kept, "{text}");
+        assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");
+    }
 }

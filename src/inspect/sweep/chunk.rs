@@ -1,7 +1,9 @@
 //! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
 
-use super::super::classify::{Evidence, Place, Rules, classify};
+use super::super::classify::{Evidence, Place, classify};
+use super::super::doubt::doubt;
 use super::super::page::{InZone, Need, Page};
+use super::super::rules::Rules;
 use super::super::view::{ViewedRegion, reason};
 use crate::kernel::zones::Zones;
 use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
@@ -124,6 +126,7 @@ impl<'a> Chunk<'a> {
             pages,
             entry: entry.unwrap_or_default(),
             state,
+            doubt: None,
             kind,
             flags: None,
             map_count: None,
@@ -233,6 +236,7 @@ impl Pages<'_> {
             pages: alike as u64 * words.stride,
             entry,
             state,
+            doubt: doubt(entry, self.chunk.rules),
             kind,
             flags,
             map_count,

@@ -7,8 +7,9 @@ mod regions;
 #[cfg(test)]
 mod tests;
 
-use super::classify::{Place, Rules};
+use super::classify::Place;
 use super::page::Need;
+use super::rules::Rules;
 use super::sweep::{Sweep, sweep};
 use super::view::{View, ViewedRegion, no_scan};
 use super::{Backing, Error, Result};

@@ -2,8 +2,9 @@
 
 use super::memory::Seen;
 use super::{Before, Change, Tell};
-use crate::inspect::classify::{Evidence, Rules, classify};
+use crate::inspect::classify::{Evidence, classify};
 use crate::inspect::page::Need;
+use crate::inspect::rules::Rules;
 use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
 use crate::report::{EventKind, PageFacts, Stopped};

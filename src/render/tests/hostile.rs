@@ -24,6 +24,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         ..FramePlace::default()
     };
     let brief = RegionBrief {
+        deleted: true,
         start: address,
         end: address,
         perms: text.clone(),

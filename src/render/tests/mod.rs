@@ -76,7 +76,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("run", "start end physical pfn pages state [why]"),
     (
         "pages",
-        "start end pages state kind pfn flags flags_raw map_count [map_count_average] order huge region [why]",
+        "start end pages state kind pfn [frames] flags flags_raw map_count [map_count_average] order huge region [why]",
     ),
     (
         "frames",
@@ -88,7 +88,7 @@ const FIELDS: &[(&str, &str)] = &[
          device untouched pfn_mapped outside unmapped",
     ),
     ("frames-summary", "frames bytes cut_short memory_ends"),
-    ("group", "by key pages bytes"),
+    ("group", "by key pages bytes [why]"),
     ("summary", "flags flags_raw letters state pages bytes [why]"),
     ("mapper", "pid name address pages region symbol"),
     (
@@ -207,7 +207,7 @@ state     untouched, device_memory  memory of a device
 state     untouched, cached      in the page cache: an access maps it without reading the file
 state     untouched, not_cached  not in the page cache: an access reads the file
 state     untouched, past_end    beyond the end of the file: an access is SIGBUS
-state     untouched, maybe_swapped  shared memory, not mapped here: maybe swapped out
+state     untouched, maybe_swapped  shared memory that has contents, but not in memory: swapped out
 "#]].raw());
 }
 

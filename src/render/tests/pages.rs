@@ -31,6 +31,7 @@ pub fn libc() -> RegionBrief {
         perms: "r--p".into(),
         offset: 0,
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
+        deleted: false,
     }
 }
 
@@ -41,6 +42,7 @@ pub fn data() -> RegionBrief {
         perms: "rw-p".into(),
         offset: 0x3000,
         name: Name::from("/usr/bin/demo"),
+        deleted: false,
     }
 }
 
@@ -275,6 +277,7 @@ pub fn pages() -> Pages {
         state: State::Present,
         kind: Some(Kind::File),
         pfn: Some(pfn(0x1a4eac)),
+        frames: None,
         flags,
         flags_raw: flags,
         map_count: Some(31),
@@ -294,6 +297,7 @@ pub fn untouched_pages() -> Pages {
         state: State::Untouched,
         kind: Some(Kind::Anonymous),
         pfn: None,
+        frames: None,
         flags: None,
         flags_raw: None,
         map_count: None,
@@ -396,6 +400,7 @@ pub fn group(key: &str, pages: u64) -> Group {
         key: key.into(),
         pages,
         bytes: pages * 4096,
+        why: Why::default(),
     }
 }
 

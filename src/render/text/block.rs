@@ -49,6 +49,9 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
         .plain("  ");
     let (role, name) = region_name(&region.name);
     line.push(role, name);
+    if region.deleted {
+        line.push(Role::Warn, " (deleted)");
+    }
     if region.offset != 0 {
         line.plain(format!("  file offset {:#x}", region.offset));
     }

@@ -74,7 +74,6 @@ fn what(page: &Translation) -> &'static str {
             Kind::Cached => "not mapped here, but its contents are in the page cache",
             Kind::NotCached => "not mapped here, and its contents are not in the page cache",
             Kind::PastEnd => "beyond the end of the file",
-            Kind::MaybeSwapped => "shared memory that has contents, but not in memory: swapped out",
             other => words::untouched(other),
         },
         (State::Unmapped, _) => "in no region",

@@ -23,7 +23,10 @@ pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table
             (Table::Pages, page_cells(pages))
         }
         Record::Frames(frames) => (Table::Frames, frame_cells(frames)),
-        Record::Group(group) => (Table::Groups(group.by), group_cells(group)),
+        Record::Group(group) => {
+            notes.collect(&group.why);
+            (Table::Groups(group.by), group_cells(group))
+        }
         Record::Summary(summary) => {
             notes.collect(&summary.why);
             (Table::Summary, summary_cells(summary))
@@ -79,6 +82,14 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
         Cell::new(count(pages.pages)),
         state(pages.state),
         match (pages.kind, pages.huge) {
+            // That of zeros is one, however often it is mapped: the word says it.
+            (Some(kind), _) if pages.frames.is_some() && !is_of_zeros(kind) => {
+                let frames = match pages.frames {
+                    Some(frames @ 2..) => format!("{} frames", count(frames)),
+                    _ => "one frame".to_owned(),
+                };
+                Cell::new(format!("{}, {frames}", kind.word()))
+            }
             (Some(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), Some(true)) => {
                 Cell::new(format!("{} huge", kind.word()))
             }
@@ -96,6 +107,10 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
             None => absent(&pages.why, "flags", pages.state),
         },
     ]
+}
+
+fn is_of_zeros(kind: Kind) -> bool {
+    matches!(kind, Kind::Zero | Kind::HugeZero)
 }
 
 fn frame_cells(frames: &Frames) -> Vec<Cell> {
@@ -155,10 +170,7 @@ fn mapper_cells(mapper: &Mapper) -> Vec<Cell> {
         Cell::new(count(mapper.pages)),
         Cell::new(region.map_or("-", |region| &region.perms)),
         match region {
-            Some(region) => {
-                let (role, name) = region_name(&region.name);
-                Cell::of(role, name).or(region_name(&region.name.file_name()).1)
-            }
+            Some(region) => named_region(&region.name, region.deleted),
             None => Cell::of(Role::Dim, "gone"),
         },
         match &mapper.symbol {
@@ -174,12 +186,6 @@ fn region_cells(region: &RegionReport) -> Vec<Cell> {
         Some(bytes) => Cell::new(size(bytes)),
         None => absent(&region.why, field, State::Present),
     };
-    let (role, mut name) = region_name(&region.name);
-    let mut short = region_name(&region.name.file_name()).1;
-    if region.deleted {
-        name.push_str(" (deleted)");
-        short.push_str(" (deleted)");
-    }
     vec![
         Cell::new(region.start),
         Cell::new(region.end),
@@ -190,8 +196,16 @@ fn region_cells(region: &RegionReport) -> Vec<Cell> {
         part(region.shared, "shared"),
         part(region.private, "private"),
         part(region.huge, "huge"),
-        Cell::of(role, name).or(short),
+        named_region(&region.name, region.deleted),
     ]
+}
+
+/// The name of a region, without its folder where there is no room for that.
+fn named_region(name: &Name, deleted: bool) -> Cell {
+    let deleted = if deleted { " (deleted)" } else { "" };
+    let (role, text) = region_name(name);
+    let (_, short) = region_name(&name.file_name());
+    Cell::of(role, text + deleted).or(short + deleted)
 }
 
 fn process_cells(process: &ProcessRow) -> Vec<Cell> {

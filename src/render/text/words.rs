@@ -53,7 +53,7 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::Cached => "in the page cache: an access maps it without reading the file",
         Kind::NotCached => "not in the page cache: an access reads the file",
         Kind::PastEnd => "beyond the end of the file: an access is SIGBUS",
-        Kind::MaybeSwapped => "shared memory, not mapped here: maybe swapped out",
+        Kind::MaybeSwapped => "shared memory that has contents, but not in memory: swapped out",
     }
 }
 

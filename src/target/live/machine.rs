@@ -9,9 +9,10 @@ use super::process::{Abilities, LiveProcess};
 use super::{features, list, own_page, rights};
 use crate::kernel::config::Config;
 use crate::kernel::iomem::Resources;
+use crate::kernel::mounts::{self, MemoryFiles};
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
-use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize, mounts};
+use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
 use crate::target::{
     Error, Feature, Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result,
     Standing, sys,
@@ -217,10 +218,13 @@ impl Machine for LiveMachine {
         })
     }
 
-    fn is_shared_memory(&self, device: Device) -> bool {
+    fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
         // Disks have numbers of their own; everything without one has a major number of 0.
-        device.major == 0
-            && (self.unmounted == Some(device) || self.is_mounted_shared_memory(device))
+        match device.major {
+            0 if self.unmounted == Some(device) => Some(MemoryFiles::Shared),
+            0 => self.mounted_memory_files(device),
+            _ => None,
+        }
     }
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
@@ -251,7 +255,7 @@ impl Machine for LiveMachine {
 
 impl LiveMachine {
     /// Read anew each time, as mounts come and go.
-    fn is_mounted_shared_memory(&self, device: Device) -> bool {
+    fn mounted_memory_files(&self, device: Device) -> Option<MemoryFiles> {
         let own = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
         let targets = self
             .target
@@ -261,7 +265,8 @@ impl LiveMachine {
         lists
             .filter_map(|text| mounts::parse(&text).ok())
             .flatten()
-            .any(|mount| mount.device == device && mount.is_shared_memory())
+            .filter(|mount| mount.device == device)
+            .find_map(|mount| mount.memory_files())
     }
 }
 

@@ -4,6 +4,7 @@ use super::log::{Log, Read, counted, told};
 use super::modules::RecordedModules;
 use super::process::RecordedProcess;
 use crate::kernel::iomem::Resources;
+use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
@@ -172,8 +173,8 @@ impl Machine for RecordedMachine {
         self.machine.has_soft_dirty()
     }
 
-    fn is_shared_memory(&self, device: Device) -> bool {
-        self.machine.is_shared_memory(device)
+    fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
+        self.machine.memory_files(device)
     }
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {

@@ -1,0 +1,15 @@
+//! What classification has to know of the kernel.
+
+use crate::kernel::swaps::SwapMeaning;
+
+/// What holds for the whole kernel. Rarely wanted, so whoever answers may find it out only then.
+pub trait Rules {
+    /// What a swap type is on this kernel.
+    fn swap_meaning(&self, kind: u8) -> SwapMeaning;
+    /// Whether any swap area is in use: without one, no entry is a swap slot.
+    fn swap_in_use(&self) -> bool;
+    /// Whether any page is merged, so that KPF_KSM can mean what it says.
+    fn ksm_in_use(&self) -> bool;
+    /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with Linux 6.15.
+    fn guards_are_marked(&self) -> bool;
+}

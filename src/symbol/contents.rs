@@ -5,6 +5,7 @@ use super::elf::Elf;
 use super::file::File;
 use super::section::Section;
 use flate2::read::ZlibDecoder;
+use lzma_rust2::XzReader;
 use object::Endianness;
 use object::elf::{self as format, CompressionHeader32, CompressionHeader64, CompressionType};
 use object::pod;
@@ -25,7 +26,7 @@ pub(super) fn of(
     let compressed = section.flags & format::SHF_COMPRESSED.0 != 0;
     // What is compressed to more than it may expand to is not worth reading either.
     if section.size > most {
-        return Err(NoSymbols::Damaged("a section of implausible size"));
+        return Err(TOO_LARGE);
     }
     let bytes = file.read(section.offset, section.size, "section contents")?;
     match compressed {
@@ -46,6 +47,10 @@ pub(super) fn of(
     }
 }
 
+/// What expanding xz may take beside its output, in KiB: its largest preset takes 64 MiB.
+const LARGEST_DICTIONARY: u32 = 72 << 10;
+
+const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
 /// The name that a compressed `.debug_x` had before the format knew compression.
@@ -87,17 +92,29 @@ fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionT
 }
 
 /// Expands to exactly `size` bytes. Room is taken as bytes come, not as they are promised.
-pub(super) fn expand(mut from: impl Read, size: u64, most: u64) -> Result<Vec<u8>, NoSymbols> {
+fn expand(from: impl Read, size: u64, most: u64) -> Result<Vec<u8>, NoSymbols> {
     if size > most {
-        return Err(NoSymbols::Damaged("a section of implausible size"));
+        return Err(TOO_LARGE);
     }
-    let mut bytes = Vec::new();
-    from.by_ref()
-        .take(size)
-        .read_to_end(&mut bytes)
-        .map_err(|_| BAD)?;
+    let bytes = read_within(from, size)?;
     match bytes.len() as u64 == size {
         true => Ok(bytes),
         false => Err(BAD),
     }
+}
+
+/// Expands what xz compressed, to at most `most` bytes.
+pub(super) fn expand_xz(bytes: &[u8], most: u64) -> Result<Vec<u8>, NoSymbols> {
+    let reader = XzReader::new_mem_limit(bytes, false, LARGEST_DICTIONARY);
+    let bytes = read_within(reader, most.saturating_add(1))?;
+    match bytes.len() as u64 <= most {
+        true => Ok(bytes),
+        false => Err(TOO_LARGE),
+    }
+}
+
+fn read_within(from: impl Read, most: u64) -> Result<Vec<u8>, NoSymbols> {
+    let mut bytes = Vec::new();
+    from.take(most).read_to_end(&mut bytes).map_err(|_| BAD)?;
+    Ok(bytes)
 }

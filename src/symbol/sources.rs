@@ -1,11 +1,17 @@
 //! The files that speak for one module together: its own, and what was stripped from it and is kept elsewhere.
 
+use super::contents::expand_xz;
 use super::elf::Elf;
+use super::file::File;
 use super::section::Table;
 use super::separate::Separate;
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
+use crate::target::ReadAt;
 use object::elf;
+
+/// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
+const LARGEST_MINI: u64 = 256 << 20;
 
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
@@ -13,40 +19,55 @@ pub(super) struct Sources {
     pub(super) image: Source,
     /// The file that holds what was stripped from it.
     pub(super) separate: Result<Separate, NoSeparate>,
+    /// `.gnu_debugdata`: a small ELF file within it, for what has no better table.
+    mini: Option<Result<Source, NoSymbols>>,
     /// The tables that are asked, the fullest first.
-    tables: Vec<Origin>,
-    /// For each section of the separate file its number in the image.
+    tables: Vec<(Origin, usize)>,
+    /// For each section of the file that is not the image its number in the image.
     renumbered: Vec<Option<u16>>,
 }
 
-/// Which table of which file.
+/// Which of a module's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    Image(usize),
-    Separate(usize),
+    Image,
+    Separate,
+    Mini,
 }
 
 impl Sources {
     pub(super) fn new(image: Source, separate: Result<Separate, NoSeparate>) -> Sources {
-        let mut tables = Vec::new();
-        if !image.elf.has_full_table()
-            && let Ok(separate) = &separate
-        {
-            let full = |(_, table): &(usize, &Table)| table.full;
-            let full = separate.source.elf.tables.iter().enumerate().find(full);
-            tables.extend(full.map(|(number, _)| Origin::Separate(number)));
-        }
-        tables.extend((0..image.elf.tables.len()).map(Origin::Image));
-        let renumbered = match &separate {
-            Ok(separate) => renumbered(&separate.source.elf, &image.elf),
-            Err(_) => Vec::new(),
+        let is_full = |source: &Source| source.elf.has_full_table();
+        let in_separate = separate.as_ref().is_ok_and(|one| is_full(&one.source));
+        let mini = match is_full(&image) || in_separate {
+            true => None,
+            false => mini(&image),
         };
-        Sources {
+        let mut sources = Sources {
             image,
             separate,
-            tables,
-            renumbered,
+            mini,
+            tables: Vec::new(),
+            renumbered: Vec::new(),
+        };
+        if !is_full(&sources.image) {
+            for origin in [Origin::Separate, Origin::Mini] {
+                let Some(source) = sources.source(origin) else {
+                    continue;
+                };
+                let full = source.elf.tables.iter().position(|table| table.full);
+                if let Some(number) = full {
+                    sources.renumbered = renumbered(&source.elf, &sources.image.elf);
+                    sources.tables.push((origin, number));
+                    break;
+                }
+            }
         }
+        let own = 0..sources.image.elf.tables.len();
+        sources
+            .tables
+            .extend(own.map(|number| (Origin::Image, number)));
+        sources
     }
 
     /// Of the image alone.
@@ -64,9 +85,7 @@ impl Sources {
 
     /// The symbol tables in the order in which they are asked.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&Source, &Table)> {
-        self.tables
-            .iter()
-            .filter_map(|&origin| self.table_of(origin))
+        self.tables.iter().filter_map(|&place| self.table_of(place))
     }
 
     /// A symbol table by its place in that order.
@@ -77,8 +96,8 @@ impl Sources {
     /// The image's number of the section that a symbol of a table says it is in.
     pub(super) fn section_in_image(&self, table: u8, section: u16) -> Option<u16> {
         match self.tables.get(usize::from(table))? {
-            Origin::Image(_) => Some(section),
-            Origin::Separate(_) => *self.renumbered.get(usize::from(section))?,
+            (Origin::Image, _) => Some(section),
+            _ => *self.renumbered.get(usize::from(section))?,
         }
     }
 
@@ -94,12 +113,71 @@ impl Sources {
         }
     }
 
-    fn table_of(&self, origin: Origin) -> Option<(&Source, &Table)> {
-        let (source, number) = match origin {
-            Origin::Image(number) => (&self.image, number),
-            Origin::Separate(number) => (&self.separate.as_ref().ok()?.source, number),
-        };
+    fn table_of(&self, (origin, number): (Origin, usize)) -> Option<(&Source, &Table)> {
+        let source = self.source(origin)?;
         Some((source, source.elf.tables.get(number)?))
+    }
+
+    fn source(&self, origin: Origin) -> Option<&Source> {
+        match origin {
+            Origin::Image => Some(&self.image),
+            Origin::Separate => self.separate.as_ref().ok().map(|one| &one.source),
+            Origin::Mini => self.mini.as_ref()?.as_ref().ok(),
+        }
+    }
+
+    /// Which file answers for the names of the module; `None` if none does.
+    pub(super) fn answers(&self) -> Option<Answers> {
+        let &(origin, number) = self.tables.first()?;
+        let (_, table) = self.table_of((origin, number))?;
+        Some(match origin {
+            Origin::Image if table.full => Answers::Itself,
+            Origin::Image => Answers::DynamicTable,
+            Origin::Separate => Answers::DebugFile,
+            Origin::Mini => Answers::DebugData,
+        })
+    }
+}
+
+/// Which file answers for the names of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answers {
+    /// The file that is mapped.
+    Itself,
+    /// A separate debug file.
+    DebugFile,
+    /// `.gnu_debugdata`, compressed within the file that is mapped.
+    DebugData,
+    /// The file that is mapped, but only with what it exports or imports.
+    DynamicTable,
+}
+
+/// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
+fn mini(image: &Source) -> Option<Result<Source, NoSymbols>> {
+    let expanded = || -> Result<Option<Source>, NoSymbols> {
+        let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI)? else {
+            return Ok(None);
+        };
+        let bytes = expand_xz(&bytes, LARGEST_MINI)?;
+        Source::read(File::new(Box::new(Expanded(bytes)))).map(Some)
+    };
+    expanded().transpose()
+}
+
+/// A file that was expanded into memory. It is as old as the one it was in, which is looked at for changes.
+struct Expanded(Vec<u8>);
+
+impl ReadAt for Expanded {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let mut rest = self.0.get(at..).unwrap_or_default();
+        std::io::Read::read(&mut rest, into)
+    }
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, 0, self.len(), 0]
     }
 }
 

@@ -1,9 +1,10 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
-use super::super::contents::old_spelling;
+use super::super::contents::{expand_xz, old_spelling};
 use super::super::file::File;
 use super::super::loaded::Loaded;
 use super::super::source::Source;
+use super::super::sources::Answers;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, separate};
 use super::builder::*;
@@ -211,4 +212,54 @@ fn compressed_sections_expand_within_bounds() {
     }
     assert!(section(Extra::new(".debug_info", plain)).unwrap().is_none());
     assert_eq!(old_spelling(b".text"), None);
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let options = lzma_rust2::XzOptions::with_preset(1);
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+/// What answers for a stripped program with such a `.gnu_debugdata`, and its symbol at 0x1004.
+fn by_debugdata(bytes: Vec<u8>) -> (Option<Answers>, Option<String>) {
+    let program = stripped(vec![Extra::new(".gnu_debugdata", bytes)]);
+    let loaded = Loaded::new(Sources::alone(source(program.bytes())), 1);
+    let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
+    assert_eq!(name(0x1108).as_deref(), Some("exported"));
+    (loaded.sources.answers(), name(0x1004))
+}
+
+#[test]
+fn a_small_table_within_the_file() {
+    let small = xz(&debug_file(vec![]));
+    let (answers, name) = by_debugdata(small.clone());
+    assert_eq!(answers, Some(Answers::DebugData));
+    assert_eq!(name.as_deref(), Some("hidden"));
+    for damaged in [
+        vec![1, 2, 3],
+        small[..small.len() / 2].to_vec(),
+        xz(b"no ELF file"),
+    ] {
+        let (answers, name) = by_debugdata(damaged);
+        assert_eq!(answers, Some(Answers::DynamicTable));
+        assert_eq!(name, None);
+    }
+}
+
+#[test]
+fn what_is_expanded_is_bounded() {
+    let bytes = xz(&vec![0; 1 << 20]);
+    assert_eq!(expand_xz(&bytes, 1 << 20).unwrap().len(), 1 << 20);
+    assert!(expand_xz(&bytes, (1 << 20) - 1).is_err());
+}
+
+#[test]
+fn a_debug_file_goes_before_a_small_table() {
+    let program = stripped(vec![
+        Extra::build_id(ID),
+        Extra::new(".gnu_debugdata", xz(&debug_file(vec![]))),
+    ]);
+    let good = debug_file(vec![Extra::build_id(ID)]);
+    assert_eq!(find(&program, &[(BY_ID, good)]).unwrap(), BY_ID);
 }

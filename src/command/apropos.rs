@@ -1,10 +1,8 @@
 //! `apropos REGEX`
 
-use super::{About, Context, Example, Flow, Group, Outcome, help};
-use crate::eval;
+use super::{About, Context, Example, Flow, Group, Outcome, help, symbols};
 use crate::lang::Spanned;
 use crate::report::{Help, Note, Record};
-use regex_lite::RegexBuilder;
 
 pub(super) const ABOUT: About = About {
     name: "apropos",
@@ -22,13 +20,7 @@ pub(super) fn run(
     table: &'static [About],
     pattern: &Spanned<String>,
 ) -> Outcome {
-    let regex = RegexBuilder::new(&pattern.node)
-        .case_insensitive(true)
-        .size_limit(1 << 20)
-        .build()
-        .map_err(|error| {
-            eval::Error::new(pattern.at, format!("not a regular expression: {error}"))
-        })?;
+    let regex = symbols::compiled(pattern, true)?;
     let matching = |about: &&About| {
         let mut examples = about
             .examples

@@ -18,6 +18,7 @@ mod groups;
 mod help;
 mod history;
 mod how;
+mod modules;
 mod print;
 mod process;
 mod ps;
@@ -30,6 +31,7 @@ mod show;
 mod source;
 mod summary;
 mod symbol;
+mod symbols;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -63,6 +65,8 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::InfoCapabilities => capabilities::run(context),
         Command::InfoSymbol(address) => symbol::run_symbol(context, address),
         Command::InfoAddress(name) => symbol::run_address(context, name),
+        Command::InfoSymbols { pattern, limit } => symbols::run(context, pattern, *limit),
+        Command::InfoModules => modules::run(context),
         Command::Translate { range } => translate::run(context, range),
         Command::Region { address, full } => region::run(context, address, *full),
         Command::Regions { filter, by, full } => regions::run(context, filter.as_ref(), *by, *full),

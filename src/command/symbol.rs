@@ -62,7 +62,7 @@ pub(super) fn run_address(context: &mut Context, name: &Spanned<SymbolName>) -> 
     Ok(Flow::Done)
 }
 
-fn report(symbol: &SymbolAt) -> SymbolReport {
+pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
     let name = symbol.name();
     SymbolReport {
         mangled: (name != symbol.mangled).then(|| symbol.mangled.clone()),

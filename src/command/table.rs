@@ -21,6 +21,8 @@ pub static TABLE: &[About] = &[
     super::print::ABOUT,
     super::symbol::ABOUT_SYMBOL,
     super::symbol::ABOUT_ADDRESS,
+    super::symbols::ABOUT,
+    super::modules::ABOUT,
     super::watch::ABOUT,
     super::set::ABOUT,
     super::show::ABOUT,
@@ -89,10 +91,12 @@ mod tests {
                 "info process",
                 "info capabilities",
                 "info symbol",
-                "info address"
+                "info address",
+                "info symbols",
+                "info modules"
             ]
         );
-        assert_eq!(names("info s"), ["info symbol"]);
+        assert_eq!(names("info s"), ["info symbol", "info symbols"]);
         assert!(names("nothing").is_empty());
     }
 }

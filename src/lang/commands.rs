@@ -36,6 +36,8 @@ pub static COMMANDS: &[CommandName] = &[
     short("print", &["p"]),
     plain("info symbol"),
     plain("info address"),
+    plain("info symbols"),
+    plain("info modules"),
     plain("watch"),
     plain("set"),
     plain("show"),

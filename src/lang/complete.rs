@@ -126,7 +126,9 @@ mod tests {
                 Expected::Word("process"),
                 Expected::Word("capabilities"),
                 Expected::Word("symbol"),
-                Expected::Word("address")
+                Expected::Word("address"),
+                Expected::Word("symbols"),
+                Expected::Word("modules")
             ]
         );
         assert_eq!(kinds("pipe "), [Expected::Command]);

@@ -68,6 +68,15 @@ pub enum Command {
     InfoSymbol(Spanned<Expression>),
     /// `info address SYMBOL`: where a symbol lies.
     InfoAddress(Spanned<SymbolName>),
+    /// `info symbols REGEX [limit N]`: the symbols whose names match.
+    InfoSymbols {
+        /// What the names must match.
+        pattern: Spanned<String>,
+        /// At most so many.
+        limit: Option<u64>,
+    },
+    /// `info modules`: programs and libraries, and which file answers for their names.
+    InfoModules,
     /// `translate RANGE`: an address, or a range for a row per physically contiguous run.
     Translate {
         /// What to translate.

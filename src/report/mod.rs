@@ -82,6 +82,13 @@ pub enum Record {
     Value(ValueReport),
     /// `info symbol`, `info address`
     Symbol(SymbolReport),
+    /// A row of `info symbols`.
+    #[serde(rename = "symbol")]
+    SymbolRow(SymbolReport),
+    /// What closes `info symbols`.
+    SymbolsSummary(SymbolsSummary),
+    /// A row of `info modules`.
+    Module(ModuleReport),
     /// `info process`
     Process(Box<ProcessReport>),
     /// `info capabilities`

@@ -3,6 +3,7 @@
 use super::RegionBrief;
 use crate::kernel::{Name, VirtualAddress};
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// `print`, and anything with a value.
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +47,48 @@ pub struct SymbolReport {
     pub module: Name,
     /// The address that it is linked at, as objdump shows it.
     pub file_address: VirtualAddress,
+}
+
+/// A row of `info modules`: a program or library, or the vdso.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModuleReport {
+    /// First address.
+    pub start: VirtualAddress,
+    /// The address after the last one, `.bss` included.
+    pub end: VirtualAddress,
+    /// As `maps` names it.
+    pub name: Name,
+    /// What tells this build from all others, in hexadecimal digits.
+    pub build_id: Option<String>,
+    /// `file`, `debug-file`, `debugdata`, `dynamic`, `image`: what answers for its names.
+    pub answers: Option<&'static str>,
+    /// The separate debug file, in the target's root.
+    pub debug_file: Option<Name>,
+    /// Symbols in it.
+    pub symbols: Option<u64>,
+    /// Why fields are `null`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub why: BTreeMap<&'static str, String>,
+}
+
+/// What closes `info symbols`.
+#[derive(Clone, Debug, Serialize)]
+pub struct SymbolsSummary {
+    /// Symbols that matched and were shown.
+    pub symbols: u64,
+    /// Whether there may be more: the limit was reached.
+    pub cut_short: bool,
+    /// Modules that gave no symbols.
+    pub silent: Vec<SilentModule>,
+}
+
+/// A module that gave no symbols.
+#[derive(Clone, Debug, Serialize)]
+pub struct SilentModule {
+    /// Its file name.
+    pub module: Name,
+    /// Why.
+    pub reason: String,
 }
 
 /// `info process`

@@ -11,7 +11,8 @@
 //! loaded     a module and what is kept of it   sources    its files together       lookup           address → symbol
 //! symbol_at  what is found                     separate   what was stripped off    index, names     the same, for many
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
-//! table      one pass over symbols             elf, section, contents, build_id    what the file says of itself
+//! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
+//! table      one pass over symbols
 //! ```
 
 mod build_id;
@@ -33,6 +34,7 @@ mod section;
 mod separate;
 mod source;
 mod sources;
+mod survey;
 mod symbol_at;
 mod symbols;
 mod table;
@@ -43,6 +45,8 @@ mod view;
 
 pub use module::{Module, modules};
 pub use reason::{Error, NoSeparate, NoSymbols};
+pub use sources::Answers;
+pub use survey::Survey;
 pub use symbol_at::SymbolAt;
 pub use symbols::Symbols;
 pub use table::Kind;

@@ -38,6 +38,12 @@ impl Module {
         spans
     }
 
+    /// From its first address to its last.
+    pub(super) fn hull(&self) -> Option<AddressRange> {
+        let (first, last) = (self.regions.first()?, self.regions.last()?);
+        AddressRange::new(first.range.start(), last.range.end())
+    }
+
     /// Whether any of it may be executed: a program or a library, not just a mapped data file.
     pub fn is_executable(&self) -> bool {
         self.regions.iter().any(|region| region.permissions.execute)

@@ -32,6 +32,19 @@ impl Placement {
         VirtualAddress::new(file_address.wrapping_add(self.bias))
     }
 
+    /// From its first address to its last, what it has beyond its file (`.bss`) included.
+    pub(super) fn hull(&self, segments: &[Segment]) -> Option<AddressRange> {
+        let ends = segments
+            .iter()
+            .map(|segment| segment.address.wrapping_add(segment.memory_size))
+            .map(|end| self.address(end));
+        let start = self.regions.first()?.start();
+        let end = self.regions.last()?.end();
+        // Addresses of a damaged file may be anywhere.
+        let end = ends.max().filter(|&last| last > end).unwrap_or(end);
+        AddressRange::new(start, end)
+    }
+
     /// Whether one of its regions holds `address`.
     pub(super) fn maps(&self, address: VirtualAddress) -> bool {
         self.regions.iter().any(|range| range.contains(address))

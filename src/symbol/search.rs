@@ -1,13 +1,14 @@
 //! From a name to the symbols of one module, and the names that begin in some way.
 
 use super::NoSymbols;
-use super::demangle::{may_be_mangled, split_version};
+use super::demangle::{may_be_mangled, readable, split_version};
 use super::loaded::Loaded;
 use super::query::Query;
 use super::section::LONGEST_NAME;
-use super::table::{self, Symbol};
+use super::table::{self, Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
+use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -69,6 +70,52 @@ pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, 
         .into_iter()
         .map(|(symbol, name, _)| (symbol, name))
         .collect())
+}
+
+/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name. Thread-local ones have no
+/// address and are left out. The outer error is what `check` says, which is asked now and then.
+#[allow(clippy::type_complexity)]
+pub(super) fn matching(
+    loaded: &Loaded,
+    is_match: &dyn Fn(&str) -> bool,
+    check: &mut dyn FnMut() -> Result<(), Stopped>,
+) -> Result<Result<Vec<(Symbol, Name)>, NoSymbols>, Stopped> {
+    let mut found: Vec<(String, Symbol, Name)> = Vec::new();
+    let mut asked = 0u32;
+    let mut stopped = Ok(());
+    let passed = loaded.with_names(|names| {
+        table::visit(&loaded.sources, &mut |symbol| {
+            asked = asked.wrapping_add(1);
+            if asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
+                stopped = check();
+                if stopped.is_err() {
+                    return ControlFlow::Break(());
+                }
+            }
+            if symbol.kind != Kind::Tls
+                && let Some(raw) = names.get(&symbol, LONGEST_NAME)
+            {
+                let name = Name::new(raw);
+                let shown = readable(&name).to_string();
+                if is_match(&shown) || (may_be_mangled(raw) && is_match(&name.to_string())) {
+                    found.push((shown, symbol, name));
+                }
+            }
+            ControlFlow::Continue(())
+        })
+    });
+    stopped?;
+    Ok(passed.and_then(|passed| passed).map(|()| {
+        // What both tables have comes once: the first table's.
+        found.sort_by(|(a, one, _), (b, other, _)| {
+            (a, one.address, one.table).cmp(&(b, other.address, other.table))
+        });
+        found.dedup_by(|(a, one, _), (b, other, _)| a == b && one.address == other.address);
+        found
+            .into_iter()
+            .map(|(_, symbol, name)| (symbol, name))
+            .collect()
+    }))
 }
 
 /// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.

@@ -26,7 +26,6 @@ const LARGEST_CHECKED: u64 = 4 << 30;
 /// A separate debug file that belongs to a module.
 pub(super) struct Separate {
     /// Where it is, in the target's root.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for info modules"))]
     pub(super) path: Name,
     pub(super) source: Source,
 }

@@ -7,7 +7,7 @@ use super::placement::{Placement, in_segment, place};
 use super::search::{self, Clock};
 use super::table::Symbol;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
-use crate::kernel::{Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use crate::target::Target;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -218,8 +218,7 @@ impl View<'_> {
 
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
     pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
-        let number = self.modules().iter().position(|one| one == module)?;
-        match self.placed(number) {
+        match self.placed_as(module) {
             Ok(placed) => placed.loaded.fault(),
             Err(reason) => Some(reason),
         }
@@ -244,6 +243,36 @@ impl View<'_> {
             Some((module, &*placed.loaded, placed.copies.as_slice()))
         };
         Ok(self.wanted(name)?.into_iter().filter_map(of))
+    }
+
+    /// The files of a module, and from where to where each copy of it goes.
+    pub(super) fn loaded_as(
+        &self,
+        module: &Module,
+    ) -> Result<(&Loaded, Vec<AddressRange>), NoSymbols> {
+        let placed = self.placed_as(module)?;
+        let copies = placed.copies.iter();
+        let hulls = copies.filter_map(|copy| copy.hull(placed.segments()));
+        Ok((&placed.loaded, hulls.collect()))
+    }
+
+    /// A symbol of a module, once for each copy.
+    pub(super) fn placed_symbol(
+        &self,
+        module: &Module,
+        symbol: &Symbol,
+        mangled: &Name,
+    ) -> Vec<SymbolAt> {
+        let Ok(placed) = self.placed_as(module) else {
+            return Vec::new();
+        };
+        let at = |copy| self.symbol_at(module, placed, copy, symbol, mangled.clone(), 0);
+        placed.copies.iter().map(at).collect()
+    }
+
+    fn placed_as(&self, module: &Module) -> Result<&Placed, NoSymbols> {
+        let number = self.modules().iter().position(|one| one == module);
+        self.placed(number.ok_or(NoSymbols::NotLoaded)?)
     }
 
     fn grouped(&self) -> &Grouped {

@@ -9,7 +9,7 @@ use nom::sequence::preceded;
 use super::filter::filter;
 use super::names::symbol;
 use super::range::{address, range, value};
-use super::raw::{Raw, raw, raw_text, split_text, target};
+use super::raw::{Raw, pattern, raw, raw_text, split_text, target};
 use super::setting::{setting, setting_value};
 use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
 use crate::lang::class::Class;
@@ -118,6 +118,14 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
         "info capabilities" => Ok((input, Command::InfoCapabilities)),
         "info symbol" => map(address, Command::InfoSymbol).parse(input),
         "info address" => map(symbol, Command::InfoAddress).parse(input),
+        "info symbols" => {
+            let limit = opt(after("limit", number));
+            map((pattern(Expected::Regex), limit), |(pattern, limit)| {
+                Command::InfoSymbols { pattern, limit }
+            })
+            .parse(input)
+        }
+        "info modules" => Ok((input, Command::InfoModules)),
         "translate" => map(range, |range| Command::Translate { range }).parse(input),
         "region" => map((address, full), |(address, full)| Command::Region {
             address,

@@ -30,26 +30,47 @@ pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
 pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
         let (tokens, behind) = split_text(input);
-        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
-            return input.fail(what);
-        };
-        if behind.rest.is_empty() {
-            input.notes.note_raw_text(what, first.at.start);
-        }
-        let at = first.at.to(last.at);
-        input.notes.note_class(Class::Text, at);
-        let raw = match &first.kind {
-            TokenKind::Quoted(text) | TokenKind::Text(text) if tokens.len() == 1 => Raw {
-                text: text.clone(),
-                quoted: true,
-            },
-            _ => Raw {
-                text: slice(input.notes.line, at),
-                quoted: false,
-            },
-        };
-        Ok((behind, Spanned::new(raw, at)))
+        taken(input, what, tokens, behind)
     }
+}
+
+/// `pattern`: raw text up to a blank, or one quoted token without its quotes.
+pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
+    move |input| {
+        let (text, _) = split_text(input);
+        let blank = text.iter().skip(1).position(|token| !token.glued);
+        let length = blank.map_or(text.len(), |blank| blank + 1);
+        let (tokens, rest) = input.rest.split_at(length);
+        let (behind, raw) = taken(input, what, tokens, Tokens { rest, ..input })?;
+        Ok((behind, raw.map(|raw| raw.text)))
+    }
+}
+
+fn taken<'a>(
+    input: Tokens<'a>,
+    what: Expected,
+    tokens: &[Token<'_>],
+    behind: Tokens<'a>,
+) -> Parsed<'a, Spanned<Raw>> {
+    let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+        return input.fail(what);
+    };
+    if behind.rest.is_empty() {
+        input.notes.note_raw_text(what, first.at.start);
+    }
+    let at = first.at.to(last.at);
+    input.notes.note_class(Class::Text, at);
+    let raw = match &first.kind {
+        TokenKind::Quoted(text) | TokenKind::Text(text) if tokens.len() == 1 => Raw {
+            text: text.clone(),
+            quoted: true,
+        },
+        _ => Raw {
+            text: slice(input.notes.line, at),
+            quoted: false,
+        },
+    };
+    Ok((behind, Spanned::new(raw, at)))
 }
 
 /// `raw`, its text alone.

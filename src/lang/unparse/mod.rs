@@ -64,6 +64,11 @@ impl Display for Command {
             Command::InfoCapabilities => f.write_str("info capabilities"),
             Command::InfoSymbol(address) => write!(f, "info symbol {}", address.node),
             Command::InfoAddress(symbol) => write!(f, "info address {}", symbol.node),
+            Command::InfoSymbols { pattern, limit } => {
+                quoted(f, "info symbols", Some(&pattern.node))?;
+                clause(f, "limit", *limit)
+            }
+            Command::InfoModules => f.write_str("info modules"),
             Command::Translate { range } => write!(f, "translate {}", range.node),
             Command::Region { address, full: all } => {
                 write!(f, "region {}", address.node)?;

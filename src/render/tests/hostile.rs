@@ -169,6 +169,18 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         module: name.clone(),
         ..symbol()
     };
+    let mapped = ModuleReport {
+        name: name.clone(),
+        debug_file: Some(name.clone()),
+        ..module()
+    };
+    let silent = SymbolsSummary {
+        silent: vec![SilentModule {
+            module: name.clone(),
+            reason: text.clone(),
+        }],
+        ..symbols_summary()
+    };
     let running = ProcessReport {
         name: name.clone(),
         state: text.clone(),
@@ -222,7 +234,10 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         Record::WatchStart(blind),
         Record::Event(change),
         Record::Value(valued),
-        Record::Symbol(named),
+        Record::Symbol(named.clone()),
+        Record::SymbolRow(named),
+        Record::SymbolsSummary(silent),
+        Record::Module(mapped),
         Record::Process(Box::new(running)),
         Record::ProcessEntry(listed),
         Record::Target(attached),

@@ -127,6 +127,11 @@ const FIELDS: &[(&str, &str)] = &[
         "symbol",
         "name mangled address size offset kind section module file_address",
     ),
+    ("symbols-summary", "symbols cut_short silent"),
+    (
+        "module",
+        "start end name build_id answers debug_file symbols [why]",
+    ),
     (
         "process",
         "pid parent name state threads user tracer executable command_line age page_size pointer_bytes memory \

@@ -87,6 +87,11 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ),
         ("value", Record::Value(value())),
         ("symbol", Record::Symbol(symbol())),
+        ("symbol", Record::SymbolRow(symbol_row())),
+        ("symbols-summary", Record::SymbolsSummary(symbols_summary())),
+        ("module", Record::Module(module())),
+        ("module", Record::Module(module_of_exports())),
+        ("module", Record::Module(module_unread())),
         ("process", Record::Process(Box::new(process()))),
         (
             "capabilities",

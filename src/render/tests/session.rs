@@ -3,6 +3,7 @@
 use super::pages::{data, va};
 use crate::kernel::*;
 use crate::report::*;
+use std::collections::BTreeMap;
 
 pub fn value() -> ValueReport {
     ValueReport {
@@ -27,6 +28,61 @@ pub fn symbol() -> SymbolReport {
         section: Some(Name::from(".text")),
         module: Name::from("demo"),
         file_address: va(0x1139),
+    }
+}
+
+pub fn symbol_row() -> SymbolReport {
+    SymbolReport {
+        offset: 0,
+        ..symbol()
+    }
+}
+
+pub fn symbols_summary() -> SymbolsSummary {
+    SymbolsSummary {
+        symbols: 12,
+        cut_short: true,
+        silent: vec![SilentModule {
+            module: Name::from("libodd.so"),
+            reason: "the file ends before its symbol table".into(),
+        }],
+    }
+}
+
+pub fn module() -> ModuleReport {
+    ModuleReport {
+        start: va(0x555555554000),
+        end: va(0x55555555a000),
+        name: Name::from("/usr/bin/demo"),
+        build_id: Some("abcdef0123456789".into()),
+        answers: Some("debug-file"),
+        debug_file: Some(Name::from(
+            "/usr/lib/debug/.build-id/ab/cdef0123456789.debug",
+        )),
+        symbols: Some(1234),
+        why: BTreeMap::new(),
+    }
+}
+
+pub fn module_of_exports() -> ModuleReport {
+    ModuleReport {
+        answers: Some("dynamic"),
+        debug_file: None,
+        why: BTreeMap::from([(
+            "debug_file",
+            "no separate debug file is installed".to_owned(),
+        )]),
+        ..module()
+    }
+}
+
+pub fn module_unread() -> ModuleReport {
+    ModuleReport {
+        build_id: None,
+        answers: None,
+        symbols: None,
+        why: BTreeMap::from([("symbols", "not an ELF file".to_owned())]),
+        ..module_of_exports()
     }
 }
 

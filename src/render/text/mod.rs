@@ -140,6 +140,7 @@ impl Renderer for Text {
             Record::ReadsSummary(summary) => reads::summary(look, summary, out),
             Record::Value(value) => session::value(look, value, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
+            Record::SymbolsSummary(summary) => session::symbols_summary(look, summary, out),
             Record::Process(process) => session::process(look, process, out),
             Record::Capabilities(report) => capabilities::write(look, report, out),
             Record::Target(target) => session::target(look, target, out),
@@ -153,6 +154,8 @@ impl Renderer for Text {
             | Record::Group(_)
             | Record::Summary(_)
             | Record::Mapper(_)
+            | Record::SymbolRow(_)
+            | Record::Module(_)
             | Record::Event(_)
             | Record::Read(_)
             | Record::ProcessEntry(_)

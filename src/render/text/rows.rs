@@ -36,6 +36,8 @@ pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table
             notes.collect(&region.why);
             (Table::Regions, region_cells(region))
         }
+        Record::SymbolRow(symbol) => (Table::Symbols, symbol_cells(symbol)),
+        Record::Module(module) => (Table::Modules, module_cells(module)),
         Record::Event(event) => (Table::Events, watch::cells(look, event)),
         Record::ProcessEntry(process) => (Table::Processes, process_cells(process)),
         Record::Setting(setting) => (
@@ -177,6 +179,45 @@ fn mapper_cells(mapper: &Mapper) -> Vec<Cell> {
             Some(symbol) => Cell::new(symbol_text(symbol)),
             None => Cell::of(Role::Dim, "-"),
         },
+    ]
+}
+
+fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell> {
+    vec![
+        Cell::new(symbol.address),
+        match symbol.size {
+            0 => Cell::of(Role::Dim, "-"),
+            bytes => Cell::new(count(bytes)),
+        },
+        Cell::new(symbol.kind),
+        Cell::new(&symbol.module),
+        Cell::new(&symbol.name),
+    ]
+}
+
+fn module_cells(module: &ModuleReport) -> Vec<Cell> {
+    let none = || Cell::of(Role::Dim, "-");
+    let remark = match (&module.debug_file, module.why.get("symbols")) {
+        (Some(path), _) => Cell::of(Role::Name, path),
+        (None, Some(reason)) => Cell::of(Role::Warn, reason),
+        // That nothing is known but what is exported is worth a reason.
+        (None, None) if module.answers == Some("dynamic") => {
+            let reason = module.why.get("debug_file");
+            reason.map_or_else(none, |reason| Cell::of(Role::Dim, reason))
+        }
+        _ => none(),
+    };
+    let name = region_name(&module.name).1;
+    vec![
+        Cell::new(module.start),
+        Cell::new(module.end),
+        module
+            .symbols
+            .map_or_else(none, |symbols| Cell::new(count(symbols))),
+        module.answers.map_or_else(none, Cell::new),
+        module.build_id.as_ref().map_or_else(none, Cell::new),
+        Cell::of(Role::Name, name).or(region_name(&module.name.file_name()).1),
+        remark,
     ]
 }
 

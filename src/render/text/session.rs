@@ -4,7 +4,9 @@ use super::block::{field, region_name};
 use super::look::Look;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
-use crate::report::{ProcessReport, Reason, SymbolReport, TargetReport, ValueReport};
+use crate::report::{
+    ProcessReport, Reason, SymbolReport, SymbolsSummary, TargetReport, ValueReport,
+};
 use std::io::{self, Write};
 
 /// `$1 = 0x401136 <main+4>  in demo`
@@ -65,6 +67,30 @@ pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Re
         line.word(", ", Role::Plain, format!("mangled {mangled}"));
     }
     line.end(out)
+}
+
+/// `12 symbols`, and what could not be asked.
+pub fn symbols_summary(
+    look: &Look,
+    summary: &SymbolsSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = look.line();
+    line.plain(counted(summary.symbols, "symbol"));
+    if summary.cut_short {
+        line.plain("; there may be more: the limit is reached");
+    }
+    line.end(out)?;
+    for silent in &summary.silent {
+        let mut line = look.line();
+        line.plain("no symbols of ")
+            .push(Role::Name, &silent.module)
+            .plain(": ")
+            .indent(2)
+            .prose(Role::Dim, &silent.reason);
+        line.end(out)?;
+    }
+    Ok(())
 }
 
 fn kind_words(kind: &str) -> &str {

@@ -13,6 +13,8 @@ pub enum Table {
     Summary,
     Mappers,
     Reads,
+    Symbols,
+    Modules,
     Regions,
     Events,
     Processes,
@@ -83,6 +85,22 @@ const READS: [Column; 4] = [
     Column::word("file", 20, Role::Plain),
     Column::name("what", 24, Role::Plain),
 ];
+const SYMBOLS: [Column; 5] = [
+    Column::word("address", 14, Role::Address),
+    Column::number("size", 8, Role::Size),
+    Column::word("kind", 8, Role::Plain),
+    Column::name("module", 14, Role::Name).rank(1),
+    Column::name("symbol", 24, Role::Symbol),
+];
+const MODULES: [Column; 7] = [
+    START,
+    END.rank(2),
+    Column::number("symbols", 7, Role::Size),
+    Column::word("from", 10, Role::Plain),
+    Column::name("build-id", 12, Role::Raw).rank(1),
+    Column::name("name", 18, Role::Name),
+    Column::name("debug file, or why none", 24, Role::Plain),
+];
 const REGIONS: [Column; 10] = [
     START,
     END.rank(3),
@@ -136,6 +154,8 @@ impl Table {
             Table::Summary => SUMMARY.into(),
             Table::Mappers => MAPPERS.into(),
             Table::Reads => READS.into(),
+            Table::Symbols => SYMBOLS.into(),
+            Table::Modules => MODULES.into(),
             Table::Regions => REGIONS.into(),
             Table::Events => EVENTS.into(),
             Table::Processes => PROCESSES.into(),

@@ -1,0 +1,70 @@
+//! `info modules`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::kernel::AddressRange;
+use crate::report::{ModuleReport, Record};
+use crate::symbol::{Answers, Survey};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+pub(super) const ABOUT: About = About {
+    name: "info modules",
+    group: Group::Memory,
+    summary: "programs and libraries, and where their names come from",
+    text: "A row for each program and library, and for the vdso: from where to where it goes, how many symbols it has, and \
+           what they come from: `file` (itself), `debug-file` (what was stripped from it, as packages with debug information install it), \
+           `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso). \
+           Where there are none, the reason. Debug files are looked for in the root of the process, which may be in a container.",
+    examples: &[Example {
+        line: "info modules",
+        does: "all of them",
+    }],
+};
+
+pub(super) fn run(context: &mut Context) -> Outcome {
+    let target = context.target()?;
+    let regions = target.process.regions()?;
+    let symbols = context.state.symbols.over(&target, &regions);
+    // Both of what is asked while modules are gone through need it.
+    let sink = RefCell::new(&mut *context.sink);
+    symbols.survey(&mut || sink.borrow_mut().check(), &mut |survey| {
+        for report in reports(&survey) {
+            sink.borrow_mut().emit(Record::Module(report))?;
+        }
+        Ok(())
+    })?;
+    Ok(Flow::Done)
+}
+
+/// A row for each copy of a module.
+fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
+    let mut why = BTreeMap::new();
+    if let Err(reason) = &survey.answers {
+        why.insert("symbols", reason.to_string());
+    }
+    if let Err(reason) = &survey.separate {
+        why.insert("debug_file", reason.to_string());
+    }
+    let answers = survey.answers.as_ref().ok();
+    let report = |range: &AddressRange| ModuleReport {
+        start: range.start(),
+        end: range.end(),
+        name: survey.module.name.clone(),
+        build_id: survey.build_id.clone(),
+        answers: answers.map(|(answers, _)| word(*answers, survey.module.is_vdso())),
+        debug_file: survey.separate.as_ref().ok().cloned(),
+        symbols: answers.map(|(_, symbols)| *symbols),
+        why: why.clone(),
+    };
+    survey.copies.iter().map(report).collect()
+}
+
+fn word(answers: Answers, is_vdso: bool) -> &'static str {
+    match answers {
+        Answers::DebugFile => "debug-file",
+        Answers::DebugData => "debugdata",
+        Answers::Itself | Answers::DynamicTable if is_vdso => "image",
+        Answers::Itself => "file",
+        Answers::DynamicTable => "dynamic",
+    }
+}

@@ -1,0 +1,83 @@
+//! `info symbols REGEX [limit N]`
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome, symbol};
+use crate::eval;
+use crate::lang::Spanned;
+use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
+use crate::symbol::NoSymbols;
+use regex_lite::{Regex, RegexBuilder};
+use std::cell::RefCell;
+
+pub(super) const ABOUT: About = About {
+    name: "info symbols",
+    group: Group::Memory,
+    summary: "the symbols whose names match a regular expression",
+    text: "A row for each symbol whose name, as people read it (demangled) or as the file spells it, matches: those of a module after \
+           those of the module before it, by name. Static functions count; variables of which each thread has its own are left out, \
+           as they have no one address. A pattern with blanks goes in \"double quotes\". `limit` ends the list early.",
+    examples: &[
+        Example {
+            line: "info symbols ^demo_",
+            does: "those that begin so",
+        },
+        Example {
+            line: "info symbols \"alloc|free\" limit 10",
+            does: "the first ten with one of these words",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Option<u64>) -> Outcome {
+    let regex = compiled(pattern, false)?;
+    let target = context.target()?;
+    let regions = target.process.regions()?;
+    let symbols = context.state.symbols.over(&target, &regions);
+    let limit = limit.unwrap_or(u64::MAX);
+    let mut summary = SymbolsSummary {
+        symbols: 0,
+        cut_short: false,
+        silent: Vec::new(),
+    };
+    // Both of what is asked while modules are gone through need it.
+    let sink = RefCell::new(&mut *context.sink);
+    let outcome = symbols.matching(
+        &|name| regex.is_match(name),
+        &mut || sink.borrow_mut().check(),
+        &mut |found| {
+            if summary.symbols >= limit {
+                summary.cut_short = true;
+                return Err(Stopped::Closed);
+            }
+            summary.symbols += 1;
+            let row = symbol::report(&found);
+            sink.borrow_mut().emit(Record::SymbolRow(row))
+        },
+        &mut |module, reason| {
+            // Code that was mapped from something else than a program never had names.
+            if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
+                summary.silent.push(SilentModule {
+                    module: module.file_name(),
+                    reason: reason.to_string(),
+                });
+            }
+        },
+    );
+    match outcome {
+        Err(stopped) if !summary.cut_short => Err(stopped.into()),
+        _ => {
+            context.sink.emit(Record::SymbolsSummary(summary))?;
+            Ok(Flow::Done)
+        }
+    }
+}
+
+/// A regular expression that somebody typed.
+pub(super) fn compiled(pattern: &Spanned<String>, any_case: bool) -> Result<Regex, Error> {
+    RegexBuilder::new(&pattern.node)
+        .case_insensitive(any_case)
+        .size_limit(1 << 20)
+        .build()
+        .map_err(|error| {
+            eval::Error::new(pattern.at, format!("not a regular expression: {error}")).into()
+        })
+}

@@ -110,13 +110,6 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
             "scan_wpallowed",
             "regions whose writes userfaultfd tracks are not told from others",
         ),
-        Feature::ScanWritten => (
-            "scan_written",
-            "pages written to in regions whose writes userfaultfd tracks are not told",
-        ),
-        Feature::ScanFile => ("scan_file", FROM_ENTRIES),
-        Feature::ScanPresent => ("scan_present", FROM_ENTRIES),
-        Feature::ScanSwapped => ("scan_swapped", FROM_ENTRIES),
         Feature::ScanZero => (
             "scan_zero",
             "the page of zeros is told by the flags of its frame alone",
@@ -125,8 +118,6 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
             "scan_huge",
             "whether a huge page is mapped by one page-table entry is not known",
         ),
-        Feature::ScanSoftDirty => ("scan_soft_dirty", FROM_ENTRIES),
-        Feature::ScanGuard => ("scan_guard", FROM_ENTRIES),
         Feature::MapsQuery => (
             "procmap_query",
             "the region of an address is looked up in all of /proc/PID/maps: the same answer, later",
@@ -153,5 +144,3 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
     }
 }
-
-const FROM_ENTRIES: &str = "the same is read from page-map entries: later, but no less";

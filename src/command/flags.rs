@@ -2,11 +2,11 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Location};
-use crate::inspect::{View, frame_detail, is_average};
+use crate::inspect::{View, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, Reason, Record, Why};
+use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, FrameWords, Reason, Record, Why};
 use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
@@ -79,21 +79,23 @@ fn report(
 ) -> FlagsReport {
     let detail = frame_detail(machine, frame);
     let mut why = Why::default();
-    let flags = why.take("flags", detail.flags);
-    let map_count = why.take("map_count", detail.map_count);
+    let words = frame_words(
+        machine,
+        why.take("flags", detail.flags),
+        why.take("map_count", detail.map_count),
+    );
     FlagsReport {
         address,
         pfn: Some(frame),
         physical: frame.physical(machine.page()),
-        flags,
-        flags_raw: flags,
-        map_count,
-        map_count_average: is_average(machine, flags, map_count),
+        words,
         folio: why
             .take("folio", detail.folio)
             .map(|folio| folio.report(frame, machine.page())),
         place: FramePlace::of(detail.place, &mut why),
-        meanings: flags.map_or_else(Vec::new, |flags| meanings(flags, machine)),
+        meanings: words
+            .flags
+            .map_or_else(Vec::new, |flags| meanings(flags, machine)),
         why,
     }
 }
@@ -119,10 +121,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
         address,
         pfn: None,
         physical: None,
-        flags: None,
-        flags_raw: None,
-        map_count: None,
-        map_count_average: false,
+        words: FrameWords::default(),
         folio: None,
         place: FramePlace::default(),
         meanings: Vec::new(),

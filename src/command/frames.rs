@@ -3,7 +3,7 @@
 use super::through::Arguments;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{self, Frames, GroupBy, Groups, Need, Page, is_average, sweep_frames};
+use crate::inspect::{self, Frames, GroupBy, Groups, Need, Page, frame_words, sweep_frames};
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
 use crate::report::{self, FramesSummary, Record, Stopped};
 use std::cell::RefCell;
@@ -70,10 +70,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             physical: frames.first.physical(size),
             frames: frames.frames,
             bytes: frames.frames.checked_mul(size.bytes()),
-            flags: frames.flags,
-            flags_raw: frames.flags,
-            map_count: frames.map_count,
-            map_count_average: is_average(&*machine, frames.flags, frames.map_count),
+            words: frame_words(&*machine, frames.flags, frames.map_count),
             zone: zone.map(|zone| zone.name.clone()),
             node: zone.map(|zone| zone.node),
         }))

@@ -1,5 +1,6 @@
 //! `print[/FMT] VALUE`: what an expression comes to.
 
+use super::translate::symbol_at;
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::VirtualAddress;
@@ -92,11 +93,7 @@ fn described(state: &DebugState, value: &Value, text: String) -> ValueReport {
             .iter()
             .find(|region| region.range.contains(*address));
         report.region = region.map(|region| region.name.clone());
-        let symbol = region.and_then(|_| state.symbols.over(target, &regions).at(*address));
-        report.symbol = symbol.map(|symbol| match symbol.offset {
-            0 => symbol.name().to_string(),
-            offset => format!("{}+{offset}", symbol.name()),
-        });
+        report.symbol = region.and_then(|_| symbol_at(&state.symbols, target, &regions, *address));
     }
     report
 }

@@ -3,7 +3,7 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View};
+use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
@@ -137,7 +137,11 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     {
         why.note("kind", reason);
     }
-    let flags = why.take("flags", detail.flags);
+    let words = frame_words(
+        &*target.machine,
+        why.take("flags", detail.flags),
+        why.take("map_count", detail.map_count),
+    );
     Translation {
         pid: view.target().process.identity().pid,
         address: detail.address,
@@ -156,14 +160,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         file_mapped: entry.map(PageMapEntry::is_file_or_shared),
         huge: why.take("huge", detail.huge),
         swap,
-        flags,
-        flags_raw: flags,
-        map_count_average: inspect::is_average(
-            &*view.target().machine,
-            flags,
-            detail.page.map_count,
-        ),
-        map_count: why.take("map_count", detail.map_count),
+        words,
         folio: why
             .take("folio", detail.folio)
             .zip(frame)

@@ -3,7 +3,7 @@
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Audience, Ended, Question, Seen};
-use crate::inspect::{View, is_average};
+use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary, Why};
@@ -166,8 +166,11 @@ impl Listener<'_> {
 
 fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSummary {
     let mut why = Why::default();
-    let flags = why.take("flags", answer.flags);
-    let map_count = why.take("map_count", answer.map_count);
+    let words = frame_words(
+        machine,
+        why.take("flags", answer.flags),
+        why.take("map_count", answer.map_count),
+    );
     let uncounted = answer.uncounted.map(|reason| reason.to_string());
     let (ended, because) = match answer.ended {
         Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
@@ -178,10 +181,7 @@ fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSum
     WhoSummary {
         pfn: question.frame,
         physical: question.frame.physical(machine.page()),
-        flags,
-        flags_raw: flags,
-        map_count_average: is_average(machine, flags, map_count),
-        map_count,
+        words,
         mappings: answer.mappings,
         processes: answer.processes,
         looked_at: answer.looked_at,

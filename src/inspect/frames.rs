@@ -6,7 +6,7 @@ use super::page::{InZone, Need};
 use super::view::reason;
 use crate::kernel::zones::{Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
-use crate::report::{CgroupPath, Fact, PlaceFacts, Reason, Stopped};
+use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -165,6 +165,19 @@ pub fn is_average(machine: &dyn Machine, flags: Option<PageFlags>, map_count: Op
     map_count.is_some_and(|times| times > 0)
         && flags.is_none_or(PageFlags::is_in_large_folio)
         && machine.has_exact_map_counts() != Some(true)
+}
+
+/// The words of one frame on `machine`, with the mark of a map count that is an average.
+pub fn frame_words(
+    machine: &dyn Machine,
+    flags: Option<PageFlags>,
+    map_count: Option<u64>,
+) -> FrameWords {
+    FrameWords {
+        flags,
+        map_count,
+        map_count_average: is_average(machine, flags, map_count),
+    }
 }
 
 /// All there is to know of one frame; each part says why when it is not known.

@@ -35,7 +35,9 @@ pub use doubt::{Doubt, doubt};
 pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
-pub use frames::{FrameDetail, Frames, cgroup_path, frame_detail, is_average, sweep_frames};
+pub use frames::{
+    FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames,
+};
 pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use outcome::Access;
 pub use page::{InZone, Need, Page};

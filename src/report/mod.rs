@@ -6,6 +6,7 @@
 mod capabilities;
 mod explanation;
 mod folio;
+mod frame_words;
 mod page;
 mod place;
 mod read;
@@ -21,6 +22,7 @@ mod wire;
 pub use capabilities::*;
 pub use explanation::*;
 pub use folio::*;
+pub use frame_words::FrameWords;
 pub use page::*;
 pub use place::*;
 pub use read::*;

@@ -1,12 +1,13 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::wire::{flag_names, flag_names_only, flags_hex, flags_hex_only, not, optional_hex};
-use super::{FolioReport, FramePlace, Why};
+use super::wire::{flag_names_only, flags_hex_only, not, optional_hex};
+use super::{FolioReport, FramePlace, FrameWords, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
     FrameNumber, Kind, Name, PageFlags, PhysicalAddress, Region, State, VirtualAddress,
 };
 use serde::Serialize;
+use std::fmt;
 
 /// A slot of a swap area.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -66,6 +67,16 @@ pub struct SymbolBrief {
     pub module: Name,
 }
 
+/// As gdb writes it between its angle brackets: `malloc+16`.
+impl fmt::Display for SymbolBrief {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            0 => write!(f, "{}", self.name),
+            offset => write!(f, "{}+{offset}", self.name),
+        }
+    }
+}
+
 /// `translate ADDR`: all there is to know of one address.
 #[derive(Clone, Debug, Serialize)]
 pub struct Translation {
@@ -104,17 +115,9 @@ pub struct Translation {
     pub huge: Option<bool>,
     /// The slot, when swapped.
     pub swap: Option<SwapSlot>,
-    /// The frame's `/proc/kpageflags` by name.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// … and as a number.
-    #[serde(rename = "flags_raw", serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// How often the frame is mapped (`/proc/kpagecount`).
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
+    /// The words of the frame.
+    #[serde(flatten)]
+    pub words: FrameWords,
     /// The folio that the frame is of.
     pub folio: Option<FolioReport>,
     /// Where the frame lies.
@@ -149,17 +152,9 @@ pub struct FlagsReport {
     pub pfn: Option<FrameNumber>,
     /// Its physical address.
     pub physical: Option<PhysicalAddress>,
-    /// By name.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// As a number.
-    #[serde(serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// How often it is mapped.
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
+    /// Its words.
+    #[serde(flatten)]
+    pub words: FrameWords,
     /// The folio that it is of.
     pub folio: Option<FolioReport>,
     /// Where it lies.

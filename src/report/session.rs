@@ -1,6 +1,7 @@
 //! Records about the session, its target, and values.
 
-use super::RegionBrief;
+use super::wire::optional_text;
+use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -20,8 +21,9 @@ pub struct ValueReport {
     /// The same in another base or unit, in words, when that helps a reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub also: Option<String>,
-    /// `main+16`, for an address in a symbol.
-    pub symbol: Option<String>,
+    /// For an address in a symbol; in JSON as `main+16`.
+    #[serde(serialize_with = "optional_text")]
+    pub symbol: Option<SymbolBrief>,
     /// Name of the region, for an address in one.
     pub region: Option<Name>,
 }

@@ -1,7 +1,7 @@
 //! Records of `walk` and of `translate RANGE`.
 
-use super::Why;
-use super::wire::{every_state, flag_names, flags_hex, not};
+use super::wire::{every_state, flag_names, flags_hex};
+use super::{FrameWords, Why};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,17 +44,10 @@ pub struct Pages {
     /// How many frames the pages have, where those come again and again; otherwise each page has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<u64>,
-    /// Flags that all of them have, by name: those that say where in its folio a page is are left out of a row of whole folios.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// … and as a number.
-    #[serde(serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// Map count, the same for all.
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
+    /// The words of the frames. Flags that say where in its folio a page is are left out of a row of whole folios; the map count is the
+    /// same for all.
+    #[serde(flatten)]
+    pub words: FrameWords,
     /// The order of the folios that the frames are of: each has 2^order pages.
     pub order: Option<u8>,
     /// Mapped by one PMD (or hugetlb).
@@ -77,17 +70,9 @@ pub struct Frames {
     pub frames: u64,
     /// … in bytes; `None` if that does not fit 64 bits.
     pub bytes: Option<u64>,
-    /// Flags by name.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// … and as a number.
-    #[serde(serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// Map count.
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
+    /// The words of the frames, the same for all.
+    #[serde(flatten)]
+    pub words: FrameWords,
     /// Memory zone.
     pub zone: Option<String>,
     /// NUMA node.

@@ -1,8 +1,7 @@
 //! Records of `who`.
 
-use super::wire::{flag_names, flags_hex, not};
-use super::{RegionBrief, SymbolBrief, Why};
-use crate::kernel::{FrameNumber, Name, PageFlags, PhysicalAddress, VirtualAddress};
+use super::{FrameWords, RegionBrief, SymbolBrief, Why};
+use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use serde::Serialize;
 
 /// A process and an address that map the frame.
@@ -29,17 +28,9 @@ pub struct WhoSummary {
     pub pfn: FrameNumber,
     /// Its physical address.
     pub physical: Option<PhysicalAddress>,
-    /// Its flags by name.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// … and as a number.
-    #[serde(serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// How often the kernel says that it is mapped.
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
+    /// Its words.
+    #[serde(flatten)]
+    pub words: FrameWords,
     /// Mappings found.
     pub mappings: u64,
     /// Processes that have them.

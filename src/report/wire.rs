@@ -4,6 +4,7 @@ use crate::kernel::address::serialize_hex;
 use crate::kernel::{PageFlags, State};
 use serde::Serializer;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Flags by name, or `null`.
 pub fn flag_names<S: Serializer>(
@@ -68,6 +69,17 @@ pub fn not(field: &bool) -> bool {
 /// Words as hexadecimal strings.
 pub fn hex_words<S: Serializer>(words: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(words.iter().map(|word| format!("{word:#x}")))
+}
+
+/// As it is written in text, or `null`.
+pub fn optional_text<S: Serializer, T: Display>(
+    field: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match field {
+        Some(field) => serializer.collect_str(field),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// Serialises an optional word as a hexadecimal string.

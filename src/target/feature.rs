@@ -25,26 +25,14 @@ pub enum Feature {
     MapFiles,
     /// `/proc/PID/mem`
     Memory,
-    /// The PAGEMAP_SCAN call.
+    /// The PAGEMAP_SCAN call, with the categories that tell no more than page-map entries do.
     Scan,
-    /// PAGE_IS_WPALLOWED
+    /// The category PAGE_IS_WPALLOWED.
     ScanWriteTracked,
-    /// PAGE_IS_WRITTEN
-    ScanWritten,
-    /// PAGE_IS_FILE
-    ScanFile,
-    /// PAGE_IS_PRESENT
-    ScanPresent,
-    /// PAGE_IS_SWAPPED
-    ScanSwapped,
-    /// PAGE_IS_PFNZERO
+    /// The category PAGE_IS_PFNZERO.
     ScanZero,
-    /// PAGE_IS_HUGE
+    /// The category PAGE_IS_HUGE.
     ScanHuge,
-    /// PAGE_IS_SOFT_DIRTY
-    ScanSoftDirty,
-    /// PAGE_IS_GUARD
-    ScanGuard,
     /// The PROCMAP_QUERY call.
     MapsQuery,
     /// Bit 55 of a page-map entry.

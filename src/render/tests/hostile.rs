@@ -52,8 +52,11 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         page_offset: number,
         page_size: number,
         swap: Some(slot.clone()),
-        flags: Some(flags),
-        map_count: Some(number),
+        words: FrameWords {
+            flags: Some(flags),
+            map_count: Some(number),
+            map_count_average: false,
+        },
         place: place.clone(),
         region: Some(brief.clone()),
         symbol: Some(symbol_brief.clone()),
@@ -68,8 +71,11 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         start: address,
         pages: number,
         pfn: Some(frame),
-        flags: Some(flags),
-        map_count: Some(number),
+        words: FrameWords {
+            flags: Some(flags),
+            map_count: Some(number),
+            map_count_average: false,
+        },
         region: Some(name.clone()),
         why: why.clone(),
         ..pages()
@@ -79,7 +85,10 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         frames: number,
         bytes: Some(number),
         zone: Some(text.clone()),
-        flags: Some(flags),
+        words: FrameWords {
+            flags: Some(flags),
+            ..frames().words
+        },
         ..frames()
     };
     let summary = WalkSummary {
@@ -140,7 +149,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         address: Some(address),
         pages: number,
         region: Some(name.clone()),
-        symbol: Some(symbol_brief),
+        symbol: Some(symbol_brief.clone()),
         detail: Some(text.clone()),
         ..event()
     };
@@ -156,7 +165,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         name: Some(text.clone()),
         value: text.clone(),
         also: Some(text.clone()),
-        symbol: Some(text.clone()),
+        symbol: Some(symbol_brief.clone()),
         region: Some(name.clone()),
         ..value()
     };
@@ -257,8 +266,11 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
 
 fn flags_report(number: u64) -> FlagsReport {
     FlagsReport {
-        flags: Some(PageFlags::from_bits_retain(number)),
-        map_count: Some(number),
+        words: FrameWords {
+            flags: Some(PageFlags::from_bits_retain(number)),
+            map_count: Some(number),
+            map_count_average: false,
+        },
         place: FramePlace {
             cgroup: Some(number),
             cgroup_path: Some(CgroupPath::Gone(number)),

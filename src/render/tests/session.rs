@@ -12,7 +12,11 @@ pub fn value() -> ValueReport {
         kind: "address",
         value: "0x555555558010".into(),
         also: Some("93824992247824".into()),
-        symbol: Some("counter+16".into()),
+        symbol: Some(SymbolBrief {
+            name: Name::from("counter"),
+            offset: 16,
+            module: Name::from("demo"),
+        }),
         region: Some(Name::from("/usr/bin/demo")),
     }
 }

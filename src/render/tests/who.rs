@@ -65,10 +65,11 @@ pub fn who_counted() -> WhoSummary {
     WhoSummary {
         pfn: pfn(0x1a4eac),
         physical: Some(PhysicalAddress::new(0x1a4eac000)),
-        flags: Some(FLAGS),
-        flags_raw: Some(FLAGS),
-        map_count: Some(3),
-        map_count_average: false,
+        words: FrameWords {
+            flags: Some(FLAGS),
+            map_count: Some(3),
+            map_count_average: false,
+        },
         mappings: 3,
         processes: 2,
         looked_at: 12,
@@ -85,7 +86,10 @@ pub fn who_counted() -> WhoSummary {
 
 pub fn who_searched() -> WhoSummary {
     WhoSummary {
-        map_count: Some(5),
+        words: FrameWords {
+            map_count: Some(5),
+            ..who_counted().words
+        },
         looked_at: 109,
         unreadable: 3,
         gone: 1,
@@ -99,9 +103,11 @@ pub fn who_searched() -> WhoSummary {
 pub fn who_zero() -> WhoSummary {
     let because = "the kernel does not count who maps the page of zeros";
     WhoSummary {
-        flags: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
-        flags_raw: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
-        map_count: Some(0),
+        words: FrameWords {
+            flags: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
+            map_count: Some(0),
+            map_count_average: false,
+        },
         mappings: 12_000,
         processes: 1,
         looked_at: 113,
@@ -113,9 +119,11 @@ pub fn who_zero() -> WhoSummary {
 
 pub fn who_interrupted() -> WhoSummary {
     WhoSummary {
-        flags: None,
-        flags_raw: None,
-        map_count: None,
+        words: FrameWords {
+            flags: None,
+            map_count: None,
+            map_count_average: false,
+        },
         mappings: 0,
         processes: 0,
         ended: SearchEnd::Interrupted,
@@ -135,9 +143,11 @@ pub fn who_interrupted() -> WhoSummary {
 
 pub fn who_nobody() -> WhoSummary {
     WhoSummary {
-        flags: Some(PageFlags::BUDDY),
-        flags_raw: Some(PageFlags::BUDDY),
-        map_count: Some(0),
+        words: FrameWords {
+            flags: Some(PageFlags::BUDDY),
+            map_count: Some(0),
+            map_count_average: false,
+        },
         mappings: 0,
         processes: 0,
         looked_at: 0,

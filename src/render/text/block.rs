@@ -27,10 +27,7 @@ pub fn symbol(line: &mut Line, symbol: &SymbolBrief) {
 
 /// The same as mere text.
 pub fn symbol_text(symbol: &SymbolBrief) -> String {
-    match symbol.offset {
-        0 => format!("<{}>", symbol.name),
-        offset => format!("<{}+{offset}>", symbol.name),
-    }
+    format!("<{symbol}>")
 }
 
 /// What a region is called, in words where it has no name.

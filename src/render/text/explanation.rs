@@ -25,7 +25,7 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     line.end(out)?;
     if let Some(owner) = explanation.owner {
         let mut line = field(look, "whose");
-        line.prose(Role::Plain, whose(owner, page.map_count));
+        line.prose(Role::Plain, whose(owner, page.words.map_count));
         line.end(out)?;
     }
     frame(look, page, out)?;

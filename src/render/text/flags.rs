@@ -31,22 +31,23 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
             .push(Role::Address, address);
     }
     line.end(out)?;
-    if let Some(flags) = report.flags {
+    if let Some(flags) = report.words.flags {
         raw_flags(look, flags, out)?;
         meanings(look, &report.meanings, out)?;
     }
-    if let Some(times) = report.map_count {
+    if let Some(times) = report.words.map_count {
         let mut line = field(look, "mapped");
         line.plain(match times {
             // The kernel keeps no count for it, however many page tables hold it.
             0 if report
+                .words
                 .flags
                 .is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) =>
             {
                 "not counted, as always for the page of zeros".to_owned()
             }
             0 => "by no page table".to_owned(),
-            times => words::times(times, report.map_count_average),
+            times => words::times(times, report.words.map_count_average),
         });
         line.end(out)?;
     }

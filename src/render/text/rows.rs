@@ -99,12 +99,15 @@ fn page_cells(pages: &Pages) -> Vec<Cell> {
             (None, _) => absent(&pages.why, "kind", State::Untouched),
         },
         frame(pages.pfn, &pages.why, pages.state),
-        match pages.map_count {
-            Some(times) => Cell::new(words::map_count(count(times), pages.map_count_average)),
+        match pages.words.map_count {
+            Some(times) => Cell::new(words::map_count(
+                count(times),
+                pages.words.map_count_average,
+            )),
             None => absent(&pages.why, "map_count", pages.state),
         },
         Cell::of(role, name),
-        match pages.flags {
+        match pages.words.flags {
             Some(flags) => flags_cell(flags),
             None => absent(&pages.why, "flags", pages.state),
         },
@@ -124,12 +127,15 @@ fn frame_cells(frames: &Frames) -> Vec<Cell> {
             .bytes
             .map_or_else(unknown, |bytes| Cell::new(size(bytes))),
         Cell::new(count(frames.frames)),
-        frames.map_count.map_or_else(unknown, |times| {
-            Cell::new(words::map_count(count(times), frames.map_count_average))
+        frames.words.map_count.map_or_else(unknown, |times| {
+            Cell::new(words::map_count(
+                count(times),
+                frames.words.map_count_average,
+            ))
         }),
         frames.zone.as_ref().map_or_else(unknown, Cell::new),
         frames.node.map_or_else(unknown, Cell::new),
-        frames.flags.map_or_else(unknown, flags_cell),
+        frames.words.flags.map_or_else(unknown, flags_cell),
     ]
 }
 

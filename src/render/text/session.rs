@@ -1,6 +1,6 @@
 //! Values, symbols, processes, and what the session looks at.
 
-use super::block::{field, region_name};
+use super::block::{self, field, region_name};
 use super::look::Look;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
@@ -26,7 +26,8 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
     };
     line.push(role, &value.value);
     if let Some(symbol) = &value.symbol {
-        line.plain(" ").push(Role::Symbol, format!("<{symbol}>"));
+        line.plain(" ");
+        block::symbol(&mut line, symbol);
     }
     if let Some(region) = &value.region {
         let (role, name) = region_name(region);

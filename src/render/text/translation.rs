@@ -166,7 +166,9 @@ fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let Some(flags) = t.flags else { return Ok(()) };
+    let Some(flags) = t.words.flags else {
+        return Ok(());
+    };
     let mut line = field(look, "flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()))
         .tab_to(REMARK)
@@ -183,8 +185,9 @@ fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 
 fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let times = t
+        .words
         .map_count
-        .map(|times| words::times(times, t.map_count_average));
+        .map(|times| words::times(times, t.words.map_count_average));
     let by = t.exclusive.map(|exclusive| match exclusive {
         true => "exclusive: by this mapping alone",
         false => "not exclusive",

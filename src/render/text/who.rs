@@ -31,8 +31,8 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         ),
     };
     line.word(": ", Role::Plain, found);
-    if let Some(times) = summary.map_count {
-        let times = words::map_count(count(times), summary.map_count_average);
+    if let Some(times) = summary.words.map_count {
+        let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
     line.end(out)?;
@@ -80,6 +80,7 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
         return format!("{looked_at}, as the count does not tell when all are found: {because}");
     }
     let missing = summary
+        .words
         .map_count
         .and_then(|times| times.checked_sub(summary.mappings))
         .filter(|&missing| missing > 0);

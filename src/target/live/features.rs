@@ -125,7 +125,10 @@ pub(super) fn calls() -> Vec<Finding> {
         Ok(known) => (
             yes(
                 Feature::Scan,
-                "PAGEMAP_SCAN answers for pmdb's own page map",
+                format!(
+                    "PAGEMAP_SCAN answers for pmdb's own page map; it knows {}",
+                    category_names(known).join(" ")
+                ),
             ),
             Some(known),
         ),
@@ -138,12 +141,12 @@ pub(super) fn calls() -> Vec<Finding> {
     findings.extend(
         CATEGORIES
             .iter()
-            .map(|&(feature, category, since)| match known {
-                Some(known) if known.contains(category) => yes(feature, "PAGEMAP_SCAN takes it"),
+            .map(|&(feature, category, tells)| match known {
+                Some(known) if known.contains(category) => yes(feature, tells),
                 Some(_) => no(
                     feature,
-                    "PAGEMAP_SCAN does not take it",
-                    format!("Linux {since} or later"),
+                    "PAGEMAP_SCAN does not take its category",
+                    "Linux 6.7 or later",
                 ),
                 None => finding(
                     feature,
@@ -160,18 +163,41 @@ pub(super) fn calls() -> Vec<Finding> {
     findings
 }
 
-/// The categories, and the kernel that was the first to have them.
-const CATEGORIES: [(Feature, Categories, &str); 9] = [
-    (Feature::ScanWriteTracked, Categories::WRITE_TRACKED, "6.7"),
-    (Feature::ScanWritten, Categories::WRITTEN, "6.7"),
-    (Feature::ScanFile, Categories::FILE, "6.7"),
-    (Feature::ScanPresent, Categories::PRESENT, "6.7"),
-    (Feature::ScanSwapped, Categories::SWAPPED, "6.7"),
-    (Feature::ScanZero, Categories::ZERO, "6.7"),
-    (Feature::ScanHuge, Categories::HUGE, "6.7"),
-    (Feature::ScanSoftDirty, Categories::SOFT_DIRTY, "6.7"),
-    (Feature::ScanGuard, Categories::GUARD, "6.16"),
+/// The categories that tell what page-map entries do not, each with what that is. Linux 6.7 has them all.
+const CATEGORIES: [(Feature, Categories, &str); 3] = [
+    (
+        Feature::ScanZero,
+        Categories::ZERO,
+        "PAGE_IS_PFNZERO tells the page of zeros, whoever asks",
+    ),
+    (
+        Feature::ScanHuge,
+        Categories::HUGE,
+        "PAGE_IS_HUGE tells what one page-table entry maps whole",
+    ),
+    (
+        Feature::ScanWriteTracked,
+        Categories::WRITE_TRACKED,
+        "PAGE_IS_WPALLOWED tells where userfaultfd takes note of writes and lets them pass",
+    ),
 ];
+
+/// As the kernel spells them (include/uapi/linux/fs.h), without what they have in common.
+fn category_names(known: Categories) -> Vec<&'static str> {
+    let names = [
+        (Categories::WRITE_TRACKED, "WPALLOWED"),
+        (Categories::WRITTEN, "WRITTEN"),
+        (Categories::FILE, "FILE"),
+        (Categories::PRESENT, "PRESENT"),
+        (Categories::SWAPPED, "SWAPPED"),
+        (Categories::ZERO, "PFNZERO"),
+        (Categories::HUGE, "HUGE"),
+        (Categories::SOFT_DIRTY, "SOFT_DIRTY"),
+        (Categories::GUARD, "GUARD"),
+    ];
+    let names = names.iter().filter(|(one, _)| known.contains(*one));
+    names.map(|&(_, name)| name).collect()
+}
 
 fn maps_query(maps: OwnedFd) -> Finding {
     let feature = Feature::MapsQuery;

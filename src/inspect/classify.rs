@@ -43,6 +43,8 @@ pub struct Place {
     pub shared: bool,
     /// VM_PFNMAP: the page map shows nothing of it.
     pub pfn_mapped: bool,
+    /// It has room for what one PMD maps.
+    pub may_be_huge: bool,
 }
 
 /// What was read about one page.
@@ -259,6 +261,7 @@ mod tests {
             backing,
             shared,
             pfn_mapped: false,
+            may_be_huge: false,
         })
     }
     const HEAP: Option<Place> = place(Anonymous, false);
@@ -441,6 +444,7 @@ mod tests {
                 backing,
                 shared: true,
                 pfn_mapped: true,
+                may_be_huge: false,
             })
         };
         let is = |backing| classify(evidence(0), hidden(backing), &ALL);

@@ -184,6 +184,7 @@ impl View<'_> {
         let huge = match (state, look.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
             (State::Present, None) if kind == Some(Kind::Hugetlb) => Ok(true),
+            (State::Present, None) if place.is_some_and(|place| !place.may_be_huge) => Ok(false),
             (State::Present, None) => Err(no_scan()),
             _ => Err(no_frame()),
         };
@@ -227,9 +228,10 @@ impl View<'_> {
             address,
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
-                (State::Present, None) => Err(Reason::NotOnThisKernel(
-                    "the kernel's own mark is wrong inside huge mappings, and the map count is not known or an average".into(),
-                )),
+                (State::Present, None) => Err(Reason::NotOnThisKernel(match page.huge {
+                    Some(_) => "the kernel's own mark is wrong inside huge mappings, and the map count is not known or an average".into(),
+                    None => "the kernel's own mark is wrong inside huge mappings; whether this is one only PAGEMAP_SCAN tells (Linux 6.7), and the map count is not known or an average".into(),
+                })),
                 _ => Err(no_frame()),
             },
             behind: look.behind.clone(),

@@ -40,6 +40,8 @@ pub struct World {
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
     pub hugetlbfs: Option<Device>,
+    /// Nobody may see frame numbers, nor what is said of frames.
+    pub hidden: bool,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
@@ -171,8 +173,12 @@ impl Process for Fake {
         let count = (END / PAGE).saturating_sub(first).min(into.len() as u64);
         let into = into.get_mut(..count as usize).unwrap_or_default();
         into.fill(PageMapEntry::default());
+        let shown = match self.0.hidden {
+            true => !((1 << 55) - 1),
+            false => u64::MAX,
+        };
         for (page, raw) in self.0.entries.range(first..first + count) {
-            into[(page - first) as usize] = PageMapEntry::new(*raw);
+            into[(page - first) as usize] = PageMapEntry::new(*raw & shown);
         }
         self.0.entries_read.fetch_add(count, Ordering::Relaxed);
         Ok(count as usize)
@@ -233,7 +239,7 @@ impl Process for Fake {
         none()
     }
     fn frames_hidden(&self) -> bool {
-        false
+        self.0.hidden
     }
     fn status(&self) -> Result<ProcessStatus> {
         none()

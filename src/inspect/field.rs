@@ -19,19 +19,13 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
         F::Kind | F::Anonymous | F::Zero => Need::KINDS,
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
-        // Bit 56 is wrong inside huge mappings; a map count never is.
+        // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
         F::Exclusive if available.counts.is_ok() => match view.has_exact_counts() {
             true => Need::COUNTS,
             // Flags tell which map counts are of a page by itself.
             false => Need::COUNTS.union(Need::FLAGS),
         },
-        F::Exclusive
-            if available
-                .categories
-                .contains(crate::target::Categories::HUGE) =>
-        {
-            Need::HUGE
-        }
+        F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
         F::SoftDirty => Need::SOFT_DIRTY,
         F::Cached | F::NotCached | F::PastEnd | F::MaybeSwapped => Need::BEHIND,
         F::MapCount => Need::COUNTS,

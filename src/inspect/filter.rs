@@ -47,6 +47,7 @@ impl<'f> Filter<'f> {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: false,
+            may_be_huge: false,
         });
         doubt.states().any(|state| {
             let as_if = Page {

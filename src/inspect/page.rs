@@ -76,7 +76,8 @@ pub struct Page {
     pub flags: Option<PageFlags>,
     /// How often the frame is mapped, when asked for and there is a frame.
     pub map_count: Option<u64>,
-    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here.
+    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here. Of a page that lies where no such mapping
+    /// can be, it is known without a look.
     pub huge: Option<bool>,
     /// Whether `map_count` may be an average over the large folio that the frame is of, for all that its flags tell.
     pub count_is_average: bool,
@@ -124,9 +125,14 @@ impl Page {
         match (self.state, self.map_count, self.huge) {
             (State::Present, Some(_), _) if self.count_is_average => None,
             (State::Present, Some(count), _) => Some(count == 1),
-            // Linux 6.13 and later judge a transparent huge page that one PMD maps by its first page.
-            (State::Present, None, Some(true)) if self.kind != Some(Kind::Hugetlb) => None,
-            (State::Present, None, _) => Some(self.entry.is_exclusive()),
+            (State::Present, None, Some(false)) => Some(self.entry.is_exclusive()),
+            // The pool counts its pages whole; zero and merged pages are small. All else may be a part of what one PMD maps, which the kernel
+            // judges by its first page alone (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
+            (State::Present, None, _)
+                if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) =>
+            {
+                Some(self.entry.is_exclusive())
+            }
             _ => None,
         }
     }

@@ -2,7 +2,8 @@
 
 use super::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use super::{
-    Error, GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, sweep,
+    Error, GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, field,
+    sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::lang::PageField;
@@ -320,6 +321,12 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
     assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));
     assert_eq!(page(None, Some(false), 0).exclusive(), Some(false));
     assert_eq!(page(None, Some(true), EXCLUSIVE).exclusive(), None);
+    assert_eq!(page(None, None, EXCLUSIVE).exclusive(), None);
+    let merged = Page {
+        kind: Some(Kind::Ksm),
+        ..page(None, None, 0)
+    };
+    assert_eq!(merged.exclusive(), Some(false));
     assert_eq!(page(Some(1), Some(true), 0).exclusive(), Some(true));
     assert_eq!(
         page(Some(2), Some(true), EXCLUSIVE).exclusive(),
@@ -435,4 +442,43 @@ fn frames_that_come_again_in_turn_share_a_row() {
     all.extend(rows.finish());
     let brief: Vec<_> = all.iter().map(|row| (row.page.pages, row.frames)).collect();
     assert_eq!(brief, [(10, Some(4)), (1, None), (2, None)]);
+}
+
+/// Where no huge mapping can be, the kernel's own mark is enough; where one may be, nobody is told before Linux 6.7.
+#[test]
+fn exclusive_without_a_scan_and_without_counts() {
+    let answers = |pages: u64, scans: bool| {
+        let mut world = World {
+            scans,
+            hidden: true,
+            ..World::new([region(HUGE, pages)])
+        };
+        world.maps(HUGE, 3, 1 << 20);
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let asked = field::require(PageField::Exclusive, &view);
+        let detail = view
+            .detail(VirtualAddress::new(HUGE * PAGE))
+            .expect("its detail");
+        let mut swept = Vec::new();
+        sweep(
+            &view,
+            &view.spans(),
+            asked.clone().unwrap_or_default(),
+            &mut || Ok(()),
+            &mut |chunk| {
+                let present = chunk.pages().filter(|page| page.state == State::Present);
+                swept.extend(present.map(|page| page.exclusive()));
+                Ok(())
+            },
+        )
+        .expect("a sweep");
+        (asked.is_ok(), detail.exclusive.ok(), swept)
+    };
+    let alone = Some(true);
+    assert_eq!(answers(HUGE - 1, false), (true, alone, vec![alone]));
+    assert_eq!(answers(HUGE, true), (true, alone, vec![alone]));
+    let (asked, detail, swept) = answers(HUGE, false);
+    assert_eq!((asked, detail), (false, None));
+    assert!(swept.iter().all(Option::is_none), "{swept:?}");
 }

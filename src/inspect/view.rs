@@ -37,6 +37,7 @@ pub struct View<'a> {
     zones: OnceLock<target::Result<Arc<Zones>>>,
     availability: OnceLock<Availability>,
     covered_pages: OnceLock<target::Result<u64>>,
+    huge_bytes: OnceLock<u64>,
 }
 
 /// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
@@ -101,6 +102,7 @@ impl<'a> View<'a> {
             zones: OnceLock::new(),
             availability: OnceLock::new(),
             covered_pages: OnceLock::new(),
+            huge_bytes: OnceLock::new(),
         }
     }
 
@@ -195,7 +197,22 @@ impl<'a> View<'a> {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: self.is_pfn_mapped(viewed),
+            may_be_huge: self.may_be_huge(viewed),
         }
+    }
+
+    /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
+    pub(super) fn may_be_huge(&self, viewed: &ViewedRegion) -> bool {
+        let bytes = *self.huge_bytes.get_or_init(|| {
+            let told = self.target.machine.huge_page_bytes();
+            // Linux before 4.11 does not tell; a page of entries is a PMD's with all page sizes.
+            told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8))
+        });
+        let range = viewed.range();
+        let first = range.start().get().checked_next_multiple_of(bytes.max(1));
+        first
+            .and_then(|first| first.checked_add(bytes))
+            .is_some_and(|end| end <= range.end().get())
     }
 
     /// Whether `viewed` is VM_PFNMAP. Where the kernel cannot be asked, what is known by its name to be so.

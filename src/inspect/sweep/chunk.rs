@@ -1,6 +1,6 @@
 //! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
 
-use super::super::classify::{Evidence, Place, classify};
+use super::super::classify::{Backing, Evidence, Place, classify};
 use super::super::doubt::doubt;
 use super::super::page::{InZone, Need, Page};
 use super::super::rules::Rules;
@@ -104,6 +104,13 @@ impl<'a> Chunk<'a> {
         let (range, why) = runs.next()?;
         let pages = runs.map(|(range, _)| range.pages(self.size)).sum::<u64>();
         Some((pages + range.pages(self.size), reason(why)))
+    }
+
+    /// Of a region without room for a huge mapping it is known that there is none.
+    #[inline]
+    fn never_huge(&self) -> Option<bool> {
+        let place = self.place?;
+        (!place.may_be_huge && place.backing != Backing::Hugetlb).then_some(false)
     }
 
     /// A stretch without words.
@@ -242,7 +249,8 @@ impl Pages<'_> {
             map_count,
             huge: categories
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
-                .map(|categories| categories.contains(Categories::HUGE)),
+                .map(|categories| categories.contains(Categories::HUGE))
+                .or(self.chunk.never_huge()),
             count_is_average: !self.chunk.exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),

@@ -256,6 +256,7 @@ impl Before {
                 backing: *backing,
                 shared: region.permissions.shared,
                 pfn_mapped: false,
+                may_be_huge: false,
             },
         ))
     }

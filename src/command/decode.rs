@@ -113,7 +113,7 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
     let rules = Numbered(layout);
     // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
     let tells = entry.is_present() || entry.swap().is_some();
-    let certain = tells && doubt(entry, &rules).is_none();
+    let certain = tells && doubt(evidence, None, &rules).is_none();
     let state = certain.then(|| classify(evidence, None, &rules).0);
     Decoded::Entry {
         raw: entry.raw(),
@@ -150,6 +150,9 @@ impl Rules for Numbered {
     }
     // The entry may be of an older kernel.
     fn guards_are_marked(&self) -> bool {
+        false
+    }
+    fn huge_files_are_marked(&self) -> bool {
         false
     }
 }

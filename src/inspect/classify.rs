@@ -1,64 +1,11 @@
 //! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O.
 
 use super::doubt::doubt;
+pub use super::evidence::{Backing, Evidence, Place};
 use super::rules::Rules;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::target::{Behind, Categories};
-
-/// What stands behind the pages of a region.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Backing {
-    /// Nothing but swap.
-    Anonymous,
-    /// A file of a filesystem.
-    File,
-    /// Shared memory: tmpfs, memfd, System V, shared anonymous.
-    Shmem,
-    /// The hugetlb pool.
-    Hugetlb,
-    /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
-    Kernel,
-}
-
-impl Backing {
-    /// The kind of a page that is still this backing's own.
-    pub const fn kind(self) -> Kind {
-        match self {
-            Backing::Anonymous => Kind::Anonymous,
-            Backing::File => Kind::File,
-            Backing::Shmem => Kind::Shmem,
-            Backing::Hugetlb => Kind::Hugetlb,
-            Backing::Kernel => Kind::Vdso,
-        }
-    }
-}
-
-/// What matters of the region that a page lies in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
-    /// What stands behind it.
-    pub backing: Backing,
-    /// Mapped shared; otherwise private, copied on write.
-    pub shared: bool,
-    /// VM_PFNMAP: the page map shows nothing of it.
-    pub pfn_mapped: bool,
-    /// It has room for what one PMD maps.
-    pub may_be_huge: bool,
-}
-
-/// What was read about one page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Evidence {
-    /// Its page-map entry; `None` where the page map ends before it.
-    pub entry: Option<PageMapEntry>,
-    /// The frame's flags, if they were read.
-    pub flags: Option<PageFlags>,
-    /// The scan categories that hold, if they were asked for: `ZERO` and `HUGE` matter.
-    pub categories: Option<Categories>,
-    /// What the object behind it has, if that was asked: it matters where nothing is mapped.
-    pub behind: Option<Behind>,
-}
 
 /// Decides the state of a page, and its kind where the evidence tells.
 pub fn classify(
@@ -73,7 +20,7 @@ pub fn classify(
     if entry.is_present() {
         return (State::Present, present_kind(entry, evidence, place, rules));
     }
-    if let Some(doubt) = doubt(entry, rules) {
+    if let Some(doubt) = doubt(evidence, place, rules) {
         // What it would be is known where it is the same for all that it may be.
         let mut kinds = doubt
             .states()
@@ -84,6 +31,8 @@ pub fn classify(
     }
     let state = match entry.swap() {
         Some(swap) => non_present_state(entry, swap, rules),
+        // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
+        None if entry.is_uffd_wp() => State::UffdWp,
         None => match place {
             None => State::Unmapped,
             Some(Place {
@@ -141,8 +90,11 @@ fn present_kind(
         .is_some_and(|categories| categories.contains(Categories::ZERO))
         || flags.is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE));
     if zero {
-        // Bit 61 is set for the huge zero page alone.
-        return Some(match entry.is_file_or_shared() {
+        // Bit 61 is set for the huge zero page alone, and before Linux 6.11 not for that one either.
+        let is_huge = entry.is_file_or_shared()
+            || flags.is_some_and(|flags| flags.contains(PageFlags::THP))
+            || evidence.is_huge() == Some(true);
+        return Some(match is_huge {
             true => Kind::HugeZero,
             false => Kind::Zero,
         });
@@ -152,12 +104,17 @@ fn present_kind(
     }
     let place = place?;
     let private_kind = match place.backing {
+        // All pages of the pool have KPF_HUGE: this one is not, whatever its region is called.
+        Backing::Hugetlb if flags.is_some() => return None,
         Backing::Hugetlb => return Some(Kind::Hugetlb),
         Backing::Kernel => return Some(Kind::Vdso),
         Backing::Anonymous => Kind::Anonymous,
         Backing::File | Backing::Shmem => Kind::PrivateCopy,
     };
-    match (entry.is_file_or_shared(), place.shared) {
+    match (
+        is_of_object(entry, flags, evidence, place, rules)?,
+        place.shared,
+    ) {
         // Nothing else in private memory without a file has bit 61.
         (true, _) if place.backing == Backing::Anonymous => Some(Kind::HugeZero),
         (true, _) => Some(place.backing.kind()),
@@ -172,6 +129,26 @@ fn present_kind(
         }
         (false, false) => Some(private_kind),
     }
+}
+
+/// Whether it is a page of the object behind the region, and not a copy of one nor a raw frame: bit 61. Before Linux 6.11 that is
+/// missing where one PMD maps a page; `None` where nothing tells whether one does.
+fn is_of_object(
+    entry: PageMapEntry,
+    flags: Option<PageFlags>,
+    evidence: Evidence,
+    place: Place,
+    rules: &dyn Rules,
+) -> Option<bool> {
+    let has_object = matches!(place.backing, Backing::File | Backing::Shmem);
+    let may_be_missing = !entry.is_file_or_shared() && has_object && place.may_be_huge;
+    if !may_be_missing || rules.huge_files_are_marked() {
+        return Some(entry.is_file_or_shared());
+    }
+    // A PMD maps nothing else there, and nothing else of the object lacks the bit.
+    let is_large_file =
+        |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
+    evidence.is_huge().or(flags.map(is_large_file))
 }
 
 /// Whether the frame is a merged one. Debian's 6.12 sets KPF_KSM on every anonymous page; but a merged page is never
@@ -213,6 +190,7 @@ pub(super) fn absent_kind(
 
 #[cfg(test)]
 mod tests {
+    use super::super::doubt::Doubt;
     use super::*;
     use crate::kernel::swaps::{SwapLayout, SwapOptions};
     use Backing::{Anonymous, File, Hugetlb, Kernel, Shmem};
@@ -224,11 +202,14 @@ mod tests {
         swap: bool,
         ksm: bool,
         options: bool,
+        /// Linux 6.11 or later.
+        recent: bool,
     }
     const ALL: Known = Known {
         swap: true,
         ksm: true,
         options: true,
+        recent: true,
     };
 
     impl Rules for Known {
@@ -253,6 +234,9 @@ mod tests {
         }
         fn guards_are_marked(&self) -> bool {
             true
+        }
+        fn huge_files_are_marked(&self) -> bool {
+            self.recent
         }
     }
 
@@ -385,7 +369,7 @@ mod tests {
             ..ALL
         };
         let may_be = |raw, rules: Known| {
-            let doubt = doubt(PageMapEntry::new(raw), &rules)?;
+            let doubt = doubt(evidence(raw), HEAP, &rules)?;
             Some(doubt.reason().to_string())
         };
         let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
@@ -537,5 +521,105 @@ mod tests {
         for (evidence, rules, expected) in table {
             assert_eq!(kind(evidence, HEAP, rules), expected, "{evidence:?}");
         }
+    }
+
+    /// pagemap_hugetlb_range shows neither markers nor migration of the pool; a scan says that something is there.
+    #[test]
+    fn the_pool_shows_less_of_what_is_not_present() {
+        let pool = place(Hugetlb, false);
+        let with = |raw, categories| Evidence {
+            categories,
+            ..evidence(raw)
+        };
+        let is = |evidence| {
+            let (state, kind) = classify(evidence, pool, &ALL);
+            (state, kind, doubt(evidence, pool, &ALL))
+        };
+        let hugetlb = Some(Kind::Hugetlb);
+        let marker = Some(Categories::HUGE | Categories::SWAPPED);
+        let protected = 0x0200_0000_0000_0000;
+        assert_eq!(is(with(protected, marker)), (UffdWp, hugetlb, None));
+        assert_eq!(is(with(protected, None)), (UffdWp, hugetlb, None));
+        assert_eq!(is(with(0, marker)), (Poisoned, hugetlb, Some(Doubt::Pool)));
+        assert_eq!(
+            is(with(0, None)),
+            (Untouched, hugetlb, Some(Doubt::PoolUnasked))
+        );
+        let empty = Some(Categories::HUGE);
+        assert_eq!(is(with(0, empty)), (Untouched, hugetlb, None));
+    }
+
+    #[test]
+    fn bit_61_of_what_one_pmd_maps_is_missing_before_linux_6_11() {
+        let old = Known {
+            recent: false,
+            ..ALL
+        };
+        let room = |backing, shared| {
+            place(backing, shared).map(|place| Place {
+                may_be_huge: true,
+                ..place
+            })
+        };
+        let flags = |flags| Evidence {
+            flags: Some(flags),
+            ..evidence(PLAIN)
+        };
+        let categories = |categories| Evidence {
+            categories: Some(categories),
+            ..evidence(PLAIN)
+        };
+        let file = PageFlags::LRU | PageFlags::THP | PageFlags::COMPOUND_TAIL;
+        let copy = Some(Kind::PrivateCopy);
+        for (evidence, place, expected) in [
+            (flags(file), room(Shmem, true), Some(Kind::Shmem)),
+            (flags(file), room(File, false), Some(Kind::File)),
+            (
+                categories(Categories::HUGE),
+                room(File, false),
+                Some(Kind::File),
+            ),
+            (categories(Categories::empty()), room(File, false), copy),
+            (flags(PageFlags::ANON), room(File, false), copy),
+            (flags(file | PageFlags::ANON), room(File, false), copy),
+            (
+                flags(PageFlags::RESERVED),
+                room(File, true),
+                Some(Kind::DeviceMemory),
+            ),
+            (evidence(PLAIN), room(File, false), None),
+            (evidence(PLAIN), room(Shmem, true), None),
+            // Too small for it.
+            (evidence(PLAIN), LIBRARY, copy),
+            (evidence(FILE_BIT), room(File, false), Some(Kind::File)),
+            (
+                categories(Categories::ZERO | Categories::HUGE),
+                room(Anonymous, false),
+                Some(Kind::HugeZero),
+            ),
+            (
+                flags(PageFlags::ZERO_PAGE | PageFlags::THP),
+                room(Anonymous, false),
+                Some(Kind::HugeZero),
+            ),
+        ] {
+            assert_eq!(
+                kind(evidence, place, old),
+                expected,
+                "{evidence:?} {place:?}"
+            );
+        }
+        assert_eq!(kind(evidence(PLAIN), room(File, false), ALL), copy);
+    }
+
+    #[test]
+    fn what_lacks_the_flag_of_the_pool_is_not_of_it() {
+        let flags = |flags| Evidence {
+            flags: Some(flags),
+            ..evidence(FILE_BIT)
+        };
+        let pool = place(Hugetlb, true);
+        assert_eq!(kind(flags(PageFlags::HUGE), pool, ALL), Some(Kind::Hugetlb));
+        assert_eq!(kind(flags(PageFlags::LRU), pool, ALL), None);
     }
 }

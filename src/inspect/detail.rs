@@ -95,15 +95,19 @@ impl View<'_> {
         let process = &self.target().process;
         let page = self.page();
         let start = page.floor(address);
-        let asked = Categories::ZERO | Categories::HUGE | Categories::WRITE_TRACKED;
+        let of_pool = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
+        let mut asked = Categories::ZERO | Categories::HUGE | Categories::WRITE_TRACKED;
+        // Of entries of the pool that are not present the page map shows next to nothing.
+        asked.set(Categories::SWAPPED, of_pool);
         let known = process.categories() & asked;
+        let scans = known.contains(Categories::HUGE);
         let entry = self.entry(address)?;
         let range = start
             .checked_add(page.bytes())
             .and_then(|end| AddressRange::new(start, end));
         let categories = match (range, entry) {
             (Some(range), Some(entry))
-                if (entry.is_present() || entry.is_uffd_wp()) && !known.is_empty() =>
+                if (entry.is_present() || entry.is_uffd_wp() || of_pool) && scans =>
             {
                 let mut found = Categories::empty();
                 process.populated(range, known, &mut |stretch| {
@@ -193,7 +197,7 @@ impl View<'_> {
             pages: 1,
             entry,
             state,
-            doubt: look.entry.and_then(|entry| doubt(entry, self)),
+            doubt: doubt(evidence, place, self),
             kind,
             flags: flags.clone().ok(),
             map_count: map_count.clone().ok(),

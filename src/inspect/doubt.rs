@@ -1,9 +1,11 @@
 //! Entries without a page that do not say what they are: their states are the likeliest, and each may be another.
 
+use super::evidence::{Backing, Evidence, Place};
 use super::rules::Rules;
+use crate::kernel::State;
 use crate::kernel::swaps::SwapMeaning;
-use crate::kernel::{PageMapEntry, State};
 use crate::report::Reason;
+use crate::target::Categories;
 
 /// Why the state of an entry without a page is no more than the likeliest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -19,12 +21,30 @@ pub enum Doubt {
     },
     /// The type is none of a swap area, and without the kernel's configuration it cannot be told which of the others it is.
     Special,
+    /// Of the hugetlb pool the page map shows nothing that is not present, and a scan says that something is there.
+    Pool,
+    /// The same, and there is no scan to say so.
+    PoolUnasked,
 }
 
-/// Whether the state of `entry` is in doubt; `None` where it is certain.
+/// Whether the state of what is not present is in doubt; `None` where it is certain.
 #[inline]
-pub fn doubt(entry: PageMapEntry, rules: &dyn Rules) -> Option<Doubt> {
-    let swap = entry.swap().filter(|_| !entry.is_guard())?;
+pub fn doubt(evidence: Evidence, place: Option<Place>, rules: &dyn Rules) -> Option<Doubt> {
+    let entry = evidence.entry?;
+    let Some(swap) = entry.swap() else {
+        let is_empty = !entry.is_present() && !entry.is_uffd_wp();
+        let of_pool = place.is_some_and(|place| place.backing == Backing::Hugetlb);
+        return match evidence.categories {
+            _ if !is_empty || !of_pool => None,
+            None => Some(Doubt::PoolUnasked),
+            Some(categories) => categories
+                .contains(Categories::SWAPPED)
+                .then_some(Doubt::Pool),
+        };
+    };
+    if entry.is_guard() {
+        return None;
+    }
     if entry.is_swap_hidden() {
         return Some(Doubt::Hidden {
             write_protected: entry.is_uffd_wp(),
@@ -49,6 +69,9 @@ impl Doubt {
             Doubt::Hidden { .. } => State::Poisoned,
             // What a kernel without readable configuration has always, and by far the most often.
             Doubt::Special => State::Migrating,
+            // What stays; pages are on their way for no more than a moment.
+            Doubt::Pool => State::Poisoned,
+            Doubt::PoolUnasked => State::Untouched,
         }
     }
 
@@ -68,6 +91,8 @@ impl Doubt {
                 _ => false,
             },
             Doubt::Special => matches!(state, State::Migrating | State::Hwpoison | State::Device),
+            Doubt::Pool => matches!(state, State::Poisoned | State::Migrating | State::Hwpoison),
+            Doubt::PoolUnasked => state == State::Untouched || Doubt::Pool.may_be(state),
         }
     }
 
@@ -79,15 +104,21 @@ impl Doubt {
 
     /// Why, and what else it may be.
     pub fn reason(self) -> Reason {
-        let Doubt::Hidden {
-            write_protected,
-            swap_in_use,
-            guards_are_marked,
-        } = self
-        else {
-            return Reason::NotOnThisKernel(
+        let (write_protected, swap_in_use, guards_are_marked) = match self {
+            Doubt::Hidden {
+                write_protected,
+                swap_in_use,
+                guards_are_marked,
+            } => (write_protected, swap_in_use, guards_are_marked),
+            Doubt::Special => return Reason::NotOnThisKernel(
                 "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart".into(),
-            );
+            ),
+            Doubt::Pool => return Reason::NotOnThisKernel(
+                "not certain: the page map does not show which marker a hugetlb page has; it may be poisoned, on its way to another frame, or failed memory".into(),
+            ),
+            Doubt::PoolUnasked => return Reason::NotOnThisKernel(
+                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN tells that there is one (Linux 6.7); it may be poisoned, on its way to another frame, or failed memory".into(),
+            ),
         };
         let marker = match guards_are_marked {
             true => "a marker (poisoned)",
@@ -122,7 +153,7 @@ mod tests {
             swap_in_use: bits & 2 != 0,
             guards_are_marked: bits & 4 != 0,
         });
-        hidden.chain([Doubt::Special])
+        hidden.chain([Doubt::Special, Doubt::Pool, Doubt::PoolUnasked])
     }
 
     #[test]
@@ -136,7 +167,8 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_not_empty_is_never_what_leaves_it_empty() {
-        for doubt in all() {
+        // Of the pool what is shown is empty.
+        for doubt in all().filter(|&doubt| doubt != Doubt::PoolUnasked) {
             for state in [
                 State::Present,
                 State::Untouched,

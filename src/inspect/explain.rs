@@ -1,10 +1,11 @@
 //! `explain`: gathers what decides about the next access, beside what is known of the page anyhow.
 
 use super::detail::PageDetail;
+use super::frames::flags_of;
 use super::outcome::{self, Access, Facts};
 use super::view::View;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{Kind, Region, State, VirtualAddress};
+use crate::kernel::{Kind, PageFlags, Region, State, VirtualAddress};
 use crate::report::{Outcome, Owner};
 
 /// What follows from all that is known of a page.
@@ -25,10 +26,17 @@ impl View<'_> {
         let viewed = self.region(detail.address);
         let page = &detail.page;
         // Only there does it matter what only smaps tells.
-        let smaps = match page.state {
-            State::Untouched | State::Unmapped => self.target().process.smaps().ok(),
+        let smaps = match (page.state, page.kind) {
+            (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
+                self.target().process.smaps().ok()
+            }
             _ => None,
         };
+        let of_region = viewed.zip(smaps.as_deref());
+        let told = |code: &str| {
+            of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code))
+        };
+        let machine = &*self.target().machine;
         let facts = Facts {
             state: page.state,
             // Of what may be a marker alone, what would be there behind it.
@@ -42,16 +50,18 @@ impl View<'_> {
             uffd_wp: page.entry.is_uffd_wp(),
             soft_clean: detail.soft_dirty == Ok(false),
             flags: page.flags,
-            map_count: page.map_count,
+            head_flags: self.head_flags(detail),
+            kernel: self.kernel(),
             exclusive: detail.exclusive.clone().ok(),
             huge: page.huge,
             behind: page.behind,
             write_tracked: detail.write_tracked,
-            missing_told: viewed
-                .zip(smaps.as_deref())
-                .and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, &["um", "ui"])),
+            missing_told: told("um"),
+            minor_told: told("ui"),
             pool_has_spare: match page.kind {
-                Some(Kind::Hugetlb) => self.target().machine.huge_pages_to_spare(),
+                Some(Kind::Hugetlb) => of_region
+                    .and_then(|(viewed, smaps)| of(smaps, &viewed.region)?.field("KernelPageSize"))
+                    .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
                 _ => None,
             },
             stack_grows: self.stack_grows(detail, smaps.as_deref()),
@@ -63,6 +73,15 @@ impl View<'_> {
         }
     }
 
+    /// The flags of the first page of the folio, where those of the others do not say what holds for all (before Linux 6.10).
+    fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
+        let machine = &*self.target().machine;
+        let (folio, _) = detail.folio.as_ref().ok()?;
+        let is_asked =
+            detail.page.flags?.contains(PageFlags::COMPOUND_TAIL) && self.kernel() < (6, 10);
+        is_asked.then(|| flags_of(machine, folio.head).ok())?
+    }
+
     /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).
     fn stack_grows(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
         /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
@@ -72,7 +91,7 @@ impl View<'_> {
             return Some(false);
         };
         let smaps = smaps?;
-        if !has_flag(smaps, above, &["gd"])? {
+        if !has_flag(smaps, above, "gd")? {
             return Some(false);
         }
         let to = self.page().floor(detail.address);
@@ -84,7 +103,7 @@ impl View<'_> {
         let in_the_way = below.as_ref().is_some_and(|below| {
             let rights = below.permissions;
             let accessible = rights.read || rights.write || rights.execute;
-            let grows = has_flag(smaps, below, &["gd"]) == Some(true);
+            let grows = has_flag(smaps, below, "gd") == Some(true);
             let gap = GAP_PAGES << self.page().shift();
             accessible && !grows && to.get().saturating_sub(below.range.end().get()) < gap
         });
@@ -92,10 +111,14 @@ impl View<'_> {
     }
 }
 
-/// Whether smaps gives `region` one of these flags; `None` when it does not know the region.
-fn has_flag(smaps: &[Smaps], region: &Region, codes: &[&str]) -> Option<bool> {
+/// What smaps says of `region`.
+fn of<'a>(smaps: &'a [Smaps], region: &Region) -> Option<&'a Smaps> {
     let start = region.range.start();
-    let of_region = smaps.iter().find(|one| one.range.contains(start))?;
-    let has = |code: &&str| of_region.vm_flags.iter().any(|flag| flag == code);
-    Some(codes.iter().any(has))
+    smaps.iter().find(|one| one.range.contains(start))
+}
+
+/// Whether smaps gives `region` this flag; `None` when it does not know the region.
+fn has_flag(smaps: &[Smaps], region: &Region, code: &str) -> Option<bool> {
+    let flags = &of(smaps, region)?.vm_flags;
+    Some(flags.iter().any(|flag| flag == code))
 }

@@ -7,6 +7,7 @@
 pub mod classify;
 mod detail;
 mod doubt;
+mod evidence;
 mod explain;
 #[cfg(test)]
 pub(crate) mod fake;

@@ -33,10 +33,12 @@ pub struct Facts {
     pub uffd_wp: bool,
     /// Tracked, and not written since the soft-dirty bits were cleared: its page-table entry is write-protected.
     pub soft_clean: bool,
+    /// The first two numbers of the kernel's release.
+    pub kernel: (u32, u32),
     /// Flags of the frame.
     pub flags: Option<PageFlags>,
-    /// How often it is mapped.
-    pub map_count: Option<u64>,
+    /// Flags of the first frame of its folio, where these are not its own: before Linux 6.10.
+    pub head_flags: Option<PageFlags>,
     /// Whether it is mapped here alone.
     pub exclusive: Option<bool>,
     /// Mapped by one entry for a huge page.
@@ -45,9 +47,11 @@ pub struct Facts {
     pub behind: Option<Behind>,
     /// Whether a userfaultfd only takes note of writes here, and lets them pass.
     pub write_tracked: Option<bool>,
-    /// Whether a userfaultfd is told of pages that are missing here.
+    /// Whether a userfaultfd is told of pages here that nobody has put anything into.
     pub missing_told: Option<bool>,
-    /// Whether the hugetlb pool has a page for whoever wants one.
+    /// Whether one is told of pages here that their object has, but this mapping has not.
+    pub minor_told: Option<bool>,
+    /// Whether the hugetlb pool that its region takes pages from has one for whoever wants one.
     pub pool_has_spare: Option<bool>,
     /// Of an address in no region: whether a stack would grow to it.
     pub stack_grows: Option<bool>,
@@ -64,7 +68,7 @@ pub fn owner(facts: &Facts) -> Option<Owner> {
         Kind::DeviceMemory => Owner::Device,
         Kind::Hugetlb if facts.of_object => Owner::Object,
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
-            match (facts.alone()?, facts.own()) {
+            match (facts.exclusive?, facts.own()) {
                 (false, _) => Owner::CopyOnWrite,
                 // Its slot of swap may be another's too.
                 (true, Own::No) if facts.is_in_swap_cache() => return None,
@@ -122,6 +126,15 @@ fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) ->
                 outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
                 return outcome;
             }
+            // Most likely nothing is there; but of the pool the page map does not show what else there may be.
+            State::Untouched => {
+                let mut outcome = fill(facts, permissions, access);
+                outcome.effects.extend([Effect::Poisoned, Effect::Wait]);
+                return outcome;
+            }
+            State::Poisoned if facts.backing == Some(Backing::Hugetlb) => {
+                &[Effect::Poisoned, Effect::Wait, Effect::Hwpoison]
+            }
             State::Swapped => &[Effect::SwapIn, Effect::Wait, Effect::Poisoned],
             State::Migrating => &[Effect::Wait, Effect::Hwpoison, Effect::FromDevice],
             _ => &[Effect::Poisoned, Effect::Wait, Effect::FromDevice],
@@ -130,7 +143,6 @@ fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) ->
     match (facts.state, access) {
         (State::Present, Access::Read) | (State::Outside, _) => just(&[Effect::Nothing]),
         (State::Present, Access::Write) => protected(facts, write(facts, permissions)),
-        (State::Untouched, _) if facts.missing_told == Some(true) => just(&[Effect::Notify]),
         (State::Untouched, _) | (State::UffdWp, Access::Read) => fill(facts, permissions, access),
         (State::UffdWp, Access::Write) => match facts.write_tracked {
             Some(true) => fill(facts, permissions, access),
@@ -160,6 +172,9 @@ fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) ->
 
 /// Where nothing is mapped.
 fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
+    if let Some(effects) = told(facts) {
+        return just(effects);
+    }
     let effects: &[Effect] = match (facts.kind, facts.behind) {
         (Some(Kind::Anonymous), _) => &[Effect::Zeros],
         // One may be promised to this mapping; that does not show.
@@ -178,6 +193,24 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     Outcome {
         effects: effects.to_vec(),
         copies: access == Access::Write && of_object && !permissions.shared,
+    }
+}
+
+/// What a userfaultfd puts before a page is filled; `None` where it is told nothing. Of what an object has, it is told as "minor", in
+/// swap or not, and of what nobody has as "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
+fn told(facts: &Facts) -> Option<&'static [Effect]> {
+    use Effect::{Map, MapCached, Notify, SwapIn, Zeros};
+    let missing = facts.missing_told == Some(true);
+    let minor = facts.minor_told == Some(true);
+    match (facts.kind?, facts.behind) {
+        (Kind::Anonymous, _) | (Kind::Shmem, Some(Behind::Hole)) if missing => Some(&[Notify]),
+        (Kind::Cached | Kind::MaybeSwapped, _) if minor => Some(&[Notify]),
+        // What is behind it was not told.
+        (Kind::Shmem, None) | (Kind::Hugetlb, _) if missing && minor => Some(&[Notify]),
+        (Kind::Shmem, None) | (Kind::Hugetlb, _) if minor => Some(&[Notify, Zeros]),
+        (Kind::Shmem, None) if missing => Some(&[Notify, MapCached, SwapIn]),
+        (Kind::Hugetlb, _) if missing => Some(&[Notify, Map]),
+        _ => None,
     }
 }
 
@@ -210,8 +243,8 @@ fn write(facts: &Facts, permissions: Permissions) -> Outcome {
         Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
         Some(Kind::File | Kind::Shmem) => &[Copy],
         Some(Kind::Hugetlb) if facts.of_object => copy_from_pool(facts),
-        Some(Kind::Hugetlb) if facts.alone() == Some(false) => copy_from_pool(facts),
-        Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.alone() {
+        Some(Kind::Hugetlb) if facts.exclusive == Some(false) => copy_from_pool(facts),
+        Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
             Some(true) => match facts.own() {
@@ -258,14 +291,6 @@ enum Own {
 }
 
 impl Facts {
-    /// Whether the page is mapped here alone.
-    fn alone(&self) -> Option<bool> {
-        match self.map_count {
-            Some(count) => Some(count <= 1),
-            None => self.exclusive,
-        }
-    }
-
     fn is_in_swap_cache(&self) -> bool {
         self.flags
             .is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
@@ -277,17 +302,38 @@ impl Facts {
         })
     }
 
-    /// The flags of a folio are those of its first page, and the mark is each page's own unless one entry maps them all.
+    /// The mark is each page's own, unless one entry maps the whole folio: then it is on the first page and holds for all.
     fn own(&self) -> Own {
-        let Some(flags) = self.flags else {
+        // PG_anon_exclusive came with Linux 5.19.
+        let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
             return Own::Unknown;
         };
-        let marked = flags.contains(PageFlags::OWNER_2);
-        let is_part = flags.contains(PageFlags::COMPOUND_TAIL) && !flags.contains(PageFlags::HUGE);
-        match (is_part && self.huge != Some(true), marked) {
-            (true, marked) => Own::OfFolio(marked),
-            (false, true) => Own::Yes,
-            (false, false) => Own::No,
+        let by_one_entry = match flags.contains(PageFlags::HUGE) {
+            true => Some(true),
+            false => self.huge,
+        };
+        let own = |flags: PageFlags| match flags.contains(PageFlags::OWNER_2) {
+            true => Own::Yes,
+            false => Own::No,
+        };
+        if !flags.contains(PageFlags::COMPOUND_TAIL) {
+            return own(flags);
+        }
+        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in fs/proc/page.c).
+        if self.kernel >= (6, 10) {
+            return match by_one_entry {
+                Some(true) => own(flags),
+                _ => Own::OfFolio(flags.contains(PageFlags::OWNER_2)),
+            };
+        }
+        let head = self.head_flags.map_or(Own::Unknown, own);
+        match (by_one_entry, own(flags)) {
+            (Some(true), _) => head,
+            (Some(false), own) => own,
+            (None, Own::Yes) => Own::Yes,
+            // It may be the head that has the mark for it.
+            (None, _) if head == Own::No => Own::No,
+            (None, _) => Own::Unknown,
         }
     }
 }

@@ -38,6 +38,7 @@ pub struct View<'a> {
     availability: OnceLock<Availability>,
     covered_pages: OnceLock<target::Result<u64>>,
     huge_bytes: OnceLock<u64>,
+    kernel: OnceLock<(u32, u32)>,
 }
 
 /// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
@@ -103,6 +104,7 @@ impl<'a> View<'a> {
             availability: OnceLock::new(),
             covered_pages: OnceLock::new(),
             huge_bytes: OnceLock::new(),
+            kernel: OnceLock::new(),
         }
     }
 
@@ -155,6 +157,12 @@ impl<'a> View<'a> {
                 "/proc/swaps has no type numbers, and several areas may have this one".into(),
             )
         })
+    }
+
+    /// The first two numbers of the kernel's release.
+    pub(super) fn kernel(&self) -> (u32, u32) {
+        let ask = || self.target.machine.kernel().number;
+        *self.kernel.get_or_init(ask)
     }
 
     /// Zones and nodes of frames.
@@ -323,7 +331,11 @@ impl<'a> View<'a> {
             && !need.contains(Need::FLAGS)
             && self.availability().flags.is_ok()
             && self.ksm_in_use();
-        match merged || need.contains(Need::ORDER) {
+        // Nor is a page that one PMD maps told from a copy without them.
+        let unmarked = need.contains(Need::KINDS)
+            && !self.huge_files_are_marked()
+            && self.availability().flags.is_ok();
+        match merged || unmarked || need.contains(Need::ORDER) {
             true => need | Need::FLAGS,
             false => need,
         }
@@ -358,7 +370,11 @@ impl Rules for View<'_> {
     }
 
     fn guards_are_marked(&self) -> bool {
-        self.target.machine.kernel().number >= (6, 15)
+        self.kernel() >= (6, 15)
+    }
+
+    fn huge_files_are_marked(&self) -> bool {
+        self.kernel() >= (6, 11)
     }
 }
 

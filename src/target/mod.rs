@@ -212,6 +212,11 @@ pub struct ProcessStatus {
     pub memory: Vec<(String, u64)>,
 }
 
+/// The settings of the hugetlb pool of pages of so many bytes, below `/sys`.
+fn pool_of(bytes: u64) -> String {
+    format!("kernel/mm/hugepages/hugepages-{}kB", bytes >> 10)
+}
+
 /// The machine that the target runs on: its page frames, zones, processes.
 pub trait Machine: Send + Sync {
     /// Kernel release, as `uname -r` prints it, and its first two numbers.
@@ -282,8 +287,8 @@ pub trait Machine: Send + Sync {
         None
     }
 
-    /// Whether every hugetlb pool that has pages has some that are free and promised to nobody; `None` when that cannot be read.
-    fn huge_pages_to_spare(&self) -> Option<bool> {
+    /// Whether the hugetlb pool of pages of so many bytes has some that are free and promised to nobody; `None` when that cannot be read.
+    fn huge_pages_to_spare(&self, _bytes: u64) -> Option<bool> {
         None
     }
 

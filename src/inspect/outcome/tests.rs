@@ -33,13 +33,15 @@ fn page(state: State, kind: Kind) -> Facts {
         of_object: false,
         uffd_wp: false,
         soft_clean: false,
+        kernel: (6, 18),
         flags: None,
-        map_count: None,
+        head_flags: None,
         exclusive: None,
         huge: Some(false),
         behind: None,
         write_tracked: Some(false),
         missing_told: Some(false),
+        minor_told: Some(false),
         pool_has_spare: Some(true),
         stack_grows: None,
     }
@@ -48,7 +50,7 @@ fn page(state: State, kind: Kind) -> Facts {
 fn present(flags: PageFlags, map_count: u64) -> Facts {
     Facts {
         flags: Some(flags),
-        map_count: Some(map_count),
+        exclusive: Some(map_count == 1),
         ..page(State::Present, Kind::Anonymous)
     }
 }
@@ -190,7 +192,7 @@ fn without_the_rights_to_flags_and_counts() {
 fn other_pages_that_are_mapped() {
     let mapped = |kind| Facts {
         of_object: true,
-        map_count: Some(2),
+        exclusive: Some(false),
         ..page(State::Present, kind)
     };
     let shared = |kind| Facts {
@@ -356,4 +358,113 @@ fn a_hidden_marker_may_be_no_more_than_that() {
         expected.extend([SwapIn, Wait]);
         assert_eq!(outcome(&hidden, access).effects, expected, "{access:?}");
     }
+}
+
+/// Linux before 5.19 does not mark what is one process's own, and until 6.9 `/proc/kpageflags` shows each page of a folio its own word.
+#[test]
+fn whose_a_page_is_on_older_kernels() {
+    let on = |kernel, huge, flags, head| Facts {
+        kernel,
+        huge,
+        head_flags: head,
+        ..present(flags, 1)
+    };
+    let (mine, unmarked) = (Some(HEAD | OWN), Some(HEAD));
+    let owner = Some(Owner::Sole);
+    let left_over = Some(Owner::LeftOver);
+    let any: &[Effect] = &[Nothing, Reuse, Copy];
+    for (facts, write, owner) in [
+        (on((5, 18), Some(false), PageFlags::ANON, None), any, owner),
+        (
+            on((5, 19), Some(false), PageFlags::ANON, None),
+            &[Reuse],
+            left_over,
+        ),
+        // One entry maps it: the mark is on the first page.
+        (on((6, 9), Some(true), TAIL, mine), &[Nothing], owner),
+        (
+            on((6, 9), Some(true), TAIL, unmarked),
+            &[Reuse, Copy],
+            left_over,
+        ),
+        (on((6, 9), Some(true), TAIL, None), any, owner),
+        // Many do: each has its own.
+        (
+            on((6, 9), Some(false), TAIL, mine),
+            &[Reuse, Copy],
+            left_over,
+        ),
+        (
+            on((6, 9), Some(false), TAIL | OWN, unmarked),
+            &[Nothing],
+            owner,
+        ),
+        // Nobody knows which.
+        (on((6, 1), None, TAIL, mine), any, owner),
+        (on((6, 1), None, TAIL, unmarked), &[Reuse, Copy], left_over),
+        (on((6, 1), None, TAIL | OWN, unmarked), &[Nothing], owner),
+    ] {
+        check(facts, &[Nothing], write);
+        assert_eq!(super::owner(&facts), owner, "{facts:?}");
+    }
+}
+
+/// A userfaultfd is told of what is missing where nobody has it, and as minor of what the object has.
+#[test]
+fn which_pages_a_userfaultfd_is_told_of() {
+    let hole = |kind| Facts {
+        behind: Some(Behind::Hole),
+        ..untouched(kind)
+    };
+    let notify: &[Effect] = &[Notify];
+    let [anonymous, cached, swapped] =
+        [Kind::Anonymous, Kind::Cached, Kind::MaybeSwapped].map(untouched);
+    for (facts, missing, minor, both) in [
+        (anonymous, notify, &[Zeros][..], notify),
+        (hole(Kind::Shmem), notify, &[Zeros], notify),
+        (cached, &[MapCached], notify, notify),
+        (swapped, &[SwapIn], notify, notify),
+        (untouched(Kind::PastEnd), &[PastEnd], &[PastEnd], &[PastEnd]),
+        (
+            untouched(Kind::Shmem),
+            &[Notify, MapCached, SwapIn],
+            &[Notify, Zeros],
+            notify,
+        ),
+        (
+            untouched(Kind::Hugetlb),
+            &[Notify, Map],
+            &[Notify, Zeros],
+            notify,
+        ),
+    ] {
+        let told = |missing, minor| Facts {
+            missing_told: Some(missing),
+            minor_told: Some(minor),
+            ..facts
+        };
+        check(told(true, false), missing, missing);
+        check(told(false, true), minor, minor);
+        check(told(true, true), both, both);
+    }
+    // What is behind a marker of write protection is missing too.
+    let marker = Facts {
+        uffd_wp: true,
+        missing_told: Some(true),
+        write_tracked: Some(true),
+        ..page(State::UffdWp, Kind::Anonymous)
+    };
+    check(marker, notify, notify);
+}
+
+#[test]
+fn what_the_page_map_does_not_show_of_the_pool() {
+    let doubtful = |state| Facts {
+        state_certain: false,
+        ..page(state, Kind::Hugetlb)
+    };
+    let poisoned: &[Effect] = &[Poisoned, Wait, Hwpoison];
+    check(doubtful(State::Poisoned), poisoned, poisoned);
+    let untouched: &[Effect] = &[Zeros, Poisoned, Wait];
+    check(doubtful(State::Untouched), untouched, untouched);
 }

@@ -2,6 +2,7 @@
 
 use super::super::filter::Question;
 use super::super::page::Need;
+use super::super::rules::Rules as _;
 use super::super::view::View;
 use super::chunk::{Chunk, Content, Entries, Mark};
 use super::plan::{Action, READ_PAGES, Step};
@@ -287,6 +288,17 @@ impl Batch {
         if question.scans_for_zero(question.first(view)) {
             wanted |= Categories::ZERO;
         }
+        let viewed = region.and_then(|index| view.regions().get(index));
+        let hugetlb =
+            viewed.is_some_and(|viewed| viewed.backing == super::super::classify::Backing::Hugetlb);
+        // What is not present of the pool shows in a scan alone.
+        if hugetlb {
+            wanted |= Categories::HUGE | Categories::SWAPPED;
+        }
+        // Without marks in the entries, only the scan tells the pages of files that one PMD maps from copies of them.
+        if wanted.contains(Categories::ZERO) && !view.huge_files_are_marked() {
+            wanted |= Categories::HUGE;
+        }
         if wanted.is_empty() || !target.process.categories().contains(wanted) {
             return Ok(None);
         }
@@ -299,9 +311,6 @@ impl Batch {
             .machine
             .huge_page_bytes()
             .map_or(1, |bytes| (bytes >> page.shift()).max(1));
-        let viewed = region.and_then(|index| view.regions().get(index));
-        let hugetlb =
-            viewed.is_some_and(|viewed| viewed.backing == super::super::classify::Backing::Hugetlb);
         let of_region = viewed.map_or(range, |viewed| viewed.region.range);
         let of_region = page.index(of_region.start())..page.index(of_region.end());
         let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
@@ -322,7 +331,10 @@ impl Batch {
                 }
                 ControlFlow::Continue(())
             };
-            target.process.populated(range, wanted, &mut visit)?;
+            // It costs no more to hear of huge mappings too, and parts the huge page of zeros from the small one.
+            target
+                .process
+                .populated(range, wanted | Categories::HUGE, &mut visit)?;
         }
         Ok(Some(from..self.marks.len()))
     }

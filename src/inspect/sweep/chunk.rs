@@ -124,7 +124,8 @@ impl<'a> Chunk<'a> {
         let evidence = Evidence {
             entry,
             flags: None,
-            categories: None,
+            // A scan has found nothing, or there is no region.
+            categories: Some(Categories::empty()),
             behind,
         };
         let (state, kind) = classify(evidence, self.place, self.rules);
@@ -243,7 +244,7 @@ impl Pages<'_> {
             pages: alike as u64 * words.stride,
             entry,
             state,
-            doubt: doubt(entry, self.chunk.rules),
+            doubt: doubt(evidence, self.chunk.place, self.chunk.rules),
             kind,
             flags,
             map_count,

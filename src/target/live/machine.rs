@@ -15,7 +15,7 @@ use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
 use crate::target::{
     Error, Feature, Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result,
-    Standing, sys,
+    Standing, pool_of, sys,
 };
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
@@ -140,17 +140,10 @@ impl Machine for LiveMachine {
         self.config().map(|config| config.is_set(name))
     }
 
-    fn huge_pages_to_spare(&self) -> Option<bool> {
-        let pools = std::fs::read_dir("/sys/kernel/mm/hugepages").ok()?;
-        for pool in pools {
-            let pool = pool.ok()?.file_name().into_string().ok()?;
-            let pages = |name| setting(&format!("kernel/mm/hugepages/{pool}/{name}"));
-            let is_used = pages("nr_hugepages")? > 0;
-            if is_used && pages("free_hugepages")? <= pages("resv_hugepages")? {
-                return Some(false);
-            }
-        }
-        Some(true)
+    fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
+        let pool = pool_of(bytes);
+        let pages = |name| setting(&format!("{pool}/{name}"));
+        Some(pages("free_hugepages")? > pages("resv_hugepages")?)
     }
 
     fn huge_page_bytes(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
 use crate::target::{
-    Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result, Standing,
+    Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result, Standing, pool_of,
 };
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -165,8 +165,17 @@ impl Machine for RecordedMachine {
         answer
     }
 
-    fn huge_pages_to_spare(&self) -> Option<bool> {
-        self.machine.huge_pages_to_spare()
+    fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
+        let answer = self.machine.huge_pages_to_spare(bytes);
+        let file = format!("/sys/{}/free_hugepages", pool_of(bytes));
+        let found = match answer {
+            Some(true) => "more than resv_hugepages",
+            Some(false) => "no more than resv_hugepages",
+            None => "not readable",
+        };
+        let what = "pages of the pool that are promised to nobody";
+        self.log.add_file("hugepages", file, what, found.to_owned());
+        answer
     }
 
     fn has_soft_dirty(&self) -> Option<bool> {

@@ -255,7 +255,7 @@ fn the_first_page_copied() {
     assert_eq!(counts, before, "page by page");
     // Bit 56 is judged by the first page there: who sees no map counts knows it of none of them, with a scan and without.
     let place = format!("{memory:#x},+{:#x}", pages * page_bytes());
-    let before: &[&str] = match support::is_root() {
+    let without: &[&str] = match support::is_root() {
         true => &["setpriv", "--bounding-set=-all", "--inh-caps=-all"],
         false => &[],
     };
@@ -263,7 +263,7 @@ fn the_first_page_copied() {
         let line = |line: String| [format!("set scan {scan}"), line];
         let said = |page: u64| {
             let line = line(format!("translate {:#x}", memory + page * page_bytes()));
-            let said = program(before, pid, true, &line);
+            let said = program(without, pid, true, &line);
             serde_json::from_str::<serde_json::Value>(said.trim()).expect("an object")
         };
         for page in [0, 5] {
@@ -273,7 +273,7 @@ fn the_first_page_copied() {
             assert!(said["why"]["exclusive"].is_string(), "{said}");
         }
         let kept = program(
-            before,
+            without,
             pid,
             true,
             &line(format!("walk {place} where exclusive")),

@@ -1,0 +1,66 @@
+//! What is known of a page before it is decided what it is.
+
+use crate::kernel::{Kind, PageFlags, PageMapEntry};
+use crate::target::{Behind, Categories};
+
+/// What stands behind the pages of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Backing {
+    /// Nothing but swap.
+    Anonymous,
+    /// A file of a filesystem.
+    File,
+    /// Shared memory: tmpfs, memfd, System V, shared anonymous.
+    Shmem,
+    /// The hugetlb pool.
+    Hugetlb,
+    /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
+    Kernel,
+}
+
+impl Backing {
+    /// The kind of a page that is still this backing's own.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Backing::Anonymous => Kind::Anonymous,
+            Backing::File => Kind::File,
+            Backing::Shmem => Kind::Shmem,
+            Backing::Hugetlb => Kind::Hugetlb,
+            Backing::Kernel => Kind::Vdso,
+        }
+    }
+}
+
+/// What matters of the region that a page lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// What stands behind it.
+    pub backing: Backing,
+    /// Mapped shared; otherwise private, copied on write.
+    pub shared: bool,
+    /// VM_PFNMAP: the page map shows nothing of it.
+    pub pfn_mapped: bool,
+    /// It has room for what one PMD maps.
+    pub may_be_huge: bool,
+}
+
+/// What was read about one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Evidence {
+    /// Its page-map entry; `None` where the page map ends before it.
+    pub entry: Option<PageMapEntry>,
+    /// The frame's flags, if they were read.
+    pub flags: Option<PageFlags>,
+    /// The scan categories that hold, if they were asked for: `ZERO`, `HUGE`, and in regions of the pool `SWAPPED`.
+    pub categories: Option<Categories>,
+    /// What the object behind it has, if that was asked: it matters where nothing is mapped.
+    pub behind: Option<Behind>,
+}
+
+impl Evidence {
+    /// Whether one PMD maps it, or it is of the pool; `None` when that was not asked.
+    pub(super) fn is_huge(&self) -> Option<bool> {
+        let categories = self.categories?;
+        Some(categories.contains(Categories::HUGE))
+    }
+}

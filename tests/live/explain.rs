@@ -32,6 +32,10 @@ pub const TESTS: &[Test] = &[
         "explain::userfaults_with_a_handler",
         userfaults_with_a_handler,
     ),
+    (
+        "explain::userfaults_of_shared_memory",
+        userfaults_of_shared_memory,
+    ),
     ("explain::stacks_grow", stacks_grow),
 ];
 
@@ -640,6 +644,34 @@ fn userfaults_with_a_handler() {
                 );
             }
         }
+    }
+}
+
+/// Of shared memory the handler is told as missing what nobody has, and as minor what the object has.
+fn userfaults_of_shared_memory() {
+    const NAME: &str = "explain::userfaults_of_shared_memory";
+    const MISSING: u64 = 1;
+    const MINOR: u64 = 4;
+    for mode in [MISSING, MINOR] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("memfd", 2);
+        puppet.writes(memory, 1);
+        puppet
+            .advises(memory, 1, libc::MADV_DONTNEED)
+            .expect("to unmap the page");
+        let answer = puppet.asks("handled", &[memory, 2 * page_bytes(), mode]);
+        if answer < 0 {
+            return skip(NAME, &format!("userfaultfd: error {}", -answer));
+        }
+        let (cached, hole) = match mode {
+            MISSING => (Effect::MapCached, Effect::Notify),
+            _ => (Effect::Notify, Effect::Zeros),
+        };
+        makes(&mut puppet, "cached", memory, Read, cached);
+        let told = puppet.asks("told", &[]);
+        assert_eq!(told > 0, mode == MINOR, "of what is cached: {told}");
+        makes(&mut puppet, "a hole", memory + page_bytes(), Read, hole);
+        assert_eq!(puppet.asks("told", &[]), 1);
     }
 }
 

@@ -126,7 +126,8 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
             // Which of the sizes: its logarithm; without it the usual one.
             let size = numbers.get(1).map_or(0, |&size| size as i32);
-            fresh(rw, flags | size << libc::MAP_HUGE_SHIFT, None)
+            let more = numbers.get(2).map_or(0, |&flags| flags as i32);
+            fresh(rw, flags | more | size << libc::MAP_HUGE_SHIFT, None)
         }
         "reserved" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

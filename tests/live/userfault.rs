@@ -12,6 +12,7 @@ const POISON: u64 = 1 << 14;
 const WP_ASYNC: u64 = 1 << 15;
 const MODE_MISSING: u64 = 1;
 const MODE_WP: u64 = 2;
+const MODE_MINOR: u64 = 4;
 
 fn failure() -> i64 {
     -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1))
@@ -82,11 +83,14 @@ pub fn told() -> i64 {
     TOLD.load(Ordering::SeqCst)
 }
 
-/// Registers a range with a handler that is told of each missing page (`mode` 1) or write (`mode` 2, and write-protects the range), and
-/// lets it pass.
+/// Registers a range with a handler that is told of each missing page (`mode` 1), write (`mode` 2, and write-protects the range) or
+/// page that only its object has (`mode` 4), and lets it pass.
 pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
     const UFFDIO_ZEROPAGE: libc::c_ulong = 0xc020_aa04;
+    const UFFDIO_CONTINUE: libc::c_ulong = 0xc020_aa07;
     const PAGEFAULT_FLAG_WP: u64 = 2;
+    const PAGEFAULT_FLAG_MINOR: u64 = 4;
+    const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
     let mode = mode as u64;
     let handle = || -> Result<i64, i64> {
         const USER_MODE_ONLY: libc::c_int = 1;
@@ -96,8 +100,12 @@ pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
             return Err(failure());
         }
         let fd = fd as i32;
-        // The feature of write protection is asked for by its own bit.
-        let mut api = [0xaau64, mode >> 1, 0];
+        // The features of write protection and of minor faults are asked for by bits of their own.
+        let features = match mode {
+            MODE_MINOR => FEATURE_MINOR_SHMEM,
+            mode => mode >> 1,
+        };
+        let mut api = [0xaau64, features, 0];
         let mut range = [start as u64, length as u64, mode, 0];
         let mut protected = [start as u64, length as u64, 1];
         // SAFETY: words enough for each of the structures.
@@ -119,7 +127,10 @@ pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
                 while libc::read(fd, message.as_mut_ptr().cast(), 32) == 32 {
                     TOLD.fetch_add(1, Ordering::SeqCst);
                     let at = message[2] / page * page;
-                    match message[1] & PAGEFAULT_FLAG_WP {
+                    match message[1] & (PAGEFAULT_FLAG_WP | PAGEFAULT_FLAG_MINOR) {
+                        PAGEFAULT_FLAG_MINOR => {
+                            libc::ioctl(fd, UFFDIO_CONTINUE, [at, page, 0, 0].as_mut_ptr())
+                        }
                         0 => libc::ioctl(fd, UFFDIO_ZEROPAGE, [at, page, 0, 0].as_mut_ptr()),
                         _ => libc::ioctl(fd, UFFDIO_WRITEPROTECT, [at, page, 0].as_mut_ptr()),
                     };

@@ -12,6 +12,8 @@ pub const TESTS: &[Test] = &[
     ("answers::folios_in_between", folios_in_between),
     ("answers::pages_of_the_pool", pages_of_the_pool),
     ("answers::a_gigantic_page", a_gigantic_page),
+    ("answers::markers_of_the_pool", markers_of_the_pool),
+    ("answers::an_empty_pool", an_empty_pool),
     ("answers::the_first_page_copied", the_first_page_copied),
 ];
 
@@ -208,7 +210,7 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
         return skip(name, "the pool gave no page");
     };
     let pid = puppet.0.pid();
-    // Of pools of other sizes than the usual one nobody says whether a page is left.
+    // Where the only page of a pool is promised, it does not show that it is to this mapping.
     let effect = match bytes == support::pool_page_bytes() {
         true => "zeros",
         false => "zeros|pool_empty",
@@ -223,6 +225,87 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
         &Truth::present(later, "hugetlb").huge(),
     );
     assert_eq!(said.translation["exclusive"], true);
+}
+
+/// What is not present of the pool shows in a scan alone, and the page map has bit 57 at most.
+fn markers_of_the_pool() {
+    const NAME: &str = "answers::markers_of_the_pool";
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = support::pool_page_bytes();
+    for (verb, what, state, effect, certain) in [
+        (
+            "uffd",
+            "hugetlb, UFFDIO_WRITEPROTECT, unpopulated",
+            "uffd_wp",
+            "zeros",
+            true,
+        ),
+        (
+            "poison",
+            "hugetlb, UFFDIO_POISON",
+            "poisoned",
+            "poisoned|wait|hwpoison",
+            false,
+        ),
+    ] {
+        let mut puppet = Puppet::start();
+        let Ok(memory) = u64::try_from(puppet.asks("hugetlb", &[bytes])) else {
+            return skip(NAME, "the pool gave no page");
+        };
+        let answer = puppet.asks(verb, &[memory, bytes, bytes]);
+        if answer < 0 {
+            skip(NAME, &format!("{what}: error {}", -answer));
+            continue;
+        }
+        let pid = puppet.0.pid();
+        assert_eq!(
+            plain_entry(pid, memory).expect("an entry") >> 62,
+            0,
+            "{what}"
+        );
+        let truth = Truth::absent(what, state, effect).of_kind("hugetlb");
+        for page in [0, 3] {
+            let said = says(pid, memory + page * page_bytes(), &truth);
+            assert_eq!(
+                said.translation["why"]["state"].is_null(),
+                certain,
+                "{}",
+                said.text
+            );
+        }
+        // Without a scan nothing of it is said for certain.
+        let lines = ["set scan off".to_owned(), format!("translate {memory:#x}")];
+        let said = program(&[], pid, true, &lines);
+        assert_eq!(said.contains("\"state\":\"uffd_wp\""), certain, "{said}");
+        assert_eq!(said.contains("only PAGEMAP_SCAN tells"), !certain, "{said}");
+    }
+    drop(pool);
+}
+
+/// Memory of a pool without a page, which was promised to nobody: the access is SIGBUS.
+fn an_empty_pool() {
+    const NAME: &str = "answers::an_empty_pool";
+    const SIZE: u64 = 1 << 30;
+    let pages = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+    match std::fs::read_to_string(pages) {
+        Ok(pages) if pages.trim() == "0" => {}
+        Ok(_) => return skip(NAME, "the pool of 1 GiB is in use"),
+        Err(_) => return skip(NAME, "no pool of 1 GiB"),
+    }
+    let mut puppet = Puppet::start();
+    let numbers = [
+        SIZE,
+        SIZE.trailing_zeros().into(),
+        libc::MAP_NORESERVE as u64,
+    ];
+    let Ok(memory) = u64::try_from(puppet.asks("hugetlb", &numbers)) else {
+        return skip(NAME, "no memory of a pool without pages");
+    };
+    let truth = Truth::absent("1 GiB, of an empty pool", "untouched", "zeros|pool_empty");
+    says(puppet.0.pid(), memory, &truth.of_kind("hugetlb"));
 }
 
 /// What the kernel says of the first page of a huge one must not be said of all of it.
@@ -256,7 +339,11 @@ fn the_first_page_copied() {
     // Bit 56 is judged by the first page there: who sees no map counts knows it of none of them, with a scan and without.
     let place = format!("{memory:#x},+{:#x}", pages * page_bytes());
     let without: &[&str] = match support::is_root() {
-        true => &["setpriv", "--bounding-set=-all", "--inh-caps=-all"],
+        true => &[
+            "setpriv",
+            "--bounding-set=-sys_admin",
+            "--inh-caps=-sys_admin",
+        ],
         false => &[],
     };
     for scan in ["on", "off"] {
@@ -264,7 +351,11 @@ fn the_first_page_copied() {
         let said = |page: u64| {
             let line = line(format!("translate {:#x}", memory + page * page_bytes()));
             let said = program(without, pid, true, &line);
-            serde_json::from_str::<serde_json::Value>(said.trim()).expect("an object")
+            let mut objects = said
+                .lines()
+                .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object"));
+            let translation = objects.find(|object| object["type"] == "translation");
+            translation.unwrap_or_else(|| panic!("{said}"))
         };
         for page in [0, 5] {
             let said = said(page);

@@ -274,14 +274,32 @@ fn processes(size: &Size, table: &mut Table) {
     if !ours::program(pid, &format!("who {address:#x}")) {
         return table.without("(e) who ADDR, whole program", "pmdb cannot tell here");
     }
-    let [raw, who] = in_turn(
+    subject.target.send("one more");
+    let [file, near, moved, child] = subject.target.numbers()[..] else {
+        panic!("three addresses and a number");
+    };
+    let who = |pid, address| assert!(ours::program(pid, &format!("who {address:#x}")));
+    let [raw, everywhere, of_file, in_relative, elsewhere] = in_turn(
         size.rounds,
-        [&mut || floor::populated(&pids), &mut || {
-            assert!(ours::program(pid, &format!("who {address:#x}")))
-        }],
+        [
+            &mut || floor::populated(&pids),
+            &mut || who(pid, address),
+            &mut || who(child as u32, file),
+            &mut || who(child as u32, near),
+            &mut || who(pid, moved),
+        ],
     );
     let floor = "PAGEMAP_SCAN and pread of all";
-    table.row("(e) who ADDR, whole program", &who, floor, &raw, Ratio(1.3));
+    let most = Ratio(1.3);
+    for (what, who, most) in [
+        ("a frame that all of them map", everywhere, most),
+        ("a page of a file that two map", of_file, Nothing),
+        ("a page at the same address in two", in_relative, Nothing),
+        ("a page that one has moved", elsewhere, most),
+    ] {
+        let question = format!("(e) who: {what}, whole program");
+        table.row(&question, &who, floor, &raw, most);
+    }
 }
 
 /// (f) The start of the program, for one answer.

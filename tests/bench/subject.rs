@@ -4,6 +4,7 @@ use super::Scenario;
 use super::floor::page_bytes;
 use super::target::{Target, announce, wait};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use std::os::fd::AsRawFd;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("small", |arguments| small(number(arguments, 0))),
@@ -130,7 +131,9 @@ fn regions(count: usize) {
     wait();
 }
 
-/// `count` processes that share what was there before they were forked, each with `len` bytes of its own; then their numbers.
+/// `count` processes that share what was there before they were forked, each with `len` bytes of its own; then their numbers. Told to go
+/// on, it has one more child, with which it alone shares three pages: one of a file, one at the same address, and one that the child
+/// has moved; then their addresses and the number of the child.
 fn processes(count: usize, len: usize) {
     let shared = map(len);
     write(shared, len, page_bytes() as usize);
@@ -142,7 +145,41 @@ fn processes(count: usize, len: usize) {
         })
         .collect();
     announce(pids.join(" "));
+    if wait().is_none() {
+        return;
+    }
+    let page = page_bytes() as usize;
+    let [near, moved] = [(); 2].map(|()| {
+        let memory = map(page);
+        write(memory, page, page);
+        memory
+    });
+    let file = map_file(page);
+    let child = fork(|| {
+        // SAFETY: a page of a file that nobody cuts short.
+        unsafe { file.read_volatile() };
+        let (to, flags) = (map(page), libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED);
+        // SAFETY: both are memory of its own that nothing points to.
+        let at = unsafe { libc::mremap(moved.cast(), page, page, flags, to) };
+        assert_eq!(at, to.cast());
+    });
+    let [file, near, moved] = [file, near, moved].map(|memory| memory as usize);
+    announce(format!("{file} {near} {moved} {child}"));
     wait();
+}
+
+/// A page of a new file, read.
+fn map_file(len: usize) -> *const u8 {
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(len as u64).expect("a page");
+    let (prot, flags, null) = (libc::PROT_READ, libc::MAP_SHARED, std::ptr::null_mut());
+    // SAFETY: a new mapping of a file that nobody cuts short.
+    let memory = unsafe { libc::mmap(null, len, prot, flags, file.as_raw_fd(), 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "no mapping");
+    let memory = memory.cast::<u8>();
+    // SAFETY: its first byte.
+    unsafe { memory.read_volatile() };
+    memory
 }
 
 /// Forks a child that does something and then waits for its end, which comes with that of this process. Returns when it has done it.

@@ -1,6 +1,7 @@
 //! Looking for a frame in one process.
 
-use crate::inspect::{Error, Result};
+use super::crew::Check;
+use crate::inspect::Result;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
 use crate::report::Stopped;
 use crate::target::{Categories, Process};
@@ -8,29 +9,46 @@ use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB.
 const BATCH: usize = 8192;
+/// Neighbours that map the frame, found in one process: so many are told of before more are looked for.
+const MANY: usize = 256;
+/// Entries that may be read before what was found is told of.
+const FAR: u64 = 1 << 18;
 
-/// Looks for one frame, with room for entries that is used again.
+/// What is looked for.
+#[derive(Clone, Copy)]
 pub struct Hunter {
-    frame: FrameNumber,
-    page: PageSize,
-    entries: Vec<PageMapEntry>,
+    pub frame: FrameNumber,
+    pub page: PageSize,
 }
 
-/// Who is told: of neighbouring pages that map the frame (the first and how many), and, between reads, whether to go on.
-pub trait Prey {
-    fn found(&mut self, address: VirtualAddress, pages: u64) -> Result<()>;
-    fn check(&mut self) -> Result<(), Stopped>;
+/// Room for entries, used again from process to process.
+pub struct Room(Vec<PageMapEntry>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Room(vec![PageMapEntry::default(); BATCH])
+    }
+}
+
+/// What was found in a process so far.
+#[derive(Default)]
+pub struct Found {
+    /// The first of neighbouring pages that all map the frame, and how many they are.
+    pub runs: Vec<(VirtualAddress, u64)>,
+    /// Entries that were read.
+    read: u64,
+    /// The audience wants no more.
+    pub stopped: Option<Stopped>,
+}
+
+impl Found {
+    /// Whether it is time to tell what was found.
+    fn is_enough(&self) -> bool {
+        self.runs.len() >= MANY || !self.runs.is_empty() && self.read >= FAR
+    }
 }
 
 impl Hunter {
-    pub fn new(frame: FrameNumber, page: PageSize) -> Self {
-        Hunter {
-            frame,
-            page,
-            entries: vec![PageMapEntry::default(); BATCH],
-        }
-    }
-
     /// Every address there could be.
     pub fn everything(&self) -> Option<AddressRange> {
         let last = self.page.floor(VirtualAddress::new(u64::MAX));
@@ -45,70 +63,80 @@ impl Hunter {
         Ok(read == 1 && entry.frame() == Some(self.frame))
     }
 
-    /// Goes through what is populated in `range`.
+    /// Goes through what is populated in `range`. What is left of it is returned, if there is something to tell before, or if `check`
+    /// says to stop.
     pub fn search(
-        &mut self,
+        &self,
         process: &dyn Process,
         range: AddressRange,
-        prey: &mut dyn Prey,
-    ) -> Result<()> {
-        let mut fault = None;
+        found: &mut Found,
+        room: &mut Room,
+        check: &mut Check<'_>,
+    ) -> Result<Option<AddressRange>> {
+        let mut ended = Ok(None);
         process.populated(range, Categories::PRESENT, &mut |stretch| {
             if !stretch.categories.contains(Categories::PRESENT) {
                 return ControlFlow::Continue(());
             }
-            match self.read(process, stretch.range, prey) {
-                Ok(()) => ControlFlow::Continue(()),
+            match self.read(process, stretch.range, found, room, check) {
+                Ok(None) => ControlFlow::Continue(()),
+                Ok(Some(from)) => {
+                    ended = Ok(AddressRange::new(from, range.end()));
+                    ControlFlow::Break(())
+                }
                 Err(error) => {
-                    fault = Some(error);
+                    ended = Err(error);
                     ControlFlow::Break(())
                 }
             }
         })?;
-        fault.map_or(Ok(()), Err)
+        ended
     }
 
+    /// Reads the entries of `range`; returns from where on it did not.
     fn read(
-        &mut self,
+        &self,
         process: &dyn Process,
         range: AddressRange,
-        prey: &mut dyn Prey,
-    ) -> Result<()> {
+        found: &mut Found,
+        Room(room): &mut Room,
+        check: &mut Check<'_>,
+    ) -> Result<Option<VirtualAddress>> {
         let mut index = self.page.index(range.start());
         let mut left = range.pages(self.page);
-        // Neighbours that map it: the first index, and how many.
-        let mut run = (0, 0);
+        let address = |index: u64| VirtualAddress::new(index << self.page.shift());
+        // The last of the runs goes on with this page.
+        let mut open = None;
         while left > 0 {
-            prey.check().map_err(Error::from)?;
+            if let Err(why) = check() {
+                found.stopped = Some(why);
+                return Ok(Some(address(index)));
+            }
+            if open.is_none() && found.is_enough() {
+                return Ok(Some(address(index)));
+            }
             let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
-            let into = self.entries.get_mut(..batch).unwrap_or_default();
+            let into = room.get_mut(..batch).unwrap_or_default();
             let read = process.entries(index, into)?;
-            let entries = self.entries.get(..read).unwrap_or_default();
+            let entries = room.get(..read).unwrap_or_default();
             for (entry, index) in entries.iter().zip(index..) {
                 if entry.frame() != Some(self.frame) {
                     continue;
                 }
-                run = match run {
-                    (first, pages) if pages > 0 && first + pages == index => (first, pages + 1),
-                    done => {
-                        self.tell(done, prey)?;
-                        (index, 1)
-                    }
-                };
+                match found.runs.last_mut() {
+                    Some((_, pages)) if open == Some(index) => *pages += 1,
+                    _ => found.runs.push((address(index), 1)),
+                }
+                open = Some(index + 1);
             }
+            found.read += read as u64;
             if read < batch {
                 break;
             }
             index += batch as u64;
             left -= batch as u64;
+            open = open.filter(|&next| next == index);
         }
-        self.tell(run, prey)
-    }
-
-    fn tell(&self, (first, pages): (u64, u64), prey: &mut dyn Prey) -> Result<()> {
-        match pages {
-            0 => Ok(()),
-            _ => prey.found(VirtualAddress::new(first << self.page.shift()), pages),
-        }
+        Ok(None)
     }
 }

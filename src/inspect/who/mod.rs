@@ -4,14 +4,16 @@
 //! file lies where processes map that offset of that file: their `maps` name the few page-map entries to read. Anonymous memory
 //! is shared by forking, so it mostly lies at the same address in relatives: one entry a process. Only what is left is searched through,
 //! by a scan for what is populated and a read of that. A clue is what the first mapping found says of where the
-//! others are.
+//! others are. Processes are looked at on several cores ([`crew`]), and told of in order.
 
+mod crew;
 mod hunt;
 mod nature;
 mod search;
 #[cfg(test)]
 mod tests;
 mod told;
+mod visit;
 
 use super::Result;
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};

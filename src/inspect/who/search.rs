@@ -1,31 +1,18 @@
 //! The search through all processes: the likely places first, then the rest, until every mapping that the kernel counts is found.
 
-use super::hunt::Hunter;
+use super::crew::{Take, in_order};
+use super::hunt::{Hunter, Room};
 use super::nature::{self, Nature};
-use super::told::{Listener, Peer, State, Told};
+use super::told::{Peer, State, Told};
+use super::visit::{Clue, How, Visit, Visitor};
 use super::{Answer, Audience, Ended, Question};
 use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::{Error, Result};
-use crate::kernel::{Device, PageFlags, Region, VirtualAddress};
-use crate::report::{Fact, Reason};
-use crate::target::{self, Machine, Process, Relation, Target};
+use crate::kernel::{PageFlags, Region, VirtualAddress};
+use crate::report::{Fact, Stopped};
+use crate::target::{Machine, Relation};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What one mapping says of where others are.
-#[derive(Clone, Copy)]
-pub enum Clue {
-    /// Wherever this offset of this file is mapped.
-    File {
-        device: Device,
-        inode: u64,
-        offset: u64,
-    },
-    /// Wherever this offset of any file is mapped: overlays and containers have numbers of their own for one and the same file, but
-    /// a page of it lies at one offset.
-    Offset(u64),
-    /// At the same address.
-    Address(VirtualAddress),
-}
 
 pub struct Search<'a> {
     machine: &'a Arc<dyn Machine>,
@@ -50,7 +37,10 @@ impl<'a> Search<'a> {
             counted: nature::is_counted(&flags, &map_count, &**machine),
             flags,
             map_count,
-            hunter: Hunter::new(question.frame, machine.page()),
+            hunter: Hunter {
+                frame: question.frame,
+                page: machine.page(),
+            },
             told: Told::new(&**machine),
         }
     }
@@ -98,29 +88,21 @@ impl<'a> Search<'a> {
     fn look(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<Ended> {
         let seen = self.question.seen.as_ref();
         let mut clue = seen.and_then(|seen| self.clue(seen.address, seen.region.as_ref()));
-        let mut has_clue = clue.is_some();
-        let total = peers.len() as u64;
-        for next in 0.. {
-            if let Some(clue) = clue.take()
+        let had_clue = clue.is_some();
+        loop {
+            if let Some(clue) = clue
                 && let Some(ended) = self.follow_all(clue, peers, audience)?
             {
                 return Ok(ended);
             }
             // The rest is searched through, until there is something to go by.
-            let Some(peer) = peers.get_mut(next) else {
-                break;
-            };
-            audience.looked_at(next as u64, total)?;
-            self.search(peer, audience)?;
-            if self.is_complete() {
-                return Ok(Ended::Counted);
-            }
-            if let (false, Some((address, region))) = (has_clue, &self.told.first) {
-                clue = self.clue(*address, region.as_ref());
-                has_clue = clue.is_some();
+            let wants_clue = !had_clue && clue.is_none();
+            match self.go(How::Search, wants_clue, peers, audience)? {
+                Pace::Complete => return Ok(Ended::Counted),
+                Pace::End => return Ok(Ended::Searched),
+                Pace::Clue(found) => clue = Some(found),
             }
         }
-        Ok(Ended::Searched)
     }
 
     /// Follows a clue to its end. `None` if the rest has to be searched through.
@@ -130,12 +112,12 @@ impl<'a> Search<'a> {
         peers: &mut [Peer],
         audience: &mut dyn Audience,
     ) -> Result<Option<Ended>> {
-        self.follow(clue, peers, audience)?;
+        self.go(How::Follow(clue), false, peers, audience)?;
         let Clue::File { offset, .. } = clue else {
             return Ok(self.is_complete().then_some(Ended::Counted));
         };
         if !self.is_complete() {
-            self.follow(Clue::Offset(offset), peers, audience)?;
+            self.go(How::Follow(Clue::Offset(offset)), false, peers, audience)?;
         }
         Ok(Some(match self.is_complete() {
             true => Ended::Counted,
@@ -159,126 +141,41 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks where the clue leads, in every process that was not searched through.
-    fn follow(
+    /// Looks at every process that was not searched through, in order, until all mappings are found or, if that is what is wanted,
+    /// the first.
+    fn go(
         &mut self,
-        clue: Clue,
+        how: How,
+        wants_clue: bool,
         peers: &mut [Peer],
         audience: &mut dyn Audience,
-    ) -> Result<()> {
-        let total = peers.len() as u64;
-        for (done, peer) in (0..).zip(peers.iter_mut()) {
-            audience.looked_at(done, total)?;
-            if peer.searched {
-                continue;
-            }
-            self.visit(peer, |search, peer, target| {
-                let process = &*target.process;
-                for address in search.places(clue, process)? {
-                    if search.hunter.is_at(process, address)?
-                        && search.told.by_clue.insert((peer.pid, address))
-                    {
-                        search.told.tell(peer, target, address, 1, audience)?;
-                    }
-                }
-                Ok(())
-            })?;
-            if self.is_complete() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Where in a process the clue leads.
-    fn places(&self, clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
-        let wanted = match clue {
-            Clue::Address(address) => return Ok(vec![address]),
-            Clue::File { offset, .. } | Clue::Offset(offset) => offset,
-        };
-        let is_of_file = |region: &&Region| match clue {
-            Clue::File { device, inode, .. } => region.device == device && region.inode == inode,
-            _ => region.inode != 0,
-        };
-        let place = |region: &Region| {
-            let into = wanted.checked_sub(region.offset)?;
-            let address = region.range.start().checked_add(into)?;
-            region.range.contains(address).then_some(address)
-        };
-        let regions = process.regions()?;
-        Ok(regions
+    ) -> Result<Pace> {
+        let open =
+            |peer: &Peer| !peer.searched && matches!(peer.state, State::Unseen | State::Read);
+        let (places, pids): (Vec<usize>, Vec<u32>) = peers
             .iter()
-            .filter(is_of_file)
-            .filter_map(place)
-            .collect())
-    }
-
-    /// Goes through all that a process maps and that may be the frame.
-    fn search(&mut self, peer: &mut Peer, audience: &mut dyn Audience) -> Result<()> {
-        peer.searched = true;
-        self.visit(peer, |search, peer, target| {
-            let process = &*target.process;
-            let ranges = match search.nature {
-                Nature::File => {
-                    let regions = process.regions()?.into_iter();
-                    let files = regions.filter(|region| region.inode != 0);
-                    files.map(|region| region.range).collect()
-                }
-                _ => Vec::from_iter(search.hunter.everything()),
-            };
-            let told = &mut search.told;
-            let mut listener = Listener {
-                told,
-                peer,
-                target,
-                audience,
-            };
-            for range in ranges {
-                search.hunter.search(process, range, &mut listener)?;
-                if listener.peer.state == State::Same {
-                    break;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Opens a process and has it looked at. That it cannot be, or has gone, is no error.
-    fn visit(
-        &mut self,
-        peer: &mut Peer,
-        look: impl FnOnce(&mut Self, &mut Peer, &Target) -> Result<()>,
-    ) -> Result<()> {
-        if peer.state != State::Unseen && peer.state != State::Read {
-            return Ok(());
-        }
-        let opened = match self.machine.open(peer.pid) {
-            Ok(opened) => opened,
-            Err(error) => {
-                peer.state = state_after(&error);
-                return Ok(());
-            }
+            .enumerate()
+            .filter(|(_, peer)| open(peer))
+            .map(|(place, peer)| (place, peer.pid))
+            .unzip();
+        let visitor = Visitor {
+            machine: self.machine,
+            question: self.question,
+            hunter: self.hunter,
+            nature: self.nature,
+            how,
         };
-        if opened.process.frames_hidden() {
-            return Err(Error::Unknown {
-                what: "frame numbers",
-                reason: Reason::FrameHidden,
-            });
-        }
-        opened.process.set_scan(self.question.scan);
-        let target = Target {
-            process: opened.process,
-            machine: Arc::clone(self.machine),
-            modules: opened.modules,
+        let mut round = Round {
+            visitor: &visitor,
+            search: self,
+            peers,
+            places: places.into_iter(),
+            audience,
+            wants_clue,
+            pace: Pace::End,
         };
-        peer.state = State::Read;
-        match look(self, peer, &target) {
-            Err(Error::Target(error)) => {
-                peer.state = state_after(&error);
-                Ok(())
-            }
-            other => other,
-        }
+        in_order(&pids, &visitor, &mut round)?;
+        Ok(round.pace)
     }
 
     /// Whether every mapping that the kernel counts now was found.
@@ -325,9 +222,76 @@ impl<'a> Search<'a> {
     }
 }
 
-fn state_after(error: &target::Error) -> State {
-    match error {
-        target::Error::Gone { .. } | target::Error::NotAvailable { .. } => State::Gone,
-        _ => State::Unreadable,
+/// What a round through the processes came to.
+enum Pace {
+    /// All of them were looked at.
+    End,
+    /// Every mapping is found.
+    Complete,
+    /// A mapping was found that says where others may be.
+    Clue(Clue),
+}
+
+/// Takes what looks at processes have found.
+struct Round<'r, 'a> {
+    visitor: &'r Visitor<'a>,
+    search: &'r mut Search<'a>,
+    peers: &'r mut [Peer],
+    /// Of those that are still to come.
+    places: std::vec::IntoIter<usize>,
+    audience: &'r mut dyn Audience,
+    wants_clue: bool,
+    pace: Pace,
+}
+
+impl Take<u32, Result<Visit>> for Round<'_, '_> {
+    fn take(&mut self, _: &u32, visit: Result<Visit>) -> Result<ControlFlow<()>> {
+        let total = self.peers.len() as u64;
+        let place = self.places.next().unwrap_or_default();
+        let Some(peer) = self.peers.get_mut(place) else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let mut visit = visit?;
+        peer.state = visit.state;
+        let target = visit.target.take();
+        let told = &mut self.search.told;
+        let mut room = None;
+        while let Some(target) = &target {
+            match self.visitor.how {
+                How::Follow(_) => told.tell_new(peer, target, visit.hits, self.audience)?,
+                How::Search => told.tell_again(peer, target, visit.hits, self.audience)?,
+            }
+            if visit.rest.is_empty() || visit.stopped.is_some() || peer.state == State::Same {
+                break;
+            }
+            let audience = &mut self.audience;
+            visit = self.visitor.search(
+                &*target.process,
+                visit.rest,
+                room.get_or_insert_with(Room::default),
+                &mut || audience.check(),
+            )?;
+        }
+        if let Some(stopped) = visit.stopped {
+            return Err(stopped.into());
+        }
+        peer.searched = matches!(self.visitor.how, How::Search);
+        self.audience.looked_at(place as u64, total)?;
+        if target.is_some() && self.search.is_complete() {
+            self.pace = Pace::Complete;
+            return Ok(ControlFlow::Break(()));
+        }
+        if self.wants_clue
+            && let Some((address, region)) = &self.search.told.first
+            && let Some(clue) = self.search.clue(*address, region.as_ref())
+        {
+            self.pace = Pace::Clue(clue);
+            return Ok(ControlFlow::Break(()));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.audience.check()
     }
 }

@@ -220,6 +220,29 @@ fn anonymous_memory_is_looked_for_at_the_same_address_of_relatives_first() {
 }
 
 #[test]
+fn very_many_processes_are_told_of_in_order_and_only_until_all_mappings_are_found() {
+    let pids = 10..1010;
+    let mut town = Town::new(ANONYMOUS, 300);
+    for pid in pids.clone() {
+        let frame = if pid < 700 && pid % 2 == 0 { FRAME } else { 5 };
+        let world = process(pid, vec![region(100, 4)], &[(101, frame)]);
+        town = town.with(world, 1);
+    }
+    let mut expected: Vec<u32> = pids.filter(|pid| pid % 2 == 0).take(300).collect();
+    let (found, answer) = town.who(Some((10, 101)));
+    let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
+    assert_eq!(told(&found), expected);
+    assert_eq!(answer.ended, Ended::Counted);
+    assert_eq!((answer.mappings, answer.looked_at), (300, 599));
+    // Those after the last mapping were not waited for, and the last of them not even asked.
+    assert_eq!(town.read_of(1009), (0, 0));
+    expected.truncate(200);
+    let (found, answer) = town.who_until(Some((10, 101)), 200);
+    assert_eq!(told(&found), expected);
+    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+}
+
+#[test]
 fn what_is_not_at_a_likely_place_is_searched_for() {
     let town = Town::new(ANONYMOUS, 3)
         .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)

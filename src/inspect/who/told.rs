@@ -1,10 +1,9 @@
 //! What was found so far, each mapping once.
 
-use super::hunt::Prey;
+use super::visit::Hit;
 use super::{Audience, Mapper};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
-use crate::report::Stopped;
 use crate::target::{Machine, Target};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -58,19 +57,67 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Tells of `pages` pages from `address` on, unless they belong to memory that was told of.
-    pub fn tell(
+    /// Tells of pages that a clue has led to, unless an earlier one did.
+    pub fn tell_new(
         &mut self,
         peer: &mut Peer,
         target: &Target,
-        address: VirtualAddress,
-        pages: u64,
+        hits: Vec<Hit>,
+        audience: &mut dyn Audience,
+    ) -> Result<()> {
+        for hit in hits {
+            if self.by_clue.insert((peer.pid, hit.address)) {
+                self.tell(peer, target, hit, audience)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of pages that a search has found, which comes by those again that a clue has led to.
+    pub fn tell_again(
+        &mut self,
+        peer: &mut Peer,
+        target: &Target,
+        hits: Vec<Hit>,
+        audience: &mut dyn Audience,
+    ) -> Result<()> {
+        for hit in hits {
+            if self.by_clue.is_empty() {
+                self.tell(peer, target, hit, audience)?;
+                continue;
+            }
+            let size = self.machine.page().bytes();
+            for nth in 0..hit.pages {
+                let address = VirtualAddress::new(hit.address.get() + nth * size);
+                if self.by_clue.contains(&(peer.pid, address)) {
+                    continue;
+                }
+                let region = match nth {
+                    0 => hit.region.clone(),
+                    _ => target.process.region_at(address)?,
+                };
+                let one = Hit {
+                    address,
+                    pages: 1,
+                    region,
+                };
+                self.tell(peer, target, one, audience)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of neighbouring pages, unless they belong to memory that was told of.
+    fn tell(
+        &mut self,
+        peer: &mut Peer,
+        target: &Target,
+        hit: Hit,
         audience: &mut dyn Audience,
     ) -> Result<()> {
         if peer.state == State::Same {
             return Ok(());
         }
-        let region = target.process.region_at(address)?;
         if !peer.maps {
             let is_new = self.is_new_space(peer.pid);
             if is_new == Some(false) {
@@ -80,18 +127,18 @@ impl<'a> Told<'a> {
             peer.maps = true;
             peer.is_certain = is_new.is_some();
         }
-        self.mappings += pages;
+        self.mappings += hit.pages;
         if peer.is_certain {
-            self.certain += pages;
+            self.certain += hit.pages;
         }
         if self.first.is_none() {
-            self.first = Some((address, region.clone()));
+            self.first = Some((hit.address, hit.region.clone()));
         }
         let mapper = Mapper {
             target,
-            address,
-            pages,
-            region,
+            address: hit.address,
+            pages: hit.pages,
+            region: hit.region,
         };
         Ok(audience.found(&mapper)?)
     }
@@ -113,40 +160,5 @@ impl<'a> Told<'a> {
                 Some(true)
             }
         }
-    }
-}
-
-/// Hands on what a search through one process finds.
-pub struct Listener<'s, 'a> {
-    pub told: &'s mut Told<'a>,
-    pub peer: &'s mut Peer,
-    pub target: &'s Target,
-    pub audience: &'s mut dyn Audience,
-}
-
-impl Prey for Listener<'_, '_> {
-    fn found(&mut self, address: VirtualAddress, pages: u64) -> Result<()> {
-        let Listener {
-            told,
-            peer,
-            target,
-            audience,
-        } = self;
-        if told.by_clue.is_empty() {
-            return told.tell(peer, target, address, pages, *audience);
-        }
-        let size = target.process.layout().page.bytes();
-        for nth in 0..pages {
-            let one = VirtualAddress::new(address.get() + nth * size);
-            if !told.by_clue.contains(&(peer.pid, one)) {
-                told.tell(peer, target, one, 1, *audience)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<(), Stopped> {
-        // A process of its own may be long.
-        self.audience.check()
     }
 }

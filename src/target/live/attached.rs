@@ -5,7 +5,7 @@ use super::handle::{Handle, named};
 use super::memory::Memory;
 use super::naming;
 use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
-use crate::target::{Error, Identity, Liveness, Result, sys};
+use crate::target::{Error, Identity, Layout, Liveness, Result, sys};
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,8 +18,8 @@ pub(super) struct Attached {
 impl Attached {
     /// Attaches to the process `pid`.
     pub(super) fn open(pid: u32) -> Result<Self> {
-        let handle = Handle::open(pid)?;
-        let memory = RwLock::new(Arc::new(Memory::open(&handle)?));
+        let (handle, stat) = Handle::open(pid)?;
+        let memory = RwLock::new(Arc::new(Memory::of(&handle, stat)?));
         Ok(Attached { handle, memory })
     }
 
@@ -45,6 +45,11 @@ impl Attached {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The shape of the words of the program that runs now.
+    pub(super) fn layout(&self) -> Layout {
+        self.memory().layout(&self.handle)
     }
 
     /// Whether it is still the same program; opens the address space of the new one if not.

@@ -18,33 +18,35 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to.
-    pub(super) fn open(pid: u32) -> Result<Self> {
+    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. Also what its `stat` says now.
+    pub(super) fn open(pid: u32) -> Result<(Self, Stat)> {
         let absent = || Error::Gone {
             what: format!("there is no process {pid} (or it is hidden from this user)"),
         };
         let directory = Directory::open(&format!("/proc/{pid}")).map_err(|_| absent())?;
         let read = |path| directory.read(path).map_err(|_| absent());
-        let process = Status::parse(&read("status")?)?.process;
-        if process != pid {
-            return Handle::open(process);
-        }
         let raw = i32::try_from(pid)
             .ok()
             .and_then(Pid::from_raw)
             .ok_or_else(absent)?;
-        let pidfd = pidfd_open(raw, PidfdFlags::empty()).map_err(|error| match error {
-            Errno::SRCH => absent(),
-            error => Error::io(format!("pidfd_open of process {pid}"), error),
-        })?;
+        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(Errno::SRCH) => return Err(absent()),
+            // The number of a thread: EINVAL, ENOENT since Linux 6.15.
+            Err(error) => match Status::parse(&read("status")?)?.process {
+                process if process != pid => return Handle::open(process),
+                _ => return Err(Error::io(format!("pidfd_open of process {pid}"), error)),
+            },
+        };
         // Read after the pidfd was opened: if the directory still answers, both are of the same process.
-        let start_time = Stat::parse(&read("stat")?)?.start_time;
-        Ok(Handle {
+        let stat = Stat::parse(&read("stat")?)?;
+        let handle = Handle {
             pid,
             directory,
             pidfd,
-            start_time,
-        })
+            start_time: stat.start_time,
+        };
+        Ok((handle, stat))
     }
 
     pub(super) fn pid(&self) -> u32 {

@@ -5,6 +5,8 @@ use super::directory::Directory;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
 use crate::target::{Error, ProcessEntry, Relation, Result};
+use std::panic::resume_unwind;
+use std::thread::available_parallelism;
 
 /// Every process that can be listed, by number. Those that end meanwhile are left out.
 pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
@@ -13,12 +15,16 @@ pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
     Ok(numbers.into_iter().filter_map(entry).collect())
 }
 
-/// Every process but kernel threads, with its parent, by number.
+/// Every process but kernel threads, with its parent, by number. Very many are read on several cores.
 pub(super) fn relations() -> Result<Vec<Relation>> {
+    /// Processes that are sooner read than a thread has started.
+    const FEW: usize = 128;
+    /// Cores that are of use: more get into each other's way in the kernel.
+    const MOST: usize = 4;
     let mut numbers = process_ids()?;
     numbers.sort_unstable();
     let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
-    let relation = |pid: u32| {
+    let relation = |&pid: &u32| {
         // Whoever has ended meanwhile has no memory.
         let stat = Stat::parse(&proc.read(&format!("{pid}/stat")).ok()?).ok()?;
         (!stat.is_kernel_thread).then_some(Relation {
@@ -26,7 +32,20 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
             parent: stat.parent,
         })
     };
-    Ok(numbers.into_iter().filter_map(relation).collect())
+    let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
+    let share = numbers.len().div_ceil(cores).max(FEW);
+    let (own, others) = numbers.split_at(share.min(numbers.len()));
+    Ok(std::thread::scope(|scope| {
+        let others: Vec<_> = others
+            .chunks(share)
+            .map(|share| scope.spawn(|| share.iter().filter_map(relation).collect::<Vec<_>>()))
+            .collect();
+        let mut all: Vec<Relation> = own.iter().filter_map(relation).collect();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    }))
 }
 
 /// The numbers in `/proc`.

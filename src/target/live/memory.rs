@@ -3,7 +3,7 @@
 use super::directory::read_to_end;
 use super::handle::{Handle, named};
 use super::rights;
-use crate::kernel::status::Status;
+use crate::kernel::status::{Stat, Status};
 use crate::kernel::{Name, PageMapEntry, PageSize};
 use crate::target::{Error, Layout, Result, sys};
 use rustix::buffer::spare_capacity;
@@ -15,21 +15,26 @@ use std::sync::OnceLock;
 pub(super) struct Memory {
     /// What the process was called when this was opened.
     pub(super) name: Name,
-    /// Page size, pointer width and byte order of the program.
-    pub(super) layout: Layout,
+    /// The size of its pages.
+    pub(super) page: PageSize,
     /// `/proc/PID/maps`
     pub(super) maps: OwnedFd,
     /// `/proc/PID/pagemap`
     pub(super) page_map: OwnedFd,
     /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
     thread: Option<u32>,
+    layout: OnceLock<Layout>,
     contents: OnceLock<Result<OwnedFd>>,
 }
 
 impl Memory {
     /// Opens the address space that the process has now.
     pub(super) fn open(handle: &Handle) -> Result<Self> {
-        let stat = handle.stat()?;
+        Self::of(handle, handle.stat()?)
+    }
+
+    /// As [`open`](Self::open), with what `stat` has just said.
+    pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         let who = named(handle.pid(), &stat.name);
         if stat.is_kernel_thread {
             return Err(Error::NotAvailable {
@@ -52,10 +57,12 @@ impl Memory {
             .map_err(|error| refused(handle, &who, &path, error))?;
         Ok(Memory {
             name: stat.name,
-            layout: layout(handle, thread),
+            page: PageSize::from_bytes(rustix::param::page_size() as u64)
+                .unwrap_or(PageSize::FOUR_KIB),
             maps,
             page_map,
             thread,
+            layout: OnceLock::new(),
             contents: OnceLock::new(),
         })
     }
@@ -74,6 +81,13 @@ impl Memory {
     /// All of `/proc/PID/maps`. Empty when the address space is gone.
     pub(super) fn maps_text(&self) -> rustix::io::Result<Vec<u8>> {
         read_to_end(|text, so_far| pread(&self.maps, spare_capacity(text), so_far))
+    }
+
+    /// Page size, pointer width and byte order of the program, read when they are first asked for.
+    pub(super) fn layout(&self, handle: &Handle) -> Layout {
+        *self
+            .layout
+            .get_or_init(|| layout(handle, self.thread, self.page))
     }
 
     /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
@@ -128,7 +142,7 @@ fn is_zombie(handle: &Handle) -> bool {
 }
 
 /// What the ELF header of the program says of its words; where it may not be read, those of pmdb.
-fn layout(handle: &Handle, thread: Option<u32>) -> Layout {
+fn layout(handle: &Handle, thread: Option<u32>, page: PageSize) -> Layout {
     let mut header = [0u8; 6];
     let read = handle
         .directory()
@@ -140,9 +154,8 @@ fn layout(handle: &Handle, thread: Option<u32>) -> Layout {
         }
         _ => (size_of::<usize>() as u8, cfg!(target_endian = "little")),
     };
-    let page = PageSize::from_bytes(rustix::param::page_size() as u64);
     Layout {
-        page: page.unwrap_or(PageSize::FOUR_KIB),
+        page,
         pointer_bytes,
         little_endian,
     }

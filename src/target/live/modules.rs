@@ -137,7 +137,7 @@ impl Modules for LiveModules {
             0 => return Err(no_file(region)),
             _ => self.file(region)?,
         };
-        let page = self.attached.memory().layout.page;
+        let page = self.attached.memory().page;
         behind::runs(&file, region, range, page)
     }
 
@@ -150,7 +150,7 @@ impl Modules for LiveModules {
         }
         // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
         if region.name.as_bytes() == b"[vdso]"
-            && let Some(bytes) = own_vdso(region, self.attached.memory().layout.pointer_bytes)
+            && let Some(bytes) = own_vdso(region, self.attached.layout().pointer_bytes)
         {
             return Ok(Box::new(Image {
                 bytes,
@@ -178,7 +178,7 @@ const IMAGE_BYTES: u64 = 1 << 20;
 impl LiveModules {
     /// The bytes of a region of which every page is resident.
     fn resident(&self, region: &Region) -> Result<Option<Vec<u8>>> {
-        let page = self.attached.memory().layout.page;
+        let page = self.attached.memory().page;
         if region.range.len() > IMAGE_BYTES {
             return Ok(None);
         }

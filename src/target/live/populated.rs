@@ -77,12 +77,12 @@ pub(super) fn visit(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let memory = attached.memory();
-    let range = range.to_pages(memory.layout.page);
+    let range = range.to_pages(memory.page);
     // The kernel refuses a scan that ends above what the caller itself could address, which is less than the target's where a
     // 32-bit pmdb looks at a 64-bit process.
     let limit = match scannable.is_empty() {
         true => VirtualAddress::new(0),
-        false => own_limit(range.end(), memory.layout.page),
+        false => own_limit(range.end(), memory.page),
     };
     let low = AddressRange::new(range.start(), range.end().min(limit));
     let high = AddressRange::new(range.start().max(limit), range.end());
@@ -167,7 +167,7 @@ fn read(
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<()>> {
     let source = Source {
-        page: memory.layout.page,
+        page: memory.page,
         entries: |first, into: &mut [PageMapEntry]| attached.entries(first, into),
         regions: || attached.regions(),
     };
@@ -272,7 +272,7 @@ fn categories_of(entry: PageMapEntry) -> Categories {
 /// every other region.
 pub(super) fn is_passed_over(attached: &Attached, start: VirtualAddress) -> Result<Option<bool>> {
     let memory = attached.memory();
-    let page = memory.layout.page;
+    let page = memory.page;
     let Some(end) = start
         .checked_add(page.bytes())
         .filter(|&end| end <= own_limit(end, page))

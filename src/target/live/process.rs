@@ -84,7 +84,7 @@ impl LiveProcess {
             }
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Err(Errno::NOENT) => {
-                let index = memory.layout.page.index(address);
+                let index = memory.page.index(address);
                 let reached = self
                     .attached
                     .entries(index, &mut [PageMapEntry::default()])?
@@ -104,7 +104,7 @@ impl Process for LiveProcess {
     }
 
     fn layout(&self) -> Layout {
-        self.attached.memory().layout
+        self.attached.layout()
     }
 
     fn liveness(&self) -> Result<Liveness> {

@@ -59,7 +59,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
             report.pss = report.why.take("pss", stats.pss);
             report.folios = report.why.take("folios", stats.folios);
         }
-        report.states = stats.states;
+        report.states = stats.states.map();
         if let Some(doubt) = stats.doubt {
             report.why.note("states", &doubt.reason());
         }
@@ -175,7 +175,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
 
 /// Why the page map tells nothing of a region, if it does not.
 fn hidden(stats: &RegionStats) -> Option<Reason> {
-    let any = |state| stats.states.contains_key(&state);
+    let any = |state| stats.states.of(state) > 0;
     match (any(State::PfnMapped), any(State::Outside)) {
         (true, _) => Some(Reason::NotOnThisKernel(
             "the page map does not show the pages of device mappings (VM_PFNMAP)".to_owned(),

@@ -66,7 +66,7 @@ impl Ended {
             longest_run_bytes: self.totals.longest_run_bytes(),
             changed: self.changed,
             cut_short: cut_short || self.stopped.is_some(),
-            states: self.totals.states(),
+            states: self.totals.states().map(),
         };
         match self.stopped {
             Some(Stopped::Closed) => Err(Stopped::Closed.into()),

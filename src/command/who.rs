@@ -7,8 +7,9 @@ use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary, Why};
-use crate::symbol::{Symbols, may_have_names};
+use crate::symbol::Symbols;
 use crate::target::Machine;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(super) const ABOUT: About = About {
@@ -155,11 +156,11 @@ impl Listener<'_> {
         if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
             return known.clone();
         }
-        let named = may_have_names(mapper.target, region);
-        let symbol = named.then_some(()).and_then(|()| {
-            let regions = mapper.target.process.regions().ok()?;
-            translate::symbol_at(self.symbols, mapper.target, &regions, address)
-        });
+        let regions = match place {
+            Some(_) => Cow::Owned(mapper.target.process.regions().ok()?),
+            None => Cow::Borrowed(mapper.regions?),
+        };
+        let symbol = translate::symbol_at(self.symbols, mapper.target, &regions, address);
         if let Some(place) = place {
             self.of_files.insert(place, symbol.clone());
         }

@@ -46,7 +46,7 @@ pub use rows::{Row, Rows, Run, Runs};
 pub use rules::Rules;
 pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
-pub use totals::Totals;
+pub use totals::{StateCounts, Totals};
 pub use view::{Availability, View, ViewedRegion};
 pub use watch::{Change, Look, Spans, Tell, Watcher};
 

@@ -5,11 +5,10 @@ use super::doubt::Doubt;
 use super::large::Large;
 use super::page::{Need, Page};
 use super::sweep::sweep;
-use super::totals::Totals;
+use super::totals::{StateCounts, Totals};
 use super::view::{View, ViewedRegion, no_scan};
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
-use std::collections::BTreeMap;
 
 /// What is in a region. For a quiet process `shared + private` is what smaps calls Rss (for the hugetlb pool Shared_Hugetlb +
 /// Private_Hugetlb), and with the zero page, which smaps does not count, it is `present`.
@@ -36,7 +35,7 @@ pub struct RegionStats {
     /// Large folios by size and by how they are mapped, the largest first.
     pub folios: Fact<Vec<LargeFolios>>,
     /// Pages in each state.
-    pub states: BTreeMap<State, u64>,
+    pub states: StateCounts,
 }
 
 /// Counts what is in each of `regions` (some of the view's, in address order), in one sweep of them all, and gives it to `each`. Of

@@ -11,8 +11,7 @@ pub struct Totals {
     /// Pages.
     pub pages: u64,
     size: PageSize,
-    /// Pages in each state, in the order of [`State::ALL`].
-    states: [u64; State::ALL.len()],
+    states: StateCounts,
     runs: Runs,
     physical_runs: u64,
     longest: u64,
@@ -25,7 +24,7 @@ impl Totals {
         Totals {
             pages: 0,
             size,
-            states: [0; State::ALL.len()],
+            states: StateCounts::default(),
             runs: Runs::new(size),
             physical_runs: 0,
             longest: 0,
@@ -42,9 +41,7 @@ impl Totals {
     #[inline]
     pub fn add(&mut self, page: &Page) {
         self.pages = self.pages.saturating_add(page.pages);
-        if let Some(count) = self.states.get_mut(page.state as usize) {
-            *count = count.saturating_add(page.pages);
-        }
+        self.states.add(page.state, page.pages);
         self.hidden |= page.entry.is_frame_hidden();
         if let Some(run) = self.runs.push(page) {
             self.count(run);
@@ -85,15 +82,35 @@ impl Totals {
 
     /// Pages in one state.
     pub fn state(&self, state: State) -> u64 {
-        self.states.get(state as usize).copied().unwrap_or_default()
+        self.states.of(state)
     }
 
-    /// Pages in each state that any page was in.
-    pub fn states(&self) -> BTreeMap<State, u64> {
-        State::ALL
-            .iter()
-            .map(|&state| (state, self.state(state)))
-            .filter(|&(_, pages)| pages > 0)
-            .collect()
+    /// Pages in each state.
+    pub fn states(&self) -> StateCounts {
+        self.states
+    }
+}
+
+/// Pages in each state, in the order of [`State::ALL`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StateCounts([u64; State::ALL.len()]);
+
+impl StateCounts {
+    #[inline]
+    fn add(&mut self, state: State, pages: u64) {
+        if let Some(count) = self.0.get_mut(state as usize) {
+            *count = count.saturating_add(pages);
+        }
+    }
+
+    /// Pages in one state.
+    pub fn of(&self, state: State) -> u64 {
+        self.0.get(state as usize).copied().unwrap_or_default()
+    }
+
+    /// The states that any page was in.
+    pub fn map(&self) -> BTreeMap<State, u64> {
+        let all = State::ALL.iter().map(|&state| (state, self.of(state)));
+        all.filter(|&(_, pages)| pages > 0).collect()
     }
 }

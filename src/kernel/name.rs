@@ -21,18 +21,28 @@ impl Name {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
+    /// Its printable form, borrowed where nothing has to be escaped.
+    pub fn escaped(&self) -> Cow<'_, str> {
+        escape(&self.0)
+    }
     /// Whether there is no name at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
     /// The part after the last slash: what people call a library or a program.
     pub fn file_name(&self) -> Name {
+        Name::new(self.tail())
+    }
+    /// That part, printable.
+    pub fn escaped_file_name(&self) -> Cow<'_, str> {
+        escape(self.tail())
+    }
+    fn tail(&self) -> &[u8] {
         let bytes = &*self.0;
-        let tail = bytes
+        bytes
             .iter()
             .rposition(|&byte| byte == b'/')
-            .map_or(bytes, |slash| &bytes[slash + 1..]);
-        Name::new(tail)
+            .map_or(bytes, |slash| &bytes[slash + 1..])
     }
 }
 
@@ -62,8 +72,9 @@ impl Serialize for Name {
 
 /// The printable form of hostile bytes; borrowed where nothing had to be escaped.
 pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    let is_plain_ascii = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
     if let Ok(text) = std::str::from_utf8(bytes)
-        && text.chars().all(|c| c != '\\' && is_plain(c))
+        && (bytes.iter().all(is_plain_ascii) || text.chars().all(|c| c != '\\' && is_plain(c)))
     {
         return Cow::Borrowed(text);
     }

@@ -19,16 +19,14 @@ pub struct Permissions {
 
 impl std::fmt::Display for Permissions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let letter = |set: bool, letter: char| if set { letter } else { '-' };
-        let text: String = [
-            letter(self.read, 'r'),
-            letter(self.write, 'w'),
-            letter(self.execute, 'x'),
-            if self.shared { 's' } else { 'p' },
-        ]
-        .into_iter()
-        .collect();
-        f.pad(&text)
+        let letter = |set: bool, letter: u8| if set { letter } else { b'-' };
+        let text = [
+            letter(self.read, b'r'),
+            letter(self.write, b'w'),
+            letter(self.execute, b'x'),
+            if self.shared { b's' } else { b'p' },
+        ];
+        f.pad(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

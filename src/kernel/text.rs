@@ -1,6 +1,8 @@
 //! The text files of `/proc`, as bytes: lines, fields and numbers.
 
 use super::Name;
+use memchr::{memchr, memchr_iter};
+use std::borrow::Cow;
 use thiserror::Error;
 
 /// A line that does not have the form that the kernel gives it.
@@ -40,9 +42,15 @@ impl<'a> Line<'a> {
 
 /// The lines of `bytes`, without empty ones.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
-    let numbered = bytes.split(|&byte| byte == b'\n').zip(1..);
-    numbered
-        .map(|(bytes, number)| Line { number, bytes })
+    let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
+    let mut start = 0;
+    let mut cut = move |(end, number): (usize, usize)| {
+        let bytes = bytes.get(start..end).unwrap_or_default();
+        start = end + 1;
+        Line { number, bytes }
+    };
+    ends.zip(1..)
+        .map(move |line| cut(line))
         .filter(|line| !line.bytes.is_empty())
 }
 
@@ -76,7 +84,12 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
         return None;
     }
     bytes.iter().try_fold(0u64, |number, &byte| {
-        let digit = char::from(byte).to_digit(16)?;
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            b'A'..=b'F' => byte - b'A' + 10,
+            _ => return None,
+        };
         (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
     })
 }
@@ -100,7 +113,10 @@ pub(crate) fn unescape_octal(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Undoes `\012`, the only thing that `maps` escapes: every other backslash stands for itself.
-pub(crate) fn unescape_newline(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn unescape_newline(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\\', bytes).is_none() {
+        return Cow::Borrowed(bytes);
+    }
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((&first, tail)) = rest.split_first() {
@@ -108,7 +124,7 @@ pub(crate) fn unescape_newline(bytes: &[u8]) -> Vec<u8> {
         out.push(if escaped.is_some() { b'\n' } else { first });
         rest = escaped.unwrap_or(tail);
     }
-    out
+    Cow::Owned(out)
 }
 
 fn octal_byte(digits: &[u8; 3]) -> Option<u8> {

@@ -3,6 +3,9 @@
 use super::line::Line;
 use super::printable::{columns, cut, printable};
 use super::theme::{Role, Theme};
+use super::units::{push_hexadecimal, push_size};
+use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// On which side of a column its text stands.
@@ -63,37 +66,84 @@ impl Column {
     }
 }
 
-/// A cell: text, and its role where it is not the column's.
-pub struct Cell {
-    text: String,
-    short: Option<String>,
+/// A cell: what it says, and its role where it is not the column's.
+pub struct Cell<'a> {
+    words: Words<'a>,
+    short: Option<Cow<'a, str>>,
     role: Option<Role>,
 }
 
-impl Cell {
+/// What a cell says. Numbers, of which a long table has very many, become text only in the line itself.
+pub enum Words<'a> {
+    /// Text.
+    Text(Cow<'a, str>),
+    /// An address or a frame number.
+    Hexadecimal(u64),
+    /// A number of bytes.
+    Size(u64),
+}
+
+impl<'a> Cell<'a> {
     /// In the column's own role.
-    pub fn new(text: impl ToString) -> Self {
+    pub fn new(words: impl Into<Words<'a>>) -> Self {
         Cell {
-            text: text.to_string(),
+            words: words.into(),
             short: None,
             role: None,
         }
     }
+    /// A number of bytes, as [`size`](super::units::size) writes it.
+    pub fn size(bytes: u64) -> Self {
+        Cell::new(Words::Size(bytes))
+    }
     /// In another role.
-    pub fn of(role: Role, text: impl ToString) -> Self {
+    pub fn of(role: Role, words: impl Into<Words<'a>>) -> Self {
         Cell {
             role: Some(role),
-            ..Cell::new(text)
+            ..Cell::new(words)
         }
     }
     /// With a shorter text to be shown where this one does not fit.
-    pub fn or(self, short: impl ToString) -> Self {
+    pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
         Cell {
-            short: Some(short.to_string()),
+            short: Some(short.into()),
             ..self
         }
     }
 }
+
+impl Words<'_> {
+    /// Writes them, printable, in place of what is in `out`.
+    fn write(&self, out: &mut String) {
+        out.clear();
+        match self {
+            Words::Text(text) => out.push_str(&printable(text)),
+            Words::Hexadecimal(number) => push_hexadecimal(out, *number),
+            Words::Size(bytes) => push_size(out, *bytes),
+        }
+    }
+}
+
+macro_rules! words {
+    ($($type:ty: $value:ident => $words:expr),+ $(,)?) => {
+        $(impl<'a> From<$type> for Words<'a> {
+            fn from($value: $type) -> Self {
+                $words
+            }
+        })+
+    };
+}
+
+words!(
+    &'a str: text => Words::Text(Cow::Borrowed(text)),
+    &'a String: text => Words::Text(Cow::Borrowed(text)),
+    String: text => Words::Text(Cow::Owned(text)),
+    Cow<'a, str>: text => Words::Text(text),
+    &'a Name: name => Words::Text(name.escaped()),
+    VirtualAddress: address => Words::Hexadecimal(address.get()),
+    PhysicalAddress: address => Words::Hexadecimal(address.get()),
+    FrameNumber: frame => Words::Hexadecimal(frame.get()),
+);
 
 /// The columns that are shown, and where.
 #[derive(Debug)]
@@ -137,13 +187,14 @@ impl Layout {
     }
 
     /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
-    pub fn row(&self, theme: Theme, cells: Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn row(&self, theme: Theme, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
         let mut line = Line::new(theme, None);
+        let mut text = String::with_capacity(32);
         let last = self.ends.iter().rposition(Option::is_some);
         let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
-            let mut text = printable(&cell.text);
+            cell.words.write(&mut text);
             let start = end - column.width;
             if line.column() > 0 {
                 line.pad_to((line.column() + 1).max(match column.align {
@@ -156,15 +207,17 @@ impl Layout {
                     true => width.saturating_sub(line.column()),
                     false => column.width,
                 };
-                if let Some(short) = cell.short.as_deref().filter(|_| columns(&text) > limit) {
-                    text = printable(short);
+                if let Some(short) = cell.short.filter(|_| columns(&text) > limit) {
+                    Words::Text(short).write(&mut text);
                 }
-                text = cut(&text, limit.max(1)).into_owned().into();
+                if let Cow::Owned(cut) = cut(&text, limit.max(1)) {
+                    text = cut;
+                }
             }
             if column.align == Align::Right {
                 line.pad_to(end.saturating_sub(columns(&text)));
             }
-            line.push(cell.role.unwrap_or(column.role), &text);
+            line.push_printable(cell.role.unwrap_or(column.role), &text);
         }
         line.end(out)
     }

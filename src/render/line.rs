@@ -49,14 +49,19 @@ impl Line {
     /// Adds a piece as it is, printable.
     pub fn push(&mut self, role: Role, text: impl Display) -> &mut Self {
         let text = text.to_string();
-        let text = printable(&text);
-        self.column += columns(&text);
+        self.push_printable(role, &printable(&text))
+    }
+
+    /// Adds a piece that is printable already.
+    pub fn push_printable(&mut self, role: Role, text: &str) -> &mut Self {
+        self.column += columns(text);
         let body = text.trim_end_matches(' ');
         if !body.is_empty() {
             self.text.extend(std::iter::repeat_n(' ', self.blanks));
             self.blanks = 0;
             match role {
                 Role::Plain => self.text.push_str(body),
+                _ if !self.theme.is_coloured() => self.text.push_str(body),
                 role => self.text.push_str(&self.theme.paint(role, body)),
             }
         }

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthChar;
 /// [`Name`](crate::kernel::Name) does it; borrowed where nothing had to be. A backslash stays as it is, since names have
 /// been escaped before they come here.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_plain) {
+    if is_ascii(text) || text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -17,6 +17,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         push_printable(&mut out, c);
     }
     Cow::Owned(out)
+}
+
+/// Whether it is of printable ASCII alone, as almost all is: one column each, and nothing to escape.
+fn is_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
 /// Appends `c`, escaped if need be.
@@ -30,7 +35,10 @@ pub fn push_printable(out: &mut String, c: char) {
 
 /// Terminal columns that printable text takes.
 pub fn columns(text: &str) -> usize {
-    text.chars().map(char_columns).sum()
+    match is_ascii(text) {
+        true => text.len(),
+        false => text.chars().map(char_columns).sum(),
+    }
 }
 
 /// Terminal columns that a printable character takes.

@@ -6,15 +6,50 @@ const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// A number of bytes in at most eight columns: exact in the largest unit in which it is below 10,000, else rounded.
 pub fn size(bytes: u64) -> String {
+    let mut text = String::with_capacity(8);
+    push_size(&mut text, bytes);
+    text
+}
+
+/// Appends a number of bytes as [`size`] writes it.
+pub fn push_size(out: &mut String, bytes: u64) {
     if bytes == 0 {
-        return "0".into();
+        return out.push('0');
     }
-    let exact = UNITS.iter().enumerate().rev().find_map(|(power, unit)| {
-        let in_unit = bytes >> (10 * power);
-        let whole = in_unit << (10 * power) == bytes;
-        (whole && (1..10_000).contains(&in_unit)).then(|| format!("{in_unit} {unit}"))
-    });
-    exact.unwrap_or_else(|| rounded(bytes))
+    // The largest unit of which it is a multiple gives the smallest number.
+    let power = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
+    match (bytes >> (10 * power), UNITS.get(power)) {
+        (in_unit @ ..10_000, Some(unit)) => {
+            let mut digits = [0; 4];
+            let digits = digits_of(in_unit, &mut digits);
+            out.extend(digits.iter().map(|&digit| char::from(b'0' + digit)));
+            out.push(' ');
+            out.push_str(unit);
+        }
+        _ => out.push_str(&rounded(bytes)),
+    }
+}
+
+/// Its decimal digits, as many as have room, the last ones in `digits`.
+fn digits_of(mut number: u64, digits: &mut [u8]) -> &[u8] {
+    let mut first = digits.len();
+    for digit in digits.iter_mut().rev() {
+        if number == 0 {
+            break;
+        }
+        *digit = (number % 10) as u8;
+        number /= 10;
+        first -= 1;
+    }
+    digits.get(first..).unwrap_or_default()
+}
+
+/// Appends an address as `{:#x}` writes it, in a fraction of the time.
+pub fn push_hexadecimal(out: &mut String, number: u64) {
+    out.push_str("0x");
+    let digits = (u64::BITS - (number | 1).leading_zeros()).div_ceil(4);
+    let nibbles = (0..digits).rev().map(|place| number >> (4 * place) & 0xf);
+    out.extend(nibbles.filter_map(|nibble| char::from_digit(nibble as u32, 16)));
 }
 
 fn rounded(bytes: u64) -> String {
@@ -129,6 +164,15 @@ mod tests {
         }
         assert_eq!(exact_size(4096), "4096 bytes");
         assert_eq!(exact_size(2 << 20), "2 MiB (2,097,152 bytes)");
+    }
+
+    #[test]
+    fn addresses_are_as_the_library_writes_them() {
+        for number in [0, 1, 0xf, 0x10, 0x7fff_0123_4000, u64::MAX] {
+            let mut text = String::new();
+            push_hexadecimal(&mut text, number);
+            assert_eq!(text, format!("{number:#x}"));
+        }
     }
 
     #[test]

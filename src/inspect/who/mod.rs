@@ -55,6 +55,8 @@ pub struct Mapper<'a> {
     pub pages: u64,
     /// The region that holds it; `None` if it has gone meanwhile.
     pub region: Option<Region>,
+    /// All regions of the process, for a symbol of memory that is of no file; `None` where there can be none.
+    pub regions: Option<&'a [Region]>,
 }
 
 /// Who is told while the search goes on, and may end it.

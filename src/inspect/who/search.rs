@@ -257,16 +257,18 @@ impl Take<u32, Result<Visit>> for Round<'_, '_> {
         let told = &mut self.search.told;
         let mut room = None;
         while let Some(target) = &target {
+            let regions = visit.regions.take();
+            let opened = (target, regions.as_deref());
             match self.visitor.how {
-                How::Follow(_) => told.tell_new(peer, target, visit.hits, self.audience)?,
-                How::Search => told.tell_again(peer, target, visit.hits, self.audience)?,
+                How::Follow(_) => told.tell_new(peer, opened, visit.hits, self.audience)?,
+                How::Search => told.tell_again(peer, opened, visit.hits, self.audience)?,
             }
             if visit.rest.is_empty() || visit.stopped.is_some() || peer.state == State::Same {
                 break;
             }
             let audience = &mut self.audience;
             visit = self.visitor.search(
-                &*target.process,
+                target,
                 visit.rest,
                 room.get_or_insert_with(Room::default),
                 &mut || audience.check(),

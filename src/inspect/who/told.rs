@@ -31,6 +31,9 @@ pub enum State {
     Same,
 }
 
+/// A process that maps the frame, and its regions if they were read.
+pub type Opened<'a> = (&'a Target, Option<&'a [Region]>);
+
 /// What was told to the audience.
 pub struct Told<'a> {
     machine: &'a dyn Machine,
@@ -61,13 +64,13 @@ impl<'a> Told<'a> {
     pub fn tell_new(
         &mut self,
         peer: &mut Peer,
-        target: &Target,
+        (target, regions): Opened<'_>,
         hits: Vec<Hit>,
         audience: &mut dyn Audience,
     ) -> Result<()> {
         for hit in hits {
             if self.by_clue.insert((peer.pid, hit.address)) {
-                self.tell(peer, target, hit, audience)?;
+                self.tell(peer, (target, regions), hit, audience)?;
             }
         }
         Ok(())
@@ -77,13 +80,13 @@ impl<'a> Told<'a> {
     pub fn tell_again(
         &mut self,
         peer: &mut Peer,
-        target: &Target,
+        (target, regions): Opened<'_>,
         hits: Vec<Hit>,
         audience: &mut dyn Audience,
     ) -> Result<()> {
         for hit in hits {
             if self.by_clue.is_empty() {
-                self.tell(peer, target, hit, audience)?;
+                self.tell(peer, (target, regions), hit, audience)?;
                 continue;
             }
             let size = self.machine.page().bytes();
@@ -101,7 +104,7 @@ impl<'a> Told<'a> {
                     pages: 1,
                     region,
                 };
-                self.tell(peer, target, one, audience)?;
+                self.tell(peer, (target, regions), one, audience)?;
             }
         }
         Ok(())
@@ -111,7 +114,7 @@ impl<'a> Told<'a> {
     fn tell(
         &mut self,
         peer: &mut Peer,
-        target: &Target,
+        (target, regions): Opened<'_>,
         hit: Hit,
         audience: &mut dyn Audience,
     ) -> Result<()> {
@@ -139,6 +142,7 @@ impl<'a> Told<'a> {
             address: hit.address,
             pages: hit.pages,
             region: hit.region,
+            regions,
         };
         Ok(audience.found(&mapper)?)
     }

@@ -8,6 +8,7 @@ use super::told::State;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::report::{Reason, Stopped};
+use crate::symbol::may_have_names;
 use crate::target::{self, Machine, Process, Target};
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub struct Visit {
     /// It, if it was found to map the frame.
     pub target: Option<Target>,
     pub hits: Vec<Hit>,
+    /// All its regions, if memory among the hits that is of no file may have a symbol.
+    pub regions: Option<Vec<Region>>,
     /// What is still to be searched, once these are told.
     pub rest: Vec<AddressRange>,
     /// The audience wanted no more.
@@ -75,6 +78,7 @@ impl Work<u32> for Visitor<'_> {
             state,
             target: None,
             hits: Vec::new(),
+            regions: None,
             rest: Vec::new(),
             stopped: None,
         };
@@ -117,7 +121,7 @@ impl Visitor<'_> {
                         found.runs.push((address, 1));
                     }
                 }
-                return visit(process, found, Vec::new());
+                return visit(target, found, Vec::new());
             }
             How::Search if self.nature == Nature::File => {
                 let regions = process.regions()?.into_iter();
@@ -126,13 +130,13 @@ impl Visitor<'_> {
             }
             How::Search => Vec::from_iter(self.hunter.everything()),
         };
-        self.search(process, ranges, room, check)
+        self.search(target, ranges, room, check)
     }
 
     /// Goes through `ranges` of a process, as far as there is nothing to be told.
     pub fn search(
         &self,
-        process: &dyn Process,
+        target: &Target,
         ranges: Vec<AddressRange>,
         room: &mut Room,
         check: &mut Check<'_>,
@@ -145,27 +149,37 @@ impl Visitor<'_> {
         {
             rest = self
                 .hunter
-                .search(process, range, &mut found, room, check)?;
+                .search(&*target.process, range, &mut found, room, check)?;
         }
-        visit(process, found, rest.into_iter().chain(ranges).collect())
+        visit(target, found, rest.into_iter().chain(ranges).collect())
     }
 }
 
-fn visit(process: &dyn Process, found: Found, rest: Vec<AddressRange>) -> Result<Visit> {
+fn visit(target: &Target, found: Found, rest: Vec<AddressRange>) -> Result<Visit> {
     let hit = |(address, pages)| {
         Ok(Hit {
             address,
             pages,
-            region: process.region_at(address)?,
+            region: target.process.region_at(address)?,
         })
     };
+    let runs = found.runs.into_iter();
+    let hits = runs.map(hit).collect::<Result<Vec<Hit>>>()?;
     Ok(Visit {
         state: State::Read,
         target: None,
-        hits: found.runs.into_iter().map(hit).collect::<Result<_>>()?,
+        regions: regions(&hits, target),
+        hits,
         rest,
         stopped: found.stopped,
     })
+}
+
+/// Read here and not where the hits are told, since here other cores help.
+fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
+    let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
+    let asks = regions.any(|region| region.inode == 0 && may_have_names(target, region));
+    asks.then(|| target.process.regions().ok()).flatten()
 }
 
 /// Where in a process the clue leads.

@@ -6,6 +6,7 @@ use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
 use crate::report::{CgroupPath, FolioReport, FramePlace, Reason, RegionBrief, SymbolBrief, Why};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Where the values begin.
@@ -31,12 +32,24 @@ pub fn symbol_text(symbol: &SymbolBrief) -> String {
 }
 
 /// What a region is called, in words where it has no name.
-pub fn region_name(name: &Name) -> (Role, String) {
+pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
+    named(name.escaped())
+}
+
+/// The same, of its path the last part alone.
+pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
+    named(name.escaped_file_name())
+}
+
+fn named(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
     match name.is_empty() {
-        true => (Role::Dim, "(anonymous)".into()),
-        false => (Role::Name, name.to_string()),
+        true => (Role::Dim, Cow::Borrowed(ANONYMOUS)),
+        false => (Role::Name, name),
     }
 }
+
+/// What stands for a region without a name.
+pub const ANONYMOUS: &str = "(anonymous)";
 
 /// A region: its range as the prompt takes it, rights, offset in the file, name.
 pub fn region(line: &mut Line, region: &RegionBrief) {

@@ -64,7 +64,7 @@ impl Text {
         text
     }
 
-    fn row(&mut self, table: Table, cells: Vec<Cell>, out: &mut dyn Write) -> io::Result<()> {
+    fn row(&mut self, table: Table, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
         let (theme, width) = (self.look.theme, self.look.width);
         let layout = match &self.layout {
             Some((open, layout)) if *open == table => layout,

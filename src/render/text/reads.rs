@@ -11,7 +11,7 @@ use std::io::{self, Write};
 const WORD: u64 = 8;
 
 /// A row for each word that was read, with its own offset; one for a read without words.
-pub fn rows(read: &KernelRead) -> Vec<Vec<Cell>> {
+pub fn rows(read: &KernelRead) -> Vec<Vec<Cell<'_>>> {
     let what = |index: u64| match index {
         0 => about(read),
         index => format!("the same, + {index}"),
@@ -54,7 +54,7 @@ fn about(read: &KernelRead) -> String {
     about
 }
 
-fn none() -> Cell {
+fn none() -> Cell<'static> {
     Cell::of(Role::Dim, "-")
 }
 

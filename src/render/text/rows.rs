@@ -1,6 +1,6 @@
 //! How a record fills a row of its table.
 
-use super::block::{missing, region_name, symbol_text};
+use super::block::{ANONYMOUS, missing, region_file_name, region_name, symbol_text};
 use super::footnotes::Footnotes;
 use super::look::Look;
 use super::tables::Table;
@@ -8,11 +8,15 @@ use super::{watch, words};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, State};
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
-use crate::render::units::{count, size};
+use crate::render::units::count;
 use crate::report::*;
 
 /// The row that a record is, if it is one. Reasons for what is missing go to the footnotes.
-pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table, Vec<Cell>)> {
+pub fn row<'a>(
+    record: &'a Record,
+    look: &Look,
+    notes: &mut Footnotes,
+) -> Option<(Table, Vec<Cell<'a>>)> {
     let row = match record {
         Record::Run(run) => {
             notes.collect(&run.why);
@@ -50,18 +54,18 @@ pub fn row(record: &Record, look: &Look, notes: &mut Footnotes) -> Option<(Table
         ),
         Record::History(entry) => (
             Table::History,
-            vec![Cell::new(entry.number), Cell::new(&entry.line)],
+            vec![Cell::new(entry.number.to_string()), Cell::new(&entry.line)],
         ),
         _ => return None,
     };
     Some(row)
 }
 
-fn run_cells(run: &Run) -> Vec<Cell> {
+fn run_cells(run: &Run) -> Vec<Cell<'_>> {
     vec![
         Cell::new(run.start),
         Cell::new(run.end),
-        Cell::new(size(run.end.get().saturating_sub(run.start.get()))),
+        Cell::size(run.end.get().saturating_sub(run.start.get())),
         Cell::new(count(run.pages)),
         match run.physical {
             Some(physical) => Cell::new(physical),
@@ -72,15 +76,15 @@ fn run_cells(run: &Run) -> Vec<Cell> {
     ]
 }
 
-fn page_cells(pages: &Pages) -> Vec<Cell> {
+fn page_cells(pages: &Pages) -> Vec<Cell<'_>> {
     let (role, name) = match &pages.region {
-        Some(name) => region_name(&name.file_name()),
-        None => (Role::Dim, "-".to_owned()),
+        Some(name) => region_file_name(name),
+        None => (Role::Dim, "-".into()),
     };
     vec![
         Cell::new(pages.start),
         Cell::new(pages.end),
-        Cell::new(size(pages.end.get().saturating_sub(pages.start.get()))),
+        Cell::size(pages.end.get().saturating_sub(pages.start.get())),
         Cell::new(count(pages.pages)),
         state(pages.state),
         match (pages.kind, pages.huge) {
@@ -118,14 +122,12 @@ fn is_of_zeros(kind: Kind) -> bool {
     matches!(kind, Kind::Zero | Kind::HugeZero)
 }
 
-fn frame_cells(frames: &Frames) -> Vec<Cell> {
+fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
     let unknown = || Cell::of(Role::Warn, "?");
     vec![
         Cell::new(frames.pfn),
         frames.physical.map_or_else(unknown, Cell::new),
-        frames
-            .bytes
-            .map_or_else(unknown, |bytes| Cell::new(size(bytes))),
+        frames.bytes.map_or_else(unknown, Cell::size),
         Cell::new(count(frames.frames)),
         frames.words.map_count.map_or_else(unknown, |times| {
             Cell::new(words::map_count(
@@ -134,29 +136,31 @@ fn frame_cells(frames: &Frames) -> Vec<Cell> {
             ))
         }),
         frames.zone.as_ref().map_or_else(unknown, Cell::new),
-        frames.node.map_or_else(unknown, Cell::new),
+        frames
+            .node
+            .map_or_else(unknown, |node| Cell::new(node.to_string())),
         frames.words.flags.map_or_else(unknown, flags_cell),
     ]
 }
 
-fn group_cells(group: &Group) -> Vec<Cell> {
+fn group_cells(group: &Group) -> Vec<Cell<'_>> {
     let (role, key) = match (group.by, State::from_word(&group.key)) {
-        ("region", _) if group.key.is_empty() => region_name(&Name::default()),
-        ("state", Some(state)) => (words::state_role(state), group.key.clone()),
-        _ => (Role::Plain, group.key.clone()),
+        ("region", _) if group.key.is_empty() => (Role::Dim, ANONYMOUS),
+        ("state", Some(state)) => (words::state_role(state), group.key.as_str()),
+        _ => (Role::Plain, group.key.as_str()),
     };
     vec![
         Cell::new(count(group.pages)),
-        Cell::new(size(group.bytes)),
+        Cell::size(group.bytes),
         Cell::of(role, key),
     ]
 }
 
-fn summary_cells(row: &SummaryRow) -> Vec<Cell> {
+fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
     let none = || Cell::of(Role::Dim, "-");
     vec![
         Cell::new(count(row.pages)),
-        Cell::new(size(row.bytes)),
+        Cell::size(row.bytes),
         row.flags_raw
             .map_or_else(none, |flags| Cell::new(format!("{:#018x}", flags.bits()))),
         row.letters.as_ref().map_or_else(none, Cell::new),
@@ -169,10 +173,10 @@ fn summary_cells(row: &SummaryRow) -> Vec<Cell> {
     ]
 }
 
-fn mapper_cells(mapper: &Mapper) -> Vec<Cell> {
+fn mapper_cells(mapper: &Mapper) -> Vec<Cell<'_>> {
     let region = mapper.region.as_ref();
     vec![
-        Cell::new(mapper.pid),
+        Cell::new(mapper.pid.to_string()),
         Cell::new(&mapper.name),
         Cell::new(mapper.address),
         Cell::new(count(mapper.pages)),
@@ -188,7 +192,7 @@ fn mapper_cells(mapper: &Mapper) -> Vec<Cell> {
     ]
 }
 
-fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell> {
+fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell<'_>> {
     vec![
         Cell::new(symbol.address),
         match symbol.size {
@@ -201,7 +205,7 @@ fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell> {
     ]
 }
 
-fn module_cells(module: &ModuleReport) -> Vec<Cell> {
+fn module_cells(module: &ModuleReport) -> Vec<Cell<'_>> {
     let none = || Cell::of(Role::Dim, "-");
     let remark = match (&module.debug_file, module.why.get("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
@@ -222,22 +226,22 @@ fn module_cells(module: &ModuleReport) -> Vec<Cell> {
             .map_or_else(none, |symbols| Cell::new(count(symbols))),
         module.answers.map_or_else(none, Cell::new),
         module.build_id.as_ref().map_or_else(none, Cell::new),
-        Cell::of(Role::Name, name).or(region_name(&module.name.file_name()).1),
+        Cell::of(Role::Name, name).or(region_file_name(&module.name).1),
         remark,
     ]
 }
 
-fn region_cells(region: &RegionReport) -> Vec<Cell> {
+fn region_cells(region: &RegionReport) -> Vec<Cell<'_>> {
     let part = |bytes: Option<u64>, field| match bytes {
         Some(0) => Cell::of(Role::Dim, "0"),
-        Some(bytes) => Cell::new(size(bytes)),
+        Some(bytes) => Cell::size(bytes),
         None => absent(&region.why, field, State::Present),
     };
     vec![
         Cell::new(region.start),
         Cell::new(region.end),
         Cell::new(&region.perms),
-        Cell::new(size(region.size)),
+        Cell::size(region.size),
         part(region.present, "present"),
         part(region.swapped, "swapped"),
         part(region.shared, "shared"),
@@ -248,20 +252,20 @@ fn region_cells(region: &RegionReport) -> Vec<Cell> {
 }
 
 /// The name of a region, without its folder where there is no room for that.
-fn named_region(name: &Name, deleted: bool) -> Cell {
+fn named_region(name: &Name, deleted: bool) -> Cell<'_> {
     let deleted = if deleted { " (deleted)" } else { "" };
     let (role, text) = region_name(name);
-    let (_, short) = region_name(&name.file_name());
+    let (_, short) = region_file_name(name);
     Cell::of(role, text + deleted).or(short + deleted)
 }
 
-fn process_cells(process: &ProcessRow) -> Vec<Cell> {
+fn process_cells(process: &ProcessRow) -> Vec<Cell<'_>> {
     vec![
-        Cell::new(process.pid),
-        Cell::new(process.user),
-        Cell::new(process.state),
+        Cell::new(process.pid.to_string()),
+        Cell::new(process.user.to_string()),
+        Cell::new(process.state.to_string()),
         match process.resident {
-            Some(bytes) => Cell::new(size(bytes)),
+            Some(bytes) => Cell::size(bytes),
             None => Cell::of(Role::Dim, "-"),
         },
         Cell::new(&process.name),
@@ -272,11 +276,11 @@ fn process_cells(process: &ProcessRow) -> Vec<Cell> {
     ]
 }
 
-fn state(state: State) -> Cell {
+fn state(state: State) -> Cell<'static> {
     Cell::of(words::state_role(state), state.word())
 }
 
-fn frame(frame: Option<FrameNumber>, why: &Why, state: State) -> Cell {
+fn frame(frame: Option<FrameNumber>, why: &Why, state: State) -> Cell<'static> {
     match frame {
         Some(frame) => Cell::new(frame),
         None => absent(why, "pfn", state),
@@ -284,7 +288,7 @@ fn frame(frame: Option<FrameNumber>, why: &Why, state: State) -> Cell {
 }
 
 /// What stands for a missing value. Without a reason it is unknown if there could be one, and none otherwise.
-fn absent(why: &Why, field: &str, state: State) -> Cell {
+fn absent(why: &Why, field: &str, state: State) -> Cell<'static> {
     let (role, text) = match (why.of(field), state) {
         (None, State::Present) => (Role::Warn, "?"),
         _ => missing(why, field),
@@ -302,7 +306,7 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_TAIL);
 
 /// Flags by name. Where there is no room for all of them, `…` stands for the everyday ones.
-fn flags_cell(flags: PageFlags) -> Cell {
+fn flags_cell<'a>(flags: PageFlags) -> Cell<'a> {
     let telling = flags.difference(EVERYDAY).names();
     let everyday = flags.intersection(EVERYDAY).names();
     if flags.is_empty() {

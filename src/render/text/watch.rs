@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The cells of an event.
-pub fn cells(look: &Look, event: &Event) -> Vec<Cell> {
+pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
     let whole_process = matches!(event.kind, EventKind::Executed | EventKind::Exited);
     let mut story = change(event);
     if let Some(detail) = &event.detail {

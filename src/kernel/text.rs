@@ -44,13 +44,13 @@ impl<'a> Line<'a> {
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut start = 0;
-    let mut cut = move |(end, number): (usize, usize)| {
+    let line = move |(end, number): (usize, usize)| {
         let bytes = bytes.get(start..end).unwrap_or_default();
         start = end + 1;
         Line { number, bytes }
     };
     ends.zip(1..)
-        .map(move |line| cut(line))
+        .map(line)
         .filter(|line| !line.bytes.is_empty())
 }
 

@@ -117,7 +117,7 @@ fn on_several<J: Sync, W: Work<J>>(
             .collect();
         let mut next = hands.iter().cycle();
         let mut handfuls = jobs.chunks(TOGETHER);
-        let mut under_way: VecDeque<(&[J], &Hand<'_, J, W::Result>)> = VecDeque::new();
+        let mut under_way = VecDeque::new();
         let mut stopped = None;
         loop {
             while stopped.is_none()

@@ -11,8 +11,10 @@ mod decode;
 mod detach;
 mod echo;
 mod error;
+mod examine;
 mod explain;
 mod flags;
+mod format;
 mod frames;
 mod groups;
 mod help;
@@ -109,6 +111,11 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             watch::run(context, &arguments)
         }
         Command::Print { format, value } => print::run(context, *format, value),
+        Command::Examine {
+            layout,
+            fault,
+            address,
+        } => examine::run(context, *layout, *fault, address.as_ref()),
         Command::Set(assignment) => set::run(context, assignment),
         Command::Show(shown) => show::run(context, *shown),
         Command::Echo(text) => echo::run(context, text),

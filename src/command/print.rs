@@ -1,9 +1,8 @@
 //! `print[/FMT] VALUE`: what an expression comes to.
 
 use super::translate::symbol_at;
-use super::{About, Context, Example, Flow, Group, Outcome};
+use super::{About, Context, Example, Flow, Group, Outcome, format};
 use crate::eval::{self, Integer, Value};
-use crate::kernel::VirtualAddress;
 use crate::lang::{self, Format, Spanned};
 use crate::report::{Record, ValueReport};
 use crate::state::DebugState;
@@ -16,7 +15,8 @@ pub(super) const ABOUT: About = About {
            integer is an address, the difference of two addresses an integer; what has no meaning is an \
            error, and so is a number too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
            before.\n\n\
-           /x /d /u /o /t /a /c /z write integers and addresses as gdb does. *ADDRESS and u8(…) to i64(…) \
+           /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or \
+           where they are too large for that of a double). *ADDRESS and u8(…) to i64(…) \
            read the target's memory, but only where a page is resident: nothing is faulted in. pfn() phys() \
            page() region() start() end() size() symbol() ask about an address or a range.",
     examples: &[
@@ -50,7 +50,7 @@ pub(super) fn run(
 ) -> Outcome {
     let value = eval::value(written, context.state)?;
     let text = match (format, raw(&value)) {
-        (None, _) | (_, None) => value.to_string(),
+        (None | Some(Format::Text), _) | (_, None) => value.to_string(),
         (Some(format), Some(number)) => formatted(format, number),
     };
     if let Value::Address(address) = value {
@@ -127,21 +127,20 @@ fn wrapped(number: Integer) -> u64 {
     number.get() as u64
 }
 
+/// A value has no size of its own, so that nothing is padded but what asks for it.
 fn formatted(format: Format, raw: u64) -> String {
+    const BYTES: u8 = 8;
     match format {
         Format::Hexadecimal => format!("{raw:#x}"),
-        Format::Signed => (raw as i64).to_string(),
-        Format::Unsigned => raw.to_string(),
-        Format::Octal if raw == 0 => "0".to_owned(),
-        Format::Octal => format!("0{raw:o}"),
         Format::Binary => format!("{raw:b}"),
-        Format::Address => VirtualAddress::new(raw).to_string(),
-        Format::PaddedHexadecimal => format!("{raw:#018x}"),
-        Format::Character => {
-            let byte = raw as u8;
-            format!("{} '{}'", byte as i8, byte.escape_ascii())
-        }
+        // As gdb, for which a small number is an int and so has the bits of a float.
+        Format::Float if fits_32_bits(raw) => format::unit(format, 4, raw & 0xffff_ffff, BYTES),
+        _ => format::unit(format, BYTES, raw, BYTES),
     }
+}
+
+fn fits_32_bits(raw: u64) -> bool {
+    u32::try_from(raw).is_ok() || i32::try_from(raw as i64).is_ok()
 }
 
 #[cfg(test)]
@@ -159,8 +158,12 @@ mod tests {
             (Format::Binary, 5, "101"),
             (Format::PaddedHexadecimal, 1, "0x0000000000000001"),
             (Format::Character, 0x41, "65 'A'"),
-            (Format::Character, 0x1b, "27 '\\x1b'"),
-            (Format::Character, 0xff, "-1 '\\xff'"),
+            (Format::Character, 0x1b, "27 '\\033'"),
+            (Format::Character, 0xff, "-1 '\\377'"),
+            (Format::Float, 1, "1.40129846e-45"),
+            (Format::Float, 1078530011, "3.14159274"),
+            (Format::Float, 0x3ff0 << 48, "1"),
+            (Format::Float, (-1i64) as u64, "-nan(0x7fffff)"),
         ] {
             assert_eq!(formatted(format, raw), expected);
         }

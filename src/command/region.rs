@@ -87,7 +87,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
 }
 
 /// An address in no region, with its neighbours.
-fn unmapped(
+pub(super) fn unmapped(
     expression: &Spanned<Expression>,
     address: VirtualAddress,
     view: &View,

@@ -18,6 +18,7 @@ pub static TABLE: &[About] = &[
     super::summary::ABOUT,
     super::explain::ABOUT,
     super::decode::ABOUT,
+    super::examine::ABOUT,
     super::print::ABOUT,
     super::symbol::ABOUT_SYMBOL,
     super::symbol::ABOUT_ADDRESS,

@@ -1,5 +1,7 @@
 //! What commands do on a machine made of tables.
 
+mod memory;
+
 use super::{Context, Error, run};
 use crate::inspect::fake::{World, region};
 use crate::kernel::{PageFlags, State};

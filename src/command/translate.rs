@@ -10,7 +10,7 @@ use crate::report::{
     FolioReport, FramePlace, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
     Translation, Why,
 };
-use crate::symbol::{Symbols, may_have_names};
+use crate::symbol::{self, Symbols, may_have_names};
 use crate::target::Target;
 
 pub(super) const ABOUT: About = About {
@@ -84,7 +84,12 @@ pub(super) fn symbol_at(
     regions: &[Region],
     address: VirtualAddress,
 ) -> Option<SymbolBrief> {
-    let symbol = symbols.over(target, regions).at(address)?;
+    brief(&symbols.over(target, regions), address)
+}
+
+/// The symbol at an address, in short, for who asks about many.
+pub(super) fn brief(symbols: &symbol::View, address: VirtualAddress) -> Option<SymbolBrief> {
+    let symbol = symbols.at(address)?;
     Some(SymbolBrief {
         name: symbol.name(),
         offset: symbol.offset,

@@ -3,11 +3,11 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
-use crate::inspect;
+use crate::inspect::{self, ReadEnd};
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, State, VirtualAddress};
 use crate::lang::{IntegerType, Place};
 use crate::report::Reason;
-use crate::target::{Layout, Target};
+use crate::target::Target;
 
 /// Bytes of the widest thing that is read.
 const WIDEST: usize = 8;
@@ -46,11 +46,10 @@ impl Evaluator<'_> {
         let mut bytes = [0; WIDEST];
         let wanted = bytes.get_mut(..width(as_type)).unwrap_or_default();
         self.read(target, address, wanted, at)?;
-        Ok(number(wanted, target.process.layout()))
+        Ok(target.process.layout().number(wanted))
     }
 
-    /// Memory is read only where the page map says that a frame is mapped, and the answer counts only if the page map
-    /// still says so afterwards: a page that went away in between would have been faulted in by the read.
+    /// Memory is read only where frames are mapped before and after.
     fn read(
         &self,
         target: &Target,
@@ -62,43 +61,39 @@ impl Evaluator<'_> {
         let range = end
             .and_then(|end| AddressRange::new(address, end))
             .ok_or_else(|| Error::new(at, format!("reading at {address} would pass 2^64-1")))?;
-        self.check_resident(target, range, at)?;
-        let read = target
-            .process
-            .memory(address, into)
-            .map_err(|cause| Error::target(at, cause))?;
-        if read < into.len() {
-            let stop = VirtualAddress::new(address.get().saturating_add(read as u64));
-            return Err(Error::new(
+        let page = target.process.layout().page;
+        let absent = inspect::first_absent(target, range).map_err(|cause| failed(cause, at))?;
+        if let Some(stop) = absent {
+            let state = self.state(target, stop, at)?;
+            return Err(not_resident(stop, state, at));
+        }
+        let read = inspect::read_resident(target, range.start(), into)
+            .map_err(|cause| failed(cause, at))?;
+        let stop = VirtualAddress::new(address.get().saturating_add(read.bytes as u64));
+        let Some(why) = read.ended else {
+            return Ok(());
+        };
+        let not_there = || {
+            // The page that is missing, or the address asked for if that is it.
+            let stop = page.floor(stop).max(range.start());
+            let state = self.state(target, stop, at)?;
+            Ok(not_resident(stop, state, at))
+        };
+        match why {
+            ReadEnd::NotResident => Err(not_there()?),
+            ReadEnd::Unreadable => Err(Error::new(
                 at,
                 format!("memory at {stop} cannot be read, though a frame is mapped there"),
-            ));
-        }
-        self.check_resident(target, range, at).map_err(|error| {
-            Error::new(
-                error.at,
-                format!(
+            )),
+            ReadEnd::Changed => {
+                let error = not_there()?;
+                let message = format!(
                     "the page changed while it was being read: {}",
                     error.message
-                ),
-            )
-        })
-    }
-
-    /// Every page of `range` has a frame mapped; otherwise an error that names the page and its state.
-    fn check_resident(&self, target: &Target, range: AddressRange, at: Place) -> Result<()> {
-        let page = target.process.layout().page;
-        let first = page.index(range.start());
-        for index in first..first + range.pages(page) {
-            let start = VirtualAddress::new(index << page.shift());
-            let entry = entry_at(target, start, at)?;
-            if !entry.is_some_and(PageMapEntry::is_present) {
-                let address = start.max(range.start());
-                let state = self.state(target, address, at)?;
-                return Err(not_resident(address, state, at));
+                );
+                Err(Error::new(error.at, message))
             }
         }
-        Ok(())
     }
 
     /// The frame behind an address: an error that says the state where there is none, and why where it is hidden.
@@ -118,10 +113,15 @@ impl Evaluator<'_> {
         inspect::View::at(target, address)
             .and_then(|view| view.detail(address))
             .map(|detail| detail.page.state)
-            .map_err(|cause| match cause {
-                inspect::Error::Target(cause) => Error::target(at, cause),
-                cause => Error::new(at, cause.to_string()),
-            })
+            .map_err(|cause| failed(cause, at))
+    }
+}
+
+/// An error of the floor below, at its place.
+fn failed(cause: inspect::Error, at: Place) -> Error {
+    match cause {
+        inspect::Error::Target(cause) => Error::target(at, cause),
+        cause => Error::new(at, cause.to_string()),
     }
 }
 
@@ -173,14 +173,6 @@ fn came_meanwhile(address: VirtualAddress, at: Place) -> Error {
         format!("the page of {address} came while it was being looked at"),
     )
     .hint("ask again")
-}
-
-fn number(bytes: &[u8], layout: Layout) -> u64 {
-    let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-    match layout.little_endian {
-        true => bytes.iter().rev().fold(0, join),
-        false => bytes.iter().fold(0, join),
-    }
 }
 
 const fn width(as_type: IntegerType) -> usize {

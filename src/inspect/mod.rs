@@ -17,6 +17,7 @@ mod folio;
 mod frames;
 mod groups;
 mod large;
+mod memory;
 mod outcome;
 mod page;
 mod rows;
@@ -40,6 +41,7 @@ pub use frames::{
     FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames,
 };
 pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
+pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
 pub use outcome::Access;
 pub use page::{InZone, Need, Page};
 pub use rows::{Row, Rows, Run, Runs};

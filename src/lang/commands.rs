@@ -33,6 +33,7 @@ pub static COMMANDS: &[CommandName] = &[
     plain("summary"),
     short("explain", &["e"]),
     plain("decode"),
+    plain("x"),
     short("print", &["p"]),
     plain("info symbol"),
     plain("info address"),

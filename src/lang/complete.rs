@@ -15,6 +15,13 @@ pub struct Expectation {
     pub quote: Option<char>,
 }
 
+/// Words that begin with two minus signs.
+const OPTIONS: &[(&str, Expected)] = &[("--how", Expected::How), ("--fault", Expected::Fault)];
+
+fn is_option(kind: &Expected) -> bool {
+    OPTIONS.iter().any(|(_, option)| option == kind)
+}
+
 /// What could stand at `cursor`, a byte offset in `line`.
 pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let before = line.get(..cursor).unwrap_or(line);
@@ -24,14 +31,18 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
 
     // Half of it is two minus signs and a name.
     let word = before.rsplit(is_blank).next().unwrap_or_default();
-    if !word.is_empty() && "--how".starts_with(word) {
+    let begun = OPTIONS
+        .iter()
+        .any(|(text, _)| !word.is_empty() && text.starts_with(word));
+    if begun {
         start -= word.len();
         let tokens = lexer::tokens(before.get(..start).unwrap_or_default());
         let (kinds, _) = parser::expected_at_end(before, &tokens);
-        if kinds.contains(&Expected::How) {
+        let kinds: Vec<Expected> = kinds.into_iter().filter(is_option).collect();
+        if !kinds.is_empty() {
             return Expectation {
                 start,
-                kinds: vec![Expected::How],
+                kinds,
                 quote,
             };
         }

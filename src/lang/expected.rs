@@ -11,6 +11,12 @@ pub enum Expected {
     Word(&'static str),
     /// `--how`
     How,
+    /// `--fault`
+    Fault,
+    /// The letters behind `print/`.
+    Format,
+    /// The count and letters behind `x/`.
+    Layout,
     /// Exactly this mark: `(`, `..`, `,`.
     Mark(&'static str),
     /// One of the operators of expressions.
@@ -66,6 +72,11 @@ impl Expected {
             Expected::Command => "a command".into(),
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
             Expected::How => "`--how`".into(),
+            Expected::Fault => "`--fault`".into(),
+            Expected::Format => "a format (x d u o t a c z s f)".into(),
+            Expected::Layout => {
+                "a count, a format (x d u o t a c z s f) and a size (b h w g), as in x/8xg".into()
+            }
             Expected::Operator => "an operator".into(),
             Expected::Comparison => "a comparison (== != < <= > >=)".into(),
             Expected::Range => "a range".into(),
@@ -100,11 +111,19 @@ impl Expected {
                 .filter(move |field| wanted(*field))
                 .map(F::name)
         }
+        fn letters<T>(words: &'static [(&'static str, T)]) -> impl Iterator<Item = &'static str> {
+            words.iter().map(|(letter, _)| *letter)
+        }
         let functions = || super::words::FUNCTIONS.iter().map(|(name, _)| *name);
         match self {
             Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) => vec![word],
             Expected::How => vec!["--how"],
+            Expected::Fault => vec!["--fault"],
+            Expected::Format => letters(super::words::FORMATS).collect(),
+            Expected::Layout => letters(super::words::FORMATS)
+                .chain(letters(super::words::UNITS))
+                .collect(),
             Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
@@ -119,7 +138,7 @@ impl Expected {
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // Never what a line is wrong without.
-        Expected::How => expected.len() > 1,
+        Expected::How | Expected::Fault => expected.len() > 1,
         Expected::Expression => expected.contains(&Expected::Range),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),

@@ -161,6 +161,9 @@ fn shown(word: &str) -> String {
     match word {
         "NUMBER" => "N".into(),
         "HOW" => "--how".into(),
+        "FAULT" => "--fault".into(),
+        "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),
+        "nfu" => "/NFU".into(),
         "VARIABLE" => "$NAME".into(),
         _ => choice_of_literals(word).unwrap_or_else(|| {
             let stem = word.split('<').next().unwrap_or(word);
@@ -209,7 +212,8 @@ mod tests {
                 "regions",
                 "regions [--how] [where FILTER] [by size|rss|name] [full]",
             ),
-            ("print", "print[/x|d|u|o|t|a|c|z] RANGE"),
+            ("print", "print[/x|d|u|o|t|a|c|z|s|f] RANGE"),
+            ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),
             ("info symbol", "info symbol ADDRESS"),
             ("decode", "decode VALUE [as entry|flags]"),
             ("attach", "attach TARGET"),

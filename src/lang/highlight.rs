@@ -31,7 +31,7 @@ fn class(kind: &TokenKind) -> Class {
     match kind {
         TokenKind::CommentLine | TokenKind::Comment => Class::Comment,
         TokenKind::Shell(_) | TokenKind::Pipe { .. } => Class::Shell,
-        TokenKind::Redirect { .. } | TokenKind::Text(_) => Class::Text,
+        TokenKind::Redirect { .. } | TokenKind::Text(_) | TokenKind::HexBytes(_) => Class::Text,
         TokenKind::Name
         | TokenKind::Quoted(_)
         | TokenKind::Indexed { .. }
@@ -46,7 +46,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::PastedFrame(_)
         | TokenKind::MapsLine { .. }
         | TokenKind::PmapLine { .. } => Class::Number,
-        TokenKind::How => Class::Keyword,
+        TokenKind::How | TokenKind::Fault | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }
 }

@@ -25,6 +25,7 @@ pub mod field;
 mod filter;
 pub mod grammar;
 pub mod highlight;
+mod layout;
 mod lexer;
 mod operators;
 mod parser;

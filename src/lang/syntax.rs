@@ -10,6 +10,7 @@ pub use super::expression::{
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::filter::{Comparison, Filter, Quantity};
+pub use super::layout::{Format, Layout, Unit};
 pub use super::place::{Place, Spanned};
 pub use super::setting::{ColorChoice, Setting, SettingValue};
 
@@ -157,6 +158,15 @@ pub enum Command {
         /// What to print.
         value: Spanned<Range>,
     },
+    /// `x[/NFU] [ADDRESS]`
+    Examine {
+        /// How many, in which form, of what size; as before where absent.
+        layout: Layout,
+        /// Whether pages that are not there are read, which brings them in.
+        fault: bool,
+        /// Where; where the last one ended if absent.
+        address: Option<Spanned<Expression>>,
+    },
     /// `set $NAME = VALUE` or `set SETTING VALUE`
     Set(Assignment),
     /// `show [SETTING | convenience]`
@@ -262,27 +272,6 @@ pub enum OnRequest {
     MapCount,
     /// The soft-dirty bit.
     SoftDirty,
-}
-
-/// The letter of `print/FMT`, as in gdb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// `x`
-    Hexadecimal,
-    /// `d`
-    Signed,
-    /// `u`
-    Unsigned,
-    /// `o`
-    Octal,
-    /// `t`
-    Binary,
-    /// `a`: an address with its symbol.
-    Address,
-    /// `c`
-    Character,
-    /// `z`: hexadecimal, padded with zeros to the size of the value.
-    PaddedHexadecimal,
 }
 
 /// What `set` sets.

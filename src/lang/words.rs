@@ -3,7 +3,7 @@
 
 use super::expression::{Function, IntegerType};
 use super::setting::ColorChoice;
-use super::syntax::{Format, GroupKey, OnRequest, Reading, RegionOrder};
+use super::syntax::{Format, GroupKey, OnRequest, Reading, RegionOrder, Unit};
 
 /// How a word of a table is written.
 pub(super) fn spelled<T: PartialEq>(words: &[(&'static str, T)], meaning: &T) -> &'static str {
@@ -58,17 +58,6 @@ pub(super) static GROUP_KEYS: &[(&str, GroupKey)] = &[
 pub(super) static READINGS: &[(&str, Reading)] =
     &[("entry", Reading::Entry), ("flags", Reading::Flags)];
 
-pub(super) static FORMATS: &[(&str, Format)] = &[
-    ("x", Format::Hexadecimal),
-    ("d", Format::Signed),
-    ("u", Format::Unsigned),
-    ("o", Format::Octal),
-    ("t", Format::Binary),
-    ("a", Format::Address),
-    ("c", Format::Character),
-    ("z", Format::PaddedHexadecimal),
-];
-
 pub(super) static ON_REQUEST: &[(&str, OnRequest)] = &[
     ("flags", OnRequest::Flags),
     ("mapcount", OnRequest::MapCount),
@@ -82,3 +71,32 @@ pub(super) static COLOR_CHOICES: &[(&str, ColorChoice)] = &[
     ("always", ColorChoice::Always),
     ("never", ColorChoice::Never),
 ];
+
+/// The forms by letter.
+pub(super) static FORMATS: &[(&str, Format)] = &[
+    ("x", Format::Hexadecimal),
+    ("d", Format::Signed),
+    ("u", Format::Unsigned),
+    ("o", Format::Octal),
+    ("t", Format::Binary),
+    ("a", Format::Address),
+    ("c", Format::Character),
+    ("z", Format::PaddedHexadecimal),
+    ("s", Format::Text),
+    ("f", Format::Float),
+];
+
+/// The sizes by letter.
+pub(super) static UNITS: &[(&str, Unit)] = &[
+    ("b", Unit::Byte),
+    ("h", Unit::HalfWord),
+    ("w", Unit::Word),
+    ("g", Unit::GiantWord),
+];
+
+impl Format {
+    /// Its letter, as behind a `/`.
+    pub fn letter(self) -> &'static str {
+        spelled(FORMATS, &self)
+    }
+}

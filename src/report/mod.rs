@@ -7,6 +7,7 @@ mod capabilities;
 mod explanation;
 mod folio;
 mod frame_words;
+mod memory;
 mod page;
 mod place;
 mod read;
@@ -23,6 +24,7 @@ pub use capabilities::*;
 pub use explanation::*;
 pub use folio::*;
 pub use frame_words::FrameWords;
+pub use memory::*;
 pub use page::*;
 pub use place::*;
 pub use read::*;
@@ -80,6 +82,8 @@ pub enum Record {
     Read(KernelRead),
     /// What closes the reads.
     ReadsSummary(ReadsSummary),
+    /// A row of `x`.
+    Memory(Box<Memory>),
     /// `print`
     Value(ValueReport),
     /// `info symbol`, `info address`

@@ -89,3 +89,20 @@ pub fn optional_hex<S: Serializer>(raw: &Option<u64>, serializer: S) -> Result<S
         None => serializer.serialize_none(),
     }
 }
+
+/// Bytes as digits, two a byte, or `null`.
+pub fn optional_bytes<S: Serializer>(
+    bytes: &Option<Vec<u8>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    use std::fmt::Write;
+    let Some(bytes) = bytes else {
+        return serializer.serialize_none();
+    };
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    serializer.serialize_str(&digits)
+}

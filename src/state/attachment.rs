@@ -56,6 +56,7 @@ impl DebugState {
     /// Forgets what was known of the program that the target ran.
     fn forget_program(&mut self) {
         self.last_address = None;
+        self.examined.next = None;
         self.symbols = Symbols::default();
     }
 }

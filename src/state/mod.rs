@@ -3,6 +3,7 @@
 //! Regions are not among it: each command reads them anew.
 
 mod attachment;
+mod examined;
 mod lines;
 mod recording;
 mod scope;
@@ -10,6 +11,7 @@ mod settings;
 mod values;
 
 pub use attachment::Change;
+pub use examined::Examined;
 pub use lines::LineHistory;
 pub use recording::Unrecorded;
 pub use settings::{Settings, WrongType};
@@ -38,6 +40,8 @@ pub struct DebugState {
     pub values: ValueHistory,
     /// `$_`: the last address that was looked at.
     pub last_address: Option<VirtualAddress>,
+    /// What `x` showed last.
+    pub examined: Examined,
     /// How pmdb works: `set` and `show`.
     pub settings: Settings,
     /// What was typed.
@@ -55,6 +59,7 @@ impl DebugState {
             variables: BTreeMap::new(),
             values: ValueHistory::default(),
             last_address: None,
+            examined: Examined::default(),
             settings: Settings::default(),
             lines: LineHistory::default(),
         }

@@ -357,6 +357,14 @@ impl Modules for Fake {
         Ok(bytes.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn ReadAt>))
     }
 
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let bytes = self.files.get(&region.name).cloned().unwrap_or_default();
+        let offset = region.file_offset(address).unwrap_or(u64::MAX);
+        Bytes(bytes)
+            .read_at(offset, into)
+            .map_err(|_| refused("the page cache"))
+    }
+
     fn image(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
         Err(Error::NotAvailable {
             what: "this mapping is not resident".to_owned(),

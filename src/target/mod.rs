@@ -50,6 +50,17 @@ pub struct Layout {
     pub little_endian: bool,
 }
 
+impl Layout {
+    /// Bytes as they lie in memory, eight at most, as a number.
+    pub fn number(self, bytes: &[u8]) -> u64 {
+        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        match self.little_endian {
+            true => bytes.iter().rev().fold(0, join),
+            false => bytes.iter().fold(0, join),
+        }
+    }
+}
+
 /// What has become of the target since it was attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
@@ -404,6 +415,14 @@ pub trait Modules: Send + Sync {
     fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {
         Err(Error::NotAvailable {
             what: format!("what is behind {} is not known here", region.range),
+        })
+    }
+
+    /// Reads what the page cache holds of the object behind `region` at `address`, without bringing anything into it: only for pages that
+    /// [`Modules::behind`] has just found cached. Returns how much there was, which ends with the object.
+    fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
+        Err(Error::NotAvailable {
+            what: format!("the page cache of {} cannot be read here", region.range),
         })
     }
 

@@ -257,6 +257,43 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
     }
 }
 
+/// Reads pages of `file` from `offset` on that are in the page cache, into which nothing is brought. Returns how much could be read.
+///
+/// preadv2(2) with RWF_NOWAIT is not enough for that: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
+/// mark of earlier read-ahead (`filemap_get_pages`). A mapping for random access does neither (`do_async_mmap_readahead`). It is read
+/// through `/proc/self/mem`, so that whoever cuts the file short makes the read fail, and not this program.
+pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
+    let page = rustix::param::page_size();
+    let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
+    let length = skipped.checked_add(into.len()).ok_or(Errno::OVERFLOW)?;
+    if into.is_empty() {
+        return Ok(0);
+    }
+    let (access, kind) = (mm::ProtFlags::READ, mm::MapFlags::PRIVATE);
+    let start = offset - skipped as u64;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+    let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, start)? };
+    let mapping = ClosedPages { start, length };
+    // SAFETY: pages that are nobody else's; the advice changes nothing of what they hold.
+    unsafe { mm::madvise(mapping.start, length, mm::Advice::Random)? };
+    let own = rustix::fs::open(
+        "/proc/self/mem",
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let from = mapping.address() + (skipped + done) as u64;
+        match retry_on_intr(|| pread(&own, &mut *rest, from)) {
+            // The file has been cut short.
+            Ok(0) | Err(Errno::IO | Errno::FAULT) => break,
+            Ok(read) => done += read,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
 /// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.
 pub(crate) struct ClosedPages {
     start: *mut c_void,

@@ -24,6 +24,7 @@ struct Attempt<'a> {
     scanner: &'a Scanner,
     text: &'a [char],
     first: bool,
+    behind_command: bool,
     depth: usize,
     known: HashMap<(*const Node, usize), Vec<usize>>,
 }
@@ -55,7 +56,14 @@ impl Scanner {
                 continue;
             }
             let first = tokens.is_empty();
-            let (length, rule) = self.longest(&text, position, first, depth);
+            let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+            let behind_command = glued
+                && tokens
+                    .last()
+                    .is_some_and(|word| word.rule.as_deref() == Some("NAME"))
+                && matches!(words[..], [_] | ["pi" | "pip" | "pipe", _]);
+            let place = (first, behind_command, depth);
+            let (length, rule) = self.longest(&text, position, place);
             let token: String = text[position..position + length].iter().collect();
             match token.as_str() {
                 "(" => depth += 1,
@@ -79,6 +87,7 @@ impl Scanner {
             scanner: self,
             text: &text,
             first: false,
+            behind_command: false,
             depth: 0,
             known: HashMap::new(),
         };
@@ -89,14 +98,14 @@ impl Scanner {
         &self,
         text: &[char],
         position: usize,
-        first: bool,
-        depth: usize,
+        (first, behind_command, depth): (bool, bool, usize),
     ) -> (usize, Option<String>) {
         let mut best = (0, None);
         let mut attempt = Attempt {
             scanner: self,
             text,
             first,
+            behind_command,
             depth,
             known: HashMap::new(),
         };
@@ -266,6 +275,11 @@ impl Attempt<'_> {
         }
     }
 
+    fn goes_on(&self, end: usize) -> bool {
+        let next = self.text.get(end);
+        next.is_some_and(|c| c.is_ascii_alphanumeric() || "_.:".contains(*c))
+    }
+
     /// The conditions that the grammar states in words.
     fn holds(&self, words: &str, start: usize, end: usize) -> bool {
         let text: String = self.text[start..end].iter().collect();
@@ -274,10 +288,8 @@ impl Attempt<'_> {
             "at the end of the line" => end == self.text.len(),
             "outside parentheses" => self.depth == 0,
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
-            "no word goes on behind it" => !self
-                .text
-                .get(end)
-                .is_some_and(|c| c.is_ascii_alphanumeric() || "_.:".contains(*c)),
+            "no word goes on behind it" => !self.goes_on(end),
+            "of a command" => self.behind_command && !self.goes_on(end),
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),

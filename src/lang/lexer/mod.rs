@@ -3,6 +3,7 @@
 //! Nothing is an error here: what no rule knows becomes [`TokenKind::Other`], and the parser says what could have
 //! stood there. Each token rule is a nom parser over the text; the longest match wins, the earlier rule among equals.
 
+mod format;
 mod line;
 mod number;
 mod pasted;
@@ -28,6 +29,7 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
         let surroundings = Surroundings {
             first: tokens.is_empty(),
             inside_parentheses: open_parentheses > 0,
+            behind_command: is_command(&tokens, start),
         };
         let (kind, length) = longest(text, surroundings);
         let (taken, remaining) = text.split_at(length);
@@ -53,6 +55,8 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
 struct Surroundings {
     first: bool,
     inside_parentheses: bool,
+    /// Glued to the name of a command.
+    behind_command: bool,
 }
 
 /// The longest token at the start of `text`, which is not empty.
@@ -73,7 +77,8 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         pasted::maps_line,
         pasted::pmap_line,
         pasted::mapping_line,
-        word::how,
+        word::option,
+        format::bytes,
         word::mark,
         word::other,
     ];
@@ -87,9 +92,15 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
     } else {
         &[line::pipe, line::lone_pipe, line::redirect]
     };
+    let behind_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.behind_command {
+        &[format::format]
+    } else {
+        &[]
+    };
 
     let mut best = (TokenKind::Other, 0);
-    for rule in at_line_start.iter().chain(at_top).chain(rules) {
+    let by_place = at_line_start.iter().chain(at_top).chain(behind_command);
+    for rule in by_place.chain(rules) {
         if let Ok((remaining, kind)) = rule(text) {
             let length = text.len() - remaining.len();
             if length > best.1 {
@@ -98,6 +109,16 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         }
     }
     best
+}
+
+/// Whether what is glued to the last token, at `start`, is glued to the name of a command: the first word, or the one behind `pipe`.
+fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
+    let name = match tokens {
+        [name] => name,
+        [pipe, name] if matches!(pipe.text, "pi" | "pip" | "pipe") => name,
+        _ => return false,
+    };
+    name.kind == TokenKind::Name && name.at.end == start
 }
 
 fn skip_blanks(text: &str) -> &str {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::lang::expression::HistoryReference;
+use crate::lang::layout::Layout;
 use crate::lang::place::Place;
 
 /// What a token is, with its value where it has one. The names are those of the grammar's rules.
@@ -46,8 +47,14 @@ pub(in crate::lang) enum TokenKind {
         start: u64,
         length: u64,
     },
+    /// `hex"de ad"`
+    HexBytes(Vec<u8>),
+    /// `/8xg`, glued to the name of a command.
+    Format(Layout),
     /// `--how`
     How,
+    /// `--fault`
+    Fault,
     /// An operator or punctuation mark of the syntax.
     Mark,
     /// A `|` outside parentheses with no shell command behind it.

@@ -6,6 +6,7 @@ use nom::bytes::complete::{tag, take_while, take_while1};
 use nom::character::complete::{char, satisfy};
 use nom::combinator::{not, opt, recognize, value};
 use nom::multi::many0_count;
+use nom::sequence::terminated;
 
 use super::quoted;
 use super::rule::{Lexed, is_blank, is_letter, is_word_character, no_match};
@@ -97,9 +98,18 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, kind))
 }
 
-pub(super) fn how(text: &str) -> Lexed<'_, TokenKind> {
-    let goes_on = satisfy(|c| is_word_character(c) || matches!(c, '.' | ':'));
-    value(TokenKind::How, (tag("--how"), not(goes_on))).parse(text)
+/// `--how`, `--fault`
+pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
+    let options = alt((
+        value(TokenKind::How, tag("--how")),
+        value(TokenKind::Fault, tag("--fault")),
+    ));
+    terminated(options, word_ends).parse(text)
+}
+
+/// No word goes on here.
+pub(super) fn word_ends(text: &str) -> Lexed<'_, ()> {
+    not(satisfy(|c| is_word_character(c) || matches!(c, '.' | ':'))).parse(text)
 }
 
 pub(super) fn mark(text: &str) -> Lexed<'_, TokenKind> {

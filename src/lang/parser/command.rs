@@ -7,6 +7,7 @@ use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
 use super::filter::filter;
+use super::layout::{format, layout};
 use super::names::symbol;
 use super::range::{address, range, value};
 use super::raw::{Raw, pattern, raw, raw_text, split_text, target};
@@ -18,8 +19,8 @@ use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{TokenKind, unescape};
 use crate::lang::place::{Place, Spanned};
-use crate::lang::syntax::{Assignment, Command, Format, OnRequest, Shown, Summarized};
-use crate::lang::words::{FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
+use crate::lang::syntax::{Assignment, Command, Layout, OnRequest, Shown, Summarized};
+use crate::lang::words::{GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
 
 /// The commands that look at pages, each of which can show its reads.
 const LOOKING: &[&str] = &[
@@ -31,6 +32,7 @@ const LOOKING: &[&str] = &[
     "who",
     "summary",
     "explain",
+    "x",
 ];
 
 /// The name of a command, in full.
@@ -88,8 +90,15 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
     if !LOOKING.contains(&name) {
         return own_arguments(input, name);
     }
+    let (input, layout) = match name {
+        "x" => opt(layout).parse(input)?,
+        _ => (input, None),
+    };
     let (input, asked) = opt(how).parse(input)?;
-    let (behind, command) = own_arguments(input, name)?;
+    let (behind, command) = match name {
+        "x" => examine(input, layout.unwrap_or_default())?,
+        _ => own_arguments(input, name)?,
+    };
     let command = match asked {
         Some(_) => Command::How(Box::new(command)),
         None => command,
@@ -101,6 +110,29 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
 fn how(input: Tokens<'_>) -> Parsed<'_, Place> {
     let (behind, found) = input.accept(Expected::How, |token| {
         (token.kind == TokenKind::How).then_some(())
+    })?;
+    input.notes.note_class(Class::Keyword, found.at);
+    Ok((behind, found.at))
+}
+
+/// `x`, behind its format and `--how`.
+fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
+    let (input, fault) = opt(fault).parse(input)?;
+    let (behind, address) = opt(address).parse(input)?;
+    Ok((
+        behind,
+        Command::Examine {
+            layout,
+            fault: fault.is_some(),
+            address,
+        },
+    ))
+}
+
+/// `--fault`
+fn fault(input: Tokens<'_>) -> Parsed<'_, Place> {
+    let (behind, found) = input.accept(Expected::Fault, |token| {
+        (token.kind == TokenKind::Fault).then_some(())
     })?;
     input.notes.note_class(Class::Keyword, found.at);
     Ok((behind, found.at))
@@ -305,22 +337,6 @@ fn time(input: Tokens<'_>) -> Parsed<'_, std::time::Duration> {
         _ => None,
     })?;
     Ok((behind, found.node))
-}
-
-/// `/FMT`, glued to what stands before and in itself.
-fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
-    if !input.first().is_some_and(|slash| slash.glued) {
-        return Err(nom::Err::Error(Failed));
-    }
-    let (behind, _) = mark("/")(input)?;
-    cut(format_letter).parse(behind)
-}
-
-fn format_letter(input: Tokens<'_>) -> Parsed<'_, Format> {
-    match input.first() {
-        Some(letter) if !letter.glued => input.fail(Expected::Word("x")),
-        _ => one_of(FORMATS)(input),
-    }
 }
 
 fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {

@@ -40,6 +40,9 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
 fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
     let in_parentheses = || Some("as an operator it stands in parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
+        (_, text) if expected == [Expected::Format] || expected == [Expected::Layout] => {
+            (format!("`{}` is no format", short(text)), None)
+        }
         (TokenKind::BadNumber(fault), word) => number(*fault, word),
         (TokenKind::LonePipe, _) => ("a shell command must follow `|`".into(), in_parentheses()),
         (TokenKind::Pipe { .. } | TokenKind::Redirect { .. }, _) if expected == [Expected::End] => {

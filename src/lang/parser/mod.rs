@@ -5,6 +5,7 @@ mod command;
 mod expression;
 mod fault;
 mod filter;
+mod layout;
 mod names;
 mod operators;
 mod range;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::lexer::escape;
 use super::syntax::{
-    Assignment, Command, Expression, Line, Name, Output, Range, SettingValue, Shown, Summarized,
-    TargetName,
+    Assignment, Command, Expression, Format, Layout, Line, Name, Output, Range, SettingValue,
+    Shown, Summarized, TargetName,
 };
 use super::words::{
-    COLOR_CHOICES, FORMATS, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, spelled,
+    COLOR_CHOICES, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, UNITS, spelled,
 };
 
 /// " KEYWORD VALUE", or nothing.
@@ -134,10 +134,24 @@ impl Display for Command {
                 clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))
             }
             Command::Print { format, value } => {
-                let format = format.map_or(String::new(), |format| {
-                    format!("/{}", spelled(FORMATS, &format))
-                });
-                write!(f, "print{format} {}", value.node)
+                let format = *format;
+                let layout = Layout {
+                    format,
+                    ..Layout::default()
+                };
+                write!(f, "print{layout} {}", value.node)
+            }
+            Command::Examine {
+                layout,
+                fault,
+                address,
+            } => {
+                write!(f, "x{layout}")?;
+                f.write_str(if *fault { " --fault" } else { "" })?;
+                match address {
+                    Some(address) => write!(f, " {}", address.node),
+                    None => Ok(()),
+                }
             }
             Command::Set(assignment) => write!(f, "set {assignment}"),
             Command::Show(Shown::All) => f.write_str("show"),
@@ -208,5 +222,18 @@ fn time(duration: Duration) -> String {
     } else {
         let fraction = format!("{nanoseconds:09}");
         format!("{}.{}s", duration.as_secs(), fraction.trim_end_matches('0'))
+    }
+}
+
+impl Display for Layout {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if *self == Layout::default() {
+            return Ok(());
+        }
+        f.write_str("/")?;
+        self.count.map_or(Ok(()), |count| write!(f, "{count}"))?;
+        f.write_str(self.format.map_or("", Format::letter))?;
+        let unit = self.unit.map(|unit| spelled(UNITS, &unit));
+        f.write_str(unit.unwrap_or_default())
     }
 }

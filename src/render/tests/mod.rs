@@ -1,6 +1,7 @@
 //! Golden text and JSON of every record, and what holds for all of them.
 
 mod hostile;
+mod memory;
 mod pages;
 mod reads;
 mod regions;
@@ -122,6 +123,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("watch-summary", "looks seconds events ended"),
     ("read", "file offset length words what found times repeat"),
     ("reads-summary", "reads more_reads more_words repeat"),
+    (
+        "memory",
+        "address symbol length format unit bytes values [symbols] source [faulted] state kind [unread]",
+    ),
     ("value", "number [name] kind value [also] symbol region"),
     (
         "symbol",

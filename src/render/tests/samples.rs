@@ -1,5 +1,6 @@
 //! One record of each type, as a real session gives them.
 
+pub use super::memory::*;
 pub use super::pages::*;
 pub use super::reads::*;
 pub use super::regions::*;
@@ -85,6 +86,12 @@ pub fn all() -> Vec<(&'static str, Record)> {
             "reads-summary",
             Record::ReadsSummary(reads_summary_of_many()),
         ),
+        ("memory", Record::Memory(Box::new(memory()))),
+        ("memory", Record::Memory(Box::new(memory_of_file()))),
+        ("memory", Record::Memory(Box::new(memory_of_text()))),
+        ("memory", Record::Memory(Box::new(memory_untouched()))),
+        ("memory", Record::Memory(Box::new(memory_faulted()))),
+        ("memory", Record::Memory(Box::new(memory_unread()))),
         ("value", Record::Value(value())),
         ("symbol", Record::Symbol(symbol())),
         ("symbol", Record::SymbolRow(symbol_row())),

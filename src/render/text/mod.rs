@@ -6,6 +6,7 @@ mod explanation;
 mod flags;
 mod footnotes;
 mod look;
+mod memory;
 mod message;
 mod reads;
 mod region;
@@ -138,6 +139,7 @@ impl Renderer for Text {
             Record::WatchStart(start) => watch::start(look, start, out),
             Record::WatchSummary(summary) => watch::summary(look, summary, out),
             Record::ReadsSummary(summary) => reads::summary(look, summary, out),
+            Record::Memory(memory) => memory::row(look, memory, out),
             Record::Value(value) => session::value(look, value, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
             Record::SymbolsSummary(summary) => session::symbols_summary(look, summary, out),

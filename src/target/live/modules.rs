@@ -5,8 +5,8 @@ use super::behind;
 use super::module_file::{ModuleFile, Refusal};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
-use crate::kernel::{AddressRange, Name, PageMapEntry, Region, maps};
-use crate::target::{BehindRun, Error, Modules, ReadAt, Result};
+use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
+use crate::target::{BehindRun, Error, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -139,6 +139,17 @@ impl Modules for LiveModules {
         };
         let page = self.attached.memory().page;
         behind::runs(&file, region, range, page)
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let file = self.file(region)?;
+        let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
+        // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
+        let rest = usize::try_from(file.len().saturating_sub(offset)).unwrap_or(usize::MAX);
+        let most = rest.min(into.len());
+        let into = into.get_mut(..most).unwrap_or_default();
+        let what = || format!("reading the page cache of {}", region.name);
+        sys::cached_bytes(&file, offset, into).map_err(|error| Error::io(what(), error))
     }
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {

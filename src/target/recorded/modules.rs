@@ -1,7 +1,7 @@
 //! The files behind regions, with what is asked about them written down.
 
 use super::log::{Log, Read, told};
-use crate::kernel::{AddressRange, Region};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::target::{Behind, BehindRun, Modules, ReadAt, Result};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -44,6 +44,23 @@ where
                 length: Some(range.len()),
                 what: format!("what is behind {range} (SEEK_DATA, cachestat)"),
                 found: Some(told(&answer, |runs| runs_told(runs))),
+                ..Read::default()
+            },
+        );
+        answer
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.modules.cached(region, address, into);
+        let (start, end) = (region.range.start().get(), region.range.end().get());
+        self.log.add(
+            "map_files",
+            Read {
+                file: format!("/proc/{}/map_files/{start:x}-{end:x}", self.pid),
+                offset: region.file_offset(address),
+                length: Some(into.len() as u64),
+                what: format!("bytes of the page cache behind {address}"),
+                found: Some(told(&answer, |read| format!("{read} bytes"))),
                 ..Read::default()
             },
         );

@@ -1,0 +1,135 @@
+//! `x[/NFU] [ADDRESS]`: what memory holds, without bringing anything in.
+
+mod rows;
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, region};
+use crate::eval;
+use crate::inspect::View;
+use crate::kernel::{Region, VirtualAddress};
+use crate::lang::{Expression, Format, Layout, Spanned, Unit};
+use crate::report::{Note, Record};
+use rows::Examination;
+
+pub(super) const ABOUT: About = About {
+    name: "x",
+    group: Group::Memory,
+    summary: "what memory holds",
+    text: "As gdb's: a count, a format and a size behind a slash. Formats: x hexadecimal, d signed, u unsigned, o octal, \
+           t binary, a address with its symbol, c character, z padded hexadecimal, s text up to a zero, f floating point. Sizes: \
+           b 1, h 2, w 4, g 8 bytes. What is left out is as it was last; without an address it goes on where the last one \
+           ended, and so does an empty line. $_ is the last address shown.\n\n\
+           Memory is read only where the page map says that a page is there, before and after; where none is, \
+           <not resident: STATE> stands instead, and nothing is touched. A page of a file that is not mapped in, but is in the page \
+           cache, is read there (marked: file): that brings in nothing either.\n\n\
+           With --fault, pages that are not there are read all the same. That changes the target: the page of zeros, a page of the file \
+           or the contents from swap are mapped in, shared memory gets a new page, and memory under userfaultfd wakes its \
+           handler, or waits for it.",
+    examples: &[
+        Example {
+            line: "x/8xb demo_buffer",
+            does: "eight bytes, in hexadecimal",
+        },
+        Example {
+            line: "x/2xg demo_buffer",
+            does: "two words of eight bytes",
+        },
+        Example {
+            line: "x",
+            does: "the one behind them",
+        },
+        Example {
+            line: "x/a $sp",
+            does: "an address on the stack, with its symbol",
+        },
+        Example {
+            line: "x/4dw --fault demo_buffer",
+            does: "numbers, even if the page has to come in",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    layout: Layout,
+    fault: bool,
+    written: Option<&Spanned<Expression>>,
+) -> Outcome {
+    let target = context.target()?;
+    if layout.count == Some(0) {
+        return Err(Error::Refused {
+            message: "`x/0` asks for nothing".to_owned(),
+            hint: Some("leave the count out, or write 1 or more".to_owned()),
+        });
+    }
+    let start = start(context, written)?;
+    let process = target.process.layout();
+    let pointer = match process.pointer_bytes {
+        4 => Unit::Word,
+        _ => Unit::GiantWord,
+    };
+    let (format, unit) = context.state.examined.settle(layout, pointer);
+    let view = View::of(&target)?;
+    if let (None, Some(written)) = (view.region(start), written) {
+        return Err(region::unmapped(written, start, &view)?);
+    }
+    let regions: Vec<Region> = view
+        .regions()
+        .iter()
+        .map(|one| one.region.clone())
+        .collect();
+    let mut examination = Examination {
+        symbols: context.state.symbols.over(&target, &regions),
+        view: &view,
+        layout: process,
+        format,
+        unit,
+        fault,
+        next: start,
+        last: None,
+        faulted: 0,
+    };
+    let count = layout.count.unwrap_or(1);
+    let ended = match format {
+        Format::Text => examination.texts(count, context.sink),
+        _ => examination.units(count, context.sink),
+    };
+    let (next, last, faulted) = (examination.next, examination.last, examination.faulted);
+    drop(examination);
+    context.state.examined.next = Some(next);
+    if last.is_some() {
+        context.state.last_address = last;
+    }
+    if faulted > 0 {
+        let message = format!(
+            "--fault: {faulted} {} not there before, and may be now: reading brings a page in",
+            if faulted == 1 {
+                "page was"
+            } else {
+                "pages were"
+            }
+        );
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    ended?;
+    Ok(Flow::More(Resume::Address(next)))
+}
+
+/// Where to begin: at what is written, or where the last one ended.
+fn start(
+    context: &Context,
+    written: Option<&Spanned<Expression>>,
+) -> Result<VirtualAddress, Error> {
+    match (context.resume, written) {
+        (Some(Resume::Address(next)), _) => Ok(next),
+        (_, Some(written)) => Ok(eval::address(written, context.state)?),
+        (_, None) => {
+            let state = &context.state;
+            let next = state.examined.next.or(state.last_address);
+            next.ok_or_else(|| Error::Refused {
+                message: "x has nothing to go on from: no address has been looked at yet"
+                    .to_owned(),
+                hint: Some("give it one: x/8xb ADDRESS".to_owned()),
+            })
+        }
+    }
+}

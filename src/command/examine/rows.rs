@@ -1,0 +1,281 @@
+//! The rows of `x`: units of one size, or texts.
+
+use super::super::{Error, format, translate};
+use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
+use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::lang::{Format, Unit};
+use crate::report::{Memory, Record, Sink, SymbolBrief};
+use crate::{symbol, target};
+
+/// Characters of a text that are shown, as in gdb.
+const LONGEST_TEXT: usize = 200;
+
+/// Bytes that are read at a time: whole rows of every size.
+const WINDOW: usize = 64 << 10;
+
+/// One `x`.
+pub(super) struct Examination<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) symbols: symbol::View<'a>,
+    pub(super) layout: target::Layout,
+    pub(super) format: Format,
+    pub(super) unit: Unit,
+    pub(super) fault: bool,
+    /// Where it goes on.
+    pub(super) next: VirtualAddress,
+    /// The last address that was shown.
+    pub(super) last: Option<VirtualAddress>,
+    /// Pages that were read though they were not there.
+    pub(super) faulted: u64,
+}
+
+impl Examination<'_> {
+    /// So many units, row by row.
+    pub(super) fn units(&mut self, mut count: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+        let size = u64::from(self.unit.bytes());
+        let mut buffer = vec![0; WINDOW];
+        while count > 0 {
+            sink.check()?;
+            let wanted = self.wanted(count.saturating_mul(size))?;
+            let window = usize::try_from(wanted.len()).map_or(WINDOW, |all| all.min(WINDOW));
+            let window = buffer.get_mut(..window).unwrap_or_default();
+            let shown = match self.contents(wanted, window)? {
+                Contents::Bytes {
+                    count: read,
+                    source,
+                } if read as u64 >= size => {
+                    let whole = read as u64 / size * size;
+                    let bytes = window.get(..whole as usize).unwrap_or_default();
+                    self.rows(bytes, source, sink)?;
+                    whole / size
+                }
+                // A unit of which a part is elsewhere.
+                Contents::Bytes {
+                    count: read,
+                    source,
+                } => {
+                    let unit = window.get_mut(..size as usize).unwrap_or_default();
+                    match self.rest(unit, read)? {
+                        Some(absent) => {
+                            self.absent(&absent, size, sink)?;
+                        }
+                        None => {
+                            let unit = unit.to_vec();
+                            self.rows(&unit, source, sink)?;
+                        }
+                    }
+                    1
+                }
+                Contents::Absent(absent) => {
+                    let units = absent.range.len().div_ceil(size).min(count);
+                    self.absent(&absent, units.saturating_mul(size), sink)?;
+                    units
+                }
+            };
+            count -= shown;
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of a unit of which `read` bytes were read; what is absent of it, if anything is.
+    fn rest(&mut self, unit: &mut [u8], read: usize) -> Result<Option<Absent>, Error> {
+        let mut done = read;
+        while done < unit.len() {
+            let from = self.next.checked_add(done as u64);
+            let end = self.next.checked_add(unit.len() as u64);
+            let wanted = from
+                .zip(end)
+                .and_then(|(from, end)| AddressRange::new(from, end));
+            let Some(wanted) = wanted else {
+                return Err(self.past_the_end());
+            };
+            let rest = unit.get_mut(done..).unwrap_or_default();
+            match self.contents(wanted, rest)? {
+                Contents::Bytes { count, .. } => done += count,
+                Contents::Absent(absent) => return Ok(Some(absent)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
+        let contents = self.view.contents(wanted, into, self.fault)?;
+        if let Contents::Bytes {
+            count,
+            source: Source::Faulted(_),
+        } = contents
+        {
+            let end = wanted.start().checked_add(count as u64);
+            let read = end.and_then(|end| AddressRange::new(wanted.start(), end));
+            self.faulted += read.map_or(0, |read| read.pages(self.view.page()));
+        }
+        Ok(contents)
+    }
+
+    /// So many bytes from here on, or as many as there can be.
+    fn wanted(&self, bytes: u64) -> Result<AddressRange, Error> {
+        let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
+        let least = self.next.checked_add(u64::from(self.unit.bytes()));
+        least
+            .and_then(|_| AddressRange::new(self.next, end))
+            .ok_or_else(|| self.past_the_end())
+    }
+
+    fn past_the_end(&self) -> Error {
+        Error::Refused {
+            message: format!("reading at {} would pass 2^64-1", self.next),
+            hint: None,
+        }
+    }
+
+    /// Rows of whole units, as many to a row as in gdb.
+    fn rows(&mut self, bytes: &[u8], source: Source, sink: &mut dyn Sink) -> Result<(), Error> {
+        let size = self.unit.bytes();
+        let in_a_row = match self.unit {
+            Unit::Byte | Unit::HalfWord => 8,
+            Unit::Word => 4,
+            Unit::GiantWord => 2,
+        };
+        for row in bytes.chunks(in_a_row * usize::from(size)) {
+            let raws = row.chunks(size.into()).map(|unit| self.layout.number(unit));
+            let raws: Vec<u64> = raws.collect();
+            let pointer = self.layout.pointer_bytes;
+            let symbols = match self.format {
+                Format::Address => raws.iter().map(|&raw| self.symbol_of(raw)).collect(),
+                _ => Vec::new(),
+            };
+            let memory = Memory {
+                values: raws
+                    .iter()
+                    .map(|&raw| format::unit(self.format, size, raw, pointer))
+                    .collect(),
+                symbols,
+                ..self.row(row, source)
+            };
+            let behind = raws.len().saturating_sub(1) as u64 * u64::from(size);
+            self.last = self.next.checked_add(behind);
+            self.go_on(row.len() as u64);
+            sink.emit(Record::Memory(Box::new(memory)))?;
+        }
+        Ok(())
+    }
+
+    /// The symbol at an address that memory holds.
+    fn symbol_of(&self, raw: u64) -> Option<SymbolBrief> {
+        self.symbol(VirtualAddress::new(raw))
+    }
+
+    fn symbol(&self, address: VirtualAddress) -> Option<SymbolBrief> {
+        translate::brief(&self.symbols, address)
+    }
+
+    /// A row with these bytes, nothing written out yet.
+    fn row(&self, bytes: &[u8], source: Source) -> Memory {
+        Memory {
+            address: self.next,
+            symbol: self.symbol(self.next),
+            length: bytes.len() as u64,
+            format: self.format.letter(),
+            unit: self.unit.bytes(),
+            bytes: Some(bytes.to_vec()),
+            values: Vec::new(),
+            symbols: Vec::new(),
+            source: Some(match source {
+                Source::Memory | Source::Faulted(_) => "memory",
+                Source::File => "file",
+            }),
+            faulted: matches!(source, Source::Faulted(_)),
+            state: match source {
+                Source::Memory => State::Present,
+                Source::File => State::Untouched,
+                Source::Faulted(state) => state,
+            },
+            kind: None,
+            unread: None,
+        }
+    }
+
+    /// A row for `length` bytes that were not read.
+    fn absent(&mut self, absent: &Absent, length: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+        let memory = Memory {
+            length,
+            bytes: None,
+            source: None,
+            state: absent.state,
+            kind: absent.kind,
+            unread: match absent.why {
+                ReadEnd::NotResident if absent.state != State::Present => None,
+                ReadEnd::NotResident | ReadEnd::Changed => {
+                    Some("it changed each time that it was read")
+                }
+                ReadEnd::Unreadable => Some("the kernel does not read it"),
+            },
+            ..self.row(&[], Source::Memory)
+        };
+        let behind = length.saturating_sub(u64::from(self.unit.bytes()));
+        self.last = self.next.checked_add(behind);
+        self.go_on(length);
+        sink.emit(Record::Memory(Box::new(memory)))?;
+        Ok(())
+    }
+
+    fn go_on(&mut self, bytes: u64) {
+        self.next = VirtualAddress::new(self.next.get().saturating_add(bytes));
+    }
+
+    /// So many texts, each up to the zero that ends it.
+    pub(super) fn texts(&mut self, count: u64, sink: &mut dyn Sink) -> Result<(), Error> {
+        let size = usize::from(self.unit.bytes());
+        let mut buffer = vec![0; LONGEST_TEXT * size];
+        let mut left = count;
+        while left > 0 {
+            sink.check()?;
+            // What is absent is one stretch, however long.
+            let wanted = self.wanted(u64::MAX)?;
+            let (read, source) = match self.contents(wanted, &mut buffer)? {
+                Contents::Bytes { count, source } => (count, source),
+                Contents::Absent(absent) => {
+                    self.absent(&absent, absent.range.len(), sink)?;
+                    left -= 1;
+                    continue;
+                }
+            };
+            let more = buffer.get(..read).unwrap_or_default();
+            let mut units: Vec<u64> = Vec::new();
+            let mut ended = false;
+            for unit in more.chunks_exact(size) {
+                match self.layout.number(unit) {
+                    0 => {
+                        ended = true;
+                        break;
+                    }
+                    raw => units.push(raw),
+                }
+            }
+            let shown = (units.len() + usize::from(ended)) * size;
+            if shown == 0 {
+                // Not even one character is whole.
+                let unit = buffer.get_mut(..size).unwrap_or_default();
+                if let Some(absent) = self.rest(unit, read)? {
+                    self.absent(&absent, size as u64, sink)?;
+                    left -= 1;
+                    continue;
+                }
+            }
+            let bytes = buffer.get(..shown.max(size)).unwrap_or_default().to_vec();
+            let mut text = format::text(&units, self.unit.bytes());
+            if !ended {
+                text.push_str("...");
+            }
+            let memory = Memory {
+                values: vec![text],
+                ..self.row(&bytes, source)
+            };
+            self.last = Some(self.next);
+            self.go_on(bytes.len() as u64);
+            sink.emit(Record::Memory(Box::new(memory)))?;
+            left -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Numbers and text as gdb writes them, letter by letter.
+
+use crate::lang::Format;
+use std::fmt::Write;
+
+/// A unit of memory of `bytes` bytes. An address has `pointer_bytes`, to which smaller units are extended with their sign.
+pub(super) fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> String {
+    let bits = 8 * usize::from(bytes);
+    let signed = (raw as i64) << (64 - bits) >> (64 - bits);
+    match format {
+        Format::Hexadecimal | Format::PaddedHexadecimal => {
+            format!("{raw:#0width$x}", width = 2 + bits / 4)
+        }
+        Format::Signed | Format::Text => signed.to_string(),
+        Format::Unsigned => raw.to_string(),
+        Format::Octal if raw == 0 => "0".to_owned(),
+        Format::Octal => format!("0{raw:o}"),
+        Format::Binary => format!("{raw:0bits$b}"),
+        Format::Address if pointer_bytes == 4 => format!("{:#x}", signed as u32),
+        Format::Address => format!("{signed:#x}"),
+        Format::Character => {
+            let byte = raw as u8;
+            let mut shown = String::new();
+            push_byte(&mut shown, byte, '\'');
+            format!("{} '{shown}'", byte as i8)
+        }
+        Format::Float => match bytes {
+            4 => {
+                let raw = raw as u32;
+                float(f32::from_bits(raw).into(), 9, u64::from(raw & 0x7f_ffff))
+            }
+            8 => float(f64::from_bits(raw), 17, raw & 0xf_ffff_ffff_ffff),
+            _ => signed.to_string(),
+        },
+    }
+}
+
+/// A floating-point number with so many digits, as C's `%g` has it; `mantissa` tells one that is no number from others.
+fn float(number: f64, digits: usize, mantissa: u64) -> String {
+    let sign = if number.is_sign_negative() { "-" } else { "" };
+    if number.is_nan() {
+        return format!("{sign}nan({mantissa:#x})");
+    }
+    if number.is_infinite() {
+        return format!("{sign}inf");
+    }
+    let written = format!("{number:.*e}", digits - 1);
+    let (significand, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let last = digits as i32 - 1;
+    if exponent < -4 || exponent > last {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let significand = without_zeros(significand);
+        return format!("{significand}e{sign}{:02}", exponent.unsigned_abs());
+    }
+    let decimals = usize::try_from(last - exponent).unwrap_or(0);
+    without_zeros(&format!("{number:.decimals$}")).to_owned()
+}
+
+/// Without zeros at the end of a fraction, and without a point that nothing follows.
+fn without_zeros(number: &str) -> &str {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
+}
+
+/// A byte within `quote`s.
+fn push_byte(text: &mut String, byte: u8, quote: char) {
+    match byte {
+        0x20..=0x7e => push_character(text, char::from(byte), quote),
+        _ => match named(char::from(byte)) {
+            Some(letter) => text.extend(['\\', letter]),
+            None => {
+                // Writing to a string does not fail.
+                let _ = write!(text, "\\{byte:03o}");
+            }
+        },
+    }
+}
+
+/// A character that can be shown, within `quote`s.
+fn push_character(text: &mut String, character: char, quote: char) {
+    if character == quote || character == '\\' {
+        text.push('\\');
+    }
+    text.push(character);
+}
+
+/// The letter that stands behind a backslash for a control character.
+fn named(character: char) -> Option<char> {
+    Some(match character {
+        '\x07' => 'a',
+        '\x08' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\x0b' => 'v',
+        '\x0c' => 'f',
+        '\r' => 'r',
+        _ => return None,
+    })
+}
+
+/// Text in quotes: of bytes that should be UTF-8, or of units of two or four bytes that should be UTF-16 or UTF-32.
+pub(super) fn text(units: &[u64], bytes: u8) -> String {
+    let mut shown = String::from(match bytes {
+        2 => "u\"",
+        4 => "U\"",
+        _ => "\"",
+    });
+    match bytes {
+        2 => {
+            let units = units.iter().map(|&unit| unit as u16);
+            for decoded in char::decode_utf16(units) {
+                match decoded {
+                    Ok(character) => push_wide(&mut shown, character),
+                    Err(lone) => push_code(&mut shown, lone.unpaired_surrogate().into()),
+                }
+            }
+        }
+        4 => {
+            for &unit in units {
+                match u32::try_from(unit).ok().and_then(char::from_u32) {
+                    Some(character) => push_wide(&mut shown, character),
+                    None => push_code(&mut shown, unit),
+                }
+            }
+        }
+        _ => {
+            let bytes: Vec<u8> = units.iter().map(|&unit| unit as u8).collect();
+            for chunk in bytes.utf8_chunks() {
+                for character in chunk.valid().chars() {
+                    push_wide(&mut shown, character);
+                }
+                for &byte in chunk.invalid() {
+                    push_byte(&mut shown, byte, '"');
+                }
+            }
+        }
+    }
+    shown.push('"');
+    shown
+}
+
+fn push_wide(text: &mut String, character: char) {
+    match (u8::try_from(character), character) {
+        (Ok(byte), '\0'..='\x7f') => push_byte(text, byte, '"'),
+        _ if crate::kernel::name::is_plain(character) => push_character(text, character, '"'),
+        _ => {
+            for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                push_byte(text, byte, '"');
+            }
+        }
+    }
+}
+
+/// A unit that is no character.
+fn push_code(text: &mut String, unit: u64) {
+    // Writing to a string does not fail.
+    let _ = write!(text, "\\x{unit:x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_as_gdb_writes_them() {
+        for (format, bytes, raw, expected) in [
+            (Format::Hexadecimal, 2, 0x302, "0x0302"),
+            (Format::PaddedHexadecimal, 4, 1, "0x00000001"),
+            (Format::Signed, 4, 0xfeff_8180, "-16809600"),
+            (Format::Unsigned, 4, 0xfeff_8180, "4278157696"),
+            (Format::Octal, 4, 0x0302_0100, "0300400400"),
+            (Format::Octal, 4, 0, "0"),
+            (Format::Binary, 1, 5, "00000101"),
+            (Format::Address, 4, 0xfeff_8180, "0xfffffffffeff8180"),
+            (Format::Character, 4, 0x0706_0504, "4 '\\004'"),
+            (Format::Character, 1, 0x1b, "27 '\\033'"),
+            (Format::Character, 1, b'\''.into(), "39 '\\''"),
+            (Format::Character, 1, 0x80, "-128 '\\200'"),
+            (Format::Float, 1, 0xff, "-1"),
+            (Format::Float, 4, 0x3dcc_cccd, "0.100000001"),
+            (Format::Float, 4, 0x0302_0100, "3.82047143e-37"),
+            (Format::Float, 4, 0x7fc0_0000, "nan(0x400000)"),
+            (
+                Format::Float,
+                8,
+                0x3fb9_9999_9999_999a,
+                "0.10000000000000001",
+            ),
+            (
+                Format::Float,
+                8,
+                0x7f1b_0d0c_0b0a_0908,
+                "1.8550618780552368e+304",
+            ),
+            (Format::Float, 8, 0x7ff8 << 48, "nan(0x8000000000000)"),
+            (Format::Float, 8, 0xfff0 << 48, "-inf"),
+            (Format::Float, 8, 1 << 63, "-0"),
+            (Format::Float, 8, 0x4059 << 48, "100"),
+        ] {
+            assert_eq!(unit(format, bytes, raw, 8), expected, "{format:?}");
+        }
+        assert_eq!(unit(Format::Address, 4, 0xfeff_8180, 4), "0xfeff8180");
+    }
+
+    #[test]
+    fn text_is_escaped_as_gdb_does() {
+        let of = |bytes: &[u8]| {
+            let units: Vec<u64> = bytes.iter().map(|&byte| byte.into()).collect();
+            text(&units, 1)
+        };
+        assert_eq!(
+            of(b"\x01\x07\r\x1b\x7f\xffAb'\"\\"),
+            r#""\001\a\r\033\177\377Ab'\"\\""#
+        );
+        assert_eq!(of("\u{e4}x".as_bytes()), "\"\u{e4}x\"");
+        assert_eq!(of(b"\xc3("), r#""\303(""#);
+        assert_eq!(of("\u{202e}".as_bytes()), r#""\342\200\256""#);
+        assert_eq!(text(&[0x61, 0xd800, 0x4e00], 2), "u\"a\\xd800\u{4e00}\"");
+        assert_eq!(text(&[0x61, 0x0302_0100], 4), "U\"a\\x3020100\"");
+    }
+}

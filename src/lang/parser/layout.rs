@@ -1,0 +1,69 @@
+//! What is glued to a command's name behind a `/`.
+
+use super::stream::{Failed, Parsed, Tokens, glued, mark};
+use crate::lang::error::SyntaxError;
+use crate::lang::expected::Expected;
+use crate::lang::layout::{Format, Layout};
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::place::Place;
+
+/// `/FMT` of `print`: a letter.
+pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
+    slash(input, Expected::Format, |layout| match layout {
+        Layout {
+            count: None,
+            format,
+            unit: None,
+        } => format,
+        _ => None,
+    })
+}
+
+/// `/NFU` of `x`.
+pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
+    if let Some(place) = instructions(input) {
+        return input.fault(SyntaxError {
+            at: place,
+            message: "`i` would show instructions, which pmdb does not decode".into(),
+            expected: vec![Expected::Layout.describe()],
+            hint: Some(
+                "in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into(),
+            ),
+        });
+    }
+    slash(input, Expected::Layout, Some)
+}
+
+/// A format that `take` finds something in.
+fn slash<'a, T>(
+    input: Tokens<'a>,
+    expected: Expected,
+    take: impl FnOnce(Layout) -> Option<T>,
+) -> Parsed<'a, T> {
+    if let Some(Token {
+        kind: TokenKind::Format(layout),
+        ..
+    }) = input.first()
+    {
+        let (behind, found) = input.accept(expected, |_| take(*layout))?;
+        return Ok((behind, found.node));
+    }
+    if !glued(input, "/") {
+        return Err(nom::Err::Error(Failed));
+    }
+    // Only what is behind the slash is wrong, or missing.
+    let (behind, _) = mark("/")(input)?;
+    behind.expect(expected);
+    Err(nom::Err::Failure(Failed))
+}
+
+/// Where `/i`, `/5i` and the like stand.
+fn instructions(input: Tokens<'_>) -> Option<Place> {
+    let [slash, word, ..] = input.rest else {
+        return None;
+    };
+    let letters = word.text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is = glued(input, "/") && word.glued && letters.contains('i');
+    let short = letters.chars().all(|c| "ibhwg".contains(c));
+    (is && short).then(|| slash.at.to(word.at))
+}

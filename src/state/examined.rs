@@ -1,0 +1,89 @@
+//! What `x` showed last: the form and size that the next one has too, and where it goes on.
+
+use crate::kernel::VirtualAddress;
+use crate::lang::{Format, Layout, Unit};
+
+/// What lasts from one `x` to the next, as in gdb.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Examined {
+    /// The form of the last.
+    pub format: Format,
+    /// Its size.
+    pub unit: Unit,
+    /// The address behind the last that was shown.
+    pub next: Option<VirtualAddress>,
+}
+
+impl Default for Examined {
+    fn default() -> Self {
+        Examined {
+            format: Format::Hexadecimal,
+            unit: Unit::Word,
+            next: None,
+        }
+    }
+}
+
+impl Examined {
+    /// The form and size that `layout` asks for: what it leaves out is as it was last, or as suits the form. `pointer` is the size of an
+    /// address of the target.
+    pub fn settle(&mut self, layout: Layout, pointer: Unit) -> (Format, Unit) {
+        let format = layout.format.unwrap_or(self.format);
+        let unit = layout.unit.unwrap_or(match (layout.format, self.unit) {
+            (None, unit) => unit,
+            (Some(Format::Address), _) => pointer,
+            (Some(Format::Float), unit @ (Unit::Word | Unit::GiantWord)) => unit,
+            (Some(Format::Float), _) => Unit::GiantWord,
+            (Some(Format::Character | Format::Text), _) => Unit::Byte,
+            (Some(_), unit) => unit,
+        });
+        // No text has characters of eight bytes.
+        let unit = match (format, unit) {
+            (Format::Text, Unit::GiantWord) => Unit::Byte,
+            (_, unit) => unit,
+        };
+        (self.format, self.unit) = (format, unit);
+        (format, unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The form and size of each of these in turn, as gdb 13 has them.
+    #[test]
+    fn what_is_left_out_is_as_gdb_has_it() {
+        use Format::*;
+        use Unit::*;
+        let mut examined = Examined::default();
+        for (format, unit, expected) in [
+            (None, None, (Hexadecimal, Word)),
+            (Some(Signed), None, (Signed, Word)),
+            (None, Some(GiantWord), (Signed, GiantWord)),
+            (Some(Text), None, (Text, Byte)),
+            (None, None, (Text, Byte)),
+            (Some(Hexadecimal), None, (Hexadecimal, Byte)),
+            (Some(Address), None, (Address, GiantWord)),
+            (Some(Hexadecimal), None, (Hexadecimal, GiantWord)),
+            (Some(Character), None, (Character, Byte)),
+            (Some(Float), None, (Float, GiantWord)),
+            (Some(Float), Some(Word), (Float, Word)),
+            (Some(Float), None, (Float, Word)),
+            (Some(Text), Some(GiantWord), (Text, Byte)),
+            (Some(Text), Some(HalfWord), (Text, HalfWord)),
+        ] {
+            let layout = Layout {
+                count: None,
+                format,
+                unit,
+            };
+            assert_eq!(examined.settle(layout, GiantWord), expected, "{layout:?}");
+        }
+        let address = Layout {
+            format: Some(Address),
+            ..Layout::default()
+        };
+        assert_eq!(examined.settle(address, Word), (Address, Word));
+    }
+}

@@ -34,8 +34,8 @@ pub(super) const ABOUT: About = About {
             does: "two words of eight bytes",
         },
         Example {
-            line: "x",
-            does: "the one behind them",
+            line: "x/3s demo_counter - 16",
+            does: "texts, each up to its zero",
         },
         Example {
             line: "x/a $sp",

@@ -38,8 +38,8 @@ pub(super) const ABOUT: About = About {
             does: "texts, each up to its zero",
         },
         Example {
-            line: "x/a $sp",
-            does: "an address on the stack, with its symbol",
+            line: "x/4a end([stack]) - 4096",
+            does: "addresses, with their symbols",
         },
         Example {
             line: "x/4dw --fault demo_buffer",

@@ -1,6 +1,7 @@
 //! Reading memory without making the target fault: only what has a frame, asked before and after.
 
-use super::classify::{Backing, Rules};
+use super::classify::Backing;
+use super::rules::Rules;
 use super::view::ViewedRegion;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;

@@ -62,7 +62,7 @@ impl Evaluator<'_> {
             _ => {}
         }
         if let Some(mapping) = self.mapping(name, at)? {
-            return mapping.spans(at).map(Named::Range);
+            return self.with_bss(mapping.spans(at)?, at).map(Named::Range);
         }
         if let "heap" | "stack" = name.as_str() {
             return self.bracketed(name, at).map(Named::Range);

@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::names::Named;
-use super::{Value, suggest};
+use super::{Origin, Spans, Value, suggest};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Name, Place, Spanned, SymbolName};
 use crate::symbol::{self, NoSymbols, SymbolAt};
@@ -21,6 +21,16 @@ impl Evaluator<'_> {
         let target = self.target(at, what)?;
         let regions = self.regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))
+    }
+
+    /// What a module covers, with the memory of its `.bss`, which no file is behind.
+    pub(super) fn with_bss(&self, spans: Spans, at: Place) -> Result<Spans> {
+        let Origin::Module(name) = spans.origin() else {
+            return Ok(spans);
+        };
+        let bss = self.names(at, "reading a module")?.bss_of(name);
+        let ranges = spans.ranges().iter().copied().chain(bss);
+        Ok(Spans::new(ranges, spans.origin().clone()).unwrap_or(spans))
     }
 
     /// `libc.so.6!malloc`
@@ -189,9 +199,9 @@ impl Evaluator<'_> {
                     _ => Error::new(module.at, message),
                 }
             }
-            symbol::Error::ThreadLocal { .. } | symbol::Error::NotInFile { .. } => {
-                Error::new(inside, cause.to_string())
-            }
+            symbol::Error::ThreadLocal { .. }
+            | symbol::Error::Interrupted { .. }
+            | symbol::Error::NotInFile { .. } => Error::new(inside, cause.to_string()),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::command::Resume;
 use crate::lang::{Command, Spanned};
 use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
 use crate::state::{Change, DebugState};
+use crate::symbol::Symbols;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
@@ -49,11 +50,13 @@ impl Session {
     ///
     /// # Errors
     /// Ctrl-C cannot be listened to.
-    pub fn new(state: DebugState, manner: Manner) -> io::Result<Self> {
+    pub fn new(mut state: DebugState, manner: Manner) -> io::Result<Self> {
+        let interrupts = Interrupts::listen()?;
+        state.symbols = Symbols::heeding(interrupts.flag());
         Ok(Session {
             state,
             manner,
-            interrupts: Rc::new(Interrupts::listen()?),
+            interrupts: Rc::new(interrupts),
             files: Vec::new(),
             last: None,
         })

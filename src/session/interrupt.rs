@@ -46,6 +46,11 @@ impl Interrupts {
         })
     }
 
+    /// The flag itself, for work that is too deep to be asked through a sink.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.came)
+    }
+
     /// Whether Ctrl-C was typed since the last [`Interrupts::forget`].
     pub fn check(&self) -> Result<(), Stopped> {
         match self.came.load(Ordering::Relaxed) {

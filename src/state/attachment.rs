@@ -1,7 +1,6 @@
 //! Coming, going and changing of the target, and what each makes void.
 
 use super::DebugState;
-use crate::symbol::Symbols;
 use crate::target::{self, Liveness, Target};
 use std::sync::Arc;
 
@@ -57,7 +56,7 @@ impl DebugState {
     fn forget_program(&mut self) {
         self.last_address = None;
         self.examined.next = None;
-        self.symbols = Symbols::default();
+        self.symbols.forget();
     }
 }
 

@@ -3,9 +3,11 @@
 //! Every count and offset in the file may be a lie; each is held against the file's length and a limit before it is used.
 
 use super::NoSymbols;
+use super::dynamic::Dynamic;
 use super::file::File;
 use super::section::{
-    MOST_NOTES, Notes, Placed, Section, Table, VersionTable, layout, notes, tables, version_table,
+    MOST_NOTES, Notes, Placed, Section, Segment, Table, VersionTable, layout, notes, number,
+    tables, version_table,
 };
 use object::Endianness;
 use object::elf;
@@ -36,17 +38,6 @@ pub(super) struct Elf {
     pub(super) versions_needed: Option<VersionTable>,
     /// `.symtab` first, then `.dynsym`.
     pub(super) tables: Vec<Table>,
-}
-
-/// A load segment (`PT_LOAD`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) file_size: u64,
-    pub(super) address: u64,
-    pub(super) memory_size: u64,
-    pub(super) writable: bool,
-    pub(super) executable: bool,
 }
 
 impl Elf {
@@ -105,6 +96,11 @@ impl Elf {
     /// Whether it has `.symtab`, which is the first thing that is stripped.
     pub(super) fn has_full_table(&self) -> bool {
         self.tables.iter().any(|table| table.full)
+    }
+
+    /// A number of the file, four or eight bytes wide.
+    pub(super) fn number(&self, bytes: &[u8]) -> u64 {
+        number(self.endian, bytes)
     }
 
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
@@ -226,14 +222,32 @@ fn parse<H: FileHeader<Endian = Endianness>>(
             alignment: segment.p_align(endian).into(),
         }));
     }
+    let mut tables = tables(file, &sections)?;
+    let mut layout = layout(&sections);
+    if sections.is_empty() {
+        let dynamic = Dynamic {
+            file,
+            is_64,
+            endian,
+            segments: &segments,
+        };
+        let found = of_kind(elf::PT_DYNAMIC).find_map(|segment| {
+            dynamic.table(
+                segment.p_offset(endian).into(),
+                segment.p_filesz(endian).into(),
+            )
+        });
+        tables.extend(found);
+        layout = Placed::of_segments(&segments);
+    }
     Ok(Elf {
         is_64,
         endian,
         machine: header.e_machine(endian),
-        tables: tables(file, &sections)?,
+        tables,
         versions_defined: version_table(&sections, elf::SHT_GNU_VERDEF),
         versions_needed: version_table(&sections, elf::SHT_GNU_VERNEED),
-        layout: layout(&sections),
+        layout,
         segments,
         sections,
         section_names,

@@ -1,6 +1,7 @@
 //! A module's file once it has been asked about: its headers, how often it was asked, and the index that repetition earns.
 
 use super::NoSymbols;
+use super::copied;
 use super::elf::Elf;
 use super::index::Index;
 use super::lookup;
@@ -9,6 +10,7 @@ use super::section::LONGEST_NAME;
 use super::sources::Sources;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
+use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -23,6 +25,7 @@ pub(super) struct Loaded {
     asked: AtomicU32,
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
+    copied: OnceLock<HashSet<u64>>,
 }
 
 impl Loaded {
@@ -33,6 +36,7 @@ impl Loaded {
             asked: AtomicU32::new(0),
             index: OnceLock::new(),
             fault: OnceLock::new(),
+            copied: OnceLock::new(),
         }
     }
 
@@ -57,6 +61,12 @@ impl Loaded {
             .ok()??;
         let name = table::name(&self.sources, &symbol)?;
         Some((symbol, Name::new(name)))
+    }
+
+    /// Whether the variable at a file address is the copy of a library's that everybody uses.
+    pub(super) fn holds_copy(&self, address: u64) -> bool {
+        let copied = self.copied.get_or_init(|| copied::by(&self.sources.image));
+        copied.contains(&address)
     }
 
     /// The index, once it has been earned; `None` too if the file cannot have one.

@@ -17,7 +17,9 @@
 
 mod build_id;
 mod contents;
+mod copied;
 mod demangle;
+mod dynamic;
 mod elf;
 mod file;
 mod index;

@@ -22,22 +22,6 @@ impl Module {
         self.name.file_name()
     }
 
-    /// What it covers, neighbouring regions joined.
-    pub fn spans(&self) -> Vec<AddressRange> {
-        let mut spans: Vec<AddressRange> = Vec::new();
-        for region in &self.regions {
-            if let Some(last) = spans.last_mut()
-                && last.end() == region.range.start()
-                && let Some(joined) = AddressRange::new(last.start(), region.range.end())
-            {
-                *last = joined;
-            } else {
-                spans.push(region.range);
-            }
-        }
-        spans
-    }
-
     /// From its first address to its last.
     pub(super) fn hull(&self) -> Option<AddressRange> {
         let (first, last) = (self.regions.first()?, self.regions.last()?);

@@ -4,8 +4,8 @@
 //! is; held together they give the bias. One page of the file is often mapped twice, at the end of one segment and at
 //! the start of the next, so a single region can be explained in two ways: the bias that explains most regions is right.
 
-use super::elf::Segment;
 use super::module::Module;
+use super::section::Segment;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,17 +32,22 @@ impl Placement {
         VirtualAddress::new(file_address.wrapping_add(self.bias))
     }
 
+    /// The pages of a load segment, `.bss` included; `None` if there are none.
+    pub(super) fn memory(&self, segment: &Segment, page: u64) -> Option<AddressRange> {
+        let start = self.address(segment.address).get() & !(page - 1);
+        let end = segment.address.checked_add(segment.memory_size)?;
+        let end = self.address(end).get().checked_next_multiple_of(page)?;
+        AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))
+    }
+
     /// From its first address to its last, what it has beyond its file (`.bss`) included.
-    pub(super) fn hull(&self, segments: &[Segment]) -> Option<AddressRange> {
-        let ends = segments
-            .iter()
-            .map(|segment| segment.address.wrapping_add(segment.memory_size))
-            .map(|end| self.address(end));
+    pub(super) fn hull(&self, segments: &[Segment], page: u64) -> Option<AddressRange> {
+        let memory = segments.iter().filter_map(|one| self.memory(one, page));
         let start = self.regions.first()?.start();
         let end = self.regions.last()?.end();
         // Addresses of a damaged file may be anywhere.
-        let end = ends.max().filter(|&last| last > end).unwrap_or(end);
-        AddressRange::new(start, end)
+        let last = memory.map(|range| range.end()).max();
+        AddressRange::new(start, last.filter(|&last| last > end).unwrap_or(end))
     }
 
     /// Whether one of its regions holds `address`.

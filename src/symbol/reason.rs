@@ -28,6 +28,9 @@ pub enum NoSymbols {
     /// Its names are so many, or so tangled, that a search was given up.
     #[error("looking through its names takes too long")]
     TooCostly,
+    /// Ctrl-C.
+    #[error("looking through its names was interrupted")]
+    Interrupted,
     /// No load segment of the file explains where its regions are: it is mapped as data.
     #[error("the file is mapped as data, not loaded as a program or library")]
     NotLoaded,
@@ -85,6 +88,12 @@ pub enum Error {
         name: Name,
         /// Where it is defined.
         module: Name,
+    },
+    /// Ctrl-C.
+    #[error("looking up '{name}' was interrupted")]
+    Interrupted {
+        /// As it was asked for.
+        name: Name,
     },
     /// The address lies in no load segment of the file.
     #[error("{address:#x} lies in no load segment of '{module}'")]

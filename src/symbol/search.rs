@@ -11,10 +11,11 @@ use crate::kernel::Name;
 use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A search of one module that takes longer (millions of hostile names) is given up and said to be.
-const LONGEST_SEARCH: Duration = Duration::from_secs(10);
+/// A search of one module that takes longer (millions of hostile names) is given up and said to be; Ctrl-C ends it sooner.
+const LONGEST_SEARCH: Duration = Duration::from_secs(60);
 /// How many symbols are looked at between two looks at the clock.
 const SYMBOLS_BETWEEN_CLOCKS: u32 = 256;
 /// More symbols of one name are not listed.
@@ -22,9 +23,13 @@ const MOST_MATCHES: usize = 1000;
 
 /// The symbols that `query` names, thread-local ones included. Versions kept for old programs count only where there is
 /// no current one.
-pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+pub(super) fn find(
+    loaded: &Loaded,
+    query: &str,
+    interrupts: &AtomicBool,
+) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
     let query = Query::whole(query);
-    let mut clock = Clock::new(LONGEST_SEARCH);
+    let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
     loaded.with_names(|names| {
         table::visit(&loaded.sources, &mut |symbol| {
@@ -61,7 +66,10 @@ pub(super) fn find(loaded: &Loaded, query: &str) -> Result<Vec<(Symbol, Name)>, 
         })
     })??;
     if clock.is_over() {
-        return Err(NoSymbols::TooCostly);
+        return Err(match interrupts.load(Ordering::Relaxed) {
+            true => NoSymbols::Interrupted,
+            false => NoSymbols::TooCostly,
+        });
     }
     if matches.iter().any(|(_, _, old)| !old) {
         matches.retain(|(_, _, old)| !old);
@@ -107,10 +115,16 @@ pub(super) fn matching(
     stopped?;
     Ok(passed.and_then(|passed| passed).map(|()| {
         // What both tables have comes once: the first table's.
+        // A version that one table spells out is not another symbol.
+        fn base(shown: &str) -> &str {
+            shown.split_once('@').map_or(shown, |(base, _)| base)
+        }
         found.sort_by(|(a, one, _), (b, other, _)| {
-            (a, one.address, one.table).cmp(&(b, other.address, other.table))
+            (base(a), one.address, one.table).cmp(&(base(b), other.address, other.table))
         });
-        found.dedup_by(|(a, one, _), (b, other, _)| a == b && one.address == other.address);
+        found.dedup_by(|(a, one, _), (b, other, _)| {
+            one.address == other.address && base(a) == base(b)
+        });
         found
             .into_iter()
             .map(|(_, symbol, name)| (symbol, name))
@@ -123,7 +137,7 @@ pub(super) fn complete(
     loaded: &Loaded,
     prefix: &str,
     limit: usize,
-    clock: &mut Clock,
+    clock: &mut Clock<'_>,
     found: &mut BTreeSet<Name>,
 ) -> Result<(), NoSymbols> {
     let query = Query::beginning(prefix);
@@ -142,25 +156,28 @@ pub(super) fn complete(
     })?
 }
 
-/// A time budget that is cheap to ask.
-pub(super) struct Clock {
+/// A time budget that is cheap to ask, and that Ctrl-C ends.
+pub(super) struct Clock<'a> {
     end: Instant,
+    interrupts: &'a AtomicBool,
     asked: u32,
     over: bool,
 }
 
-impl Clock {
-    pub(super) fn new(budget: Duration) -> Self {
+impl<'a> Clock<'a> {
+    pub(super) fn new(budget: Duration, interrupts: &'a AtomicBool) -> Self {
         Clock {
             end: Instant::now() + budget,
+            interrupts,
             asked: 0,
             over: false,
         }
     }
 
-    /// Whether the time is up.
+    /// Whether the time is up, or nobody wants to wait any longer.
     pub(super) fn is_over_now(&mut self) -> bool {
-        self.over = self.over || Instant::now() >= self.end;
+        self.over =
+            self.over || self.interrupts.load(Ordering::Relaxed) || Instant::now() >= self.end;
         self.over
     }
 

@@ -2,10 +2,12 @@
 
 use super::NoSymbols;
 use super::file::File;
+use object::Endianness;
 use object::elf;
+use object::endian::Endian;
 
 /// A symbol table of more bytes than this is not passed over (16 million symbols).
-const LARGEST_TABLE: u64 = 384 << 20;
+pub(super) const LARGEST_TABLE: u64 = 384 << 20;
 /// More places with notes are not looked at.
 pub(super) const MOST_NOTES: usize = 64;
 /// Names longer than this are not read on.
@@ -52,6 +54,17 @@ pub(super) fn notes(sections: &[Section]) -> Vec<Notes> {
         .collect()
 }
 
+/// A load segment (`PT_LOAD`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    pub(super) offset: u64,
+    pub(super) file_size: u64,
+    pub(super) address: u64,
+    pub(super) memory_size: u64,
+    pub(super) writable: bool,
+    pub(super) executable: bool,
+}
+
 /// A symbol table and its company.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
@@ -87,9 +100,21 @@ pub(super) struct Placed {
     pub(super) number: u32,
 }
 
+impl Placed {
+    /// The load segments, where no sections are told of: a symbol without a size reaches no further than its segment.
+    pub(super) fn of_segments(segments: &[Segment]) -> Vec<Placed> {
+        let placed = (0..).zip(segments).map(|(number, segment)| Placed {
+            start: segment.address,
+            end: segment.address.saturating_add(segment.memory_size),
+            number,
+        });
+        apart(placed.collect())
+    }
+}
+
 /// The sections that have addresses, in order. They do not overlap in a sound file; of those that do the first is kept.
 pub(super) fn layout(sections: &[Section]) -> Vec<Placed> {
-    let mut placed: Vec<Placed> = (0..)
+    let placed = (0..)
         .zip(sections)
         .filter(|(_, section)| {
             // .tbss takes no addresses: it is laid over what follows it.
@@ -102,8 +127,12 @@ pub(super) fn layout(sections: &[Section]) -> Vec<Placed> {
             start: section.address,
             end: section.address.saturating_add(section.size),
             number,
-        })
-        .collect();
+        });
+    apart(placed.collect())
+}
+
+/// In order, and without what overlaps.
+fn apart(mut placed: Vec<Placed>) -> Vec<Placed> {
     placed.sort_by_key(|one| one.start);
     let mut end = 0;
     placed.retain(|one| {
@@ -205,4 +234,13 @@ pub(super) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, No
         });
     }
     Ok(found)
+}
+
+/// A number of four or eight bytes.
+pub(super) fn number(endian: Endianness, bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
+        (Some(bytes), _) => endian.read_u64(*bytes),
+        (None, Some(bytes)) => endian.read_u32(*bytes).into(),
+        (None, None) => 0,
+    }
 }

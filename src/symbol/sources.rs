@@ -93,8 +93,12 @@ impl Sources {
         self.table_of(*self.tables.get(usize::from(number))?)
     }
 
-    /// The image's number of the section that a symbol of a table says it is in.
-    pub(super) fn section_in_image(&self, table: u8, section: u16) -> Option<u16> {
+    /// The image's number of the section that a symbol of a table says it is in; where the image tells of none, that of the segment
+    /// that its address is in.
+    pub(super) fn section_in_image(&self, table: u8, section: u16, address: u64) -> Option<u16> {
+        if self.image.elf.sections.is_empty() {
+            return u16::try_from(self.image.elf.section_at(address)?).ok();
+        }
         match self.tables.get(usize::from(table))? {
             (Origin::Image, _) => Some(section),
             _ => *self.renumbered.get(usize::from(section))?,

@@ -10,7 +10,7 @@ use super::sources::Sources;
 use crate::kernel::{AddressRange, Device, Name};
 use crate::target::Target;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files kept open for their symbols at the same time, at most.
@@ -21,6 +21,7 @@ const MOST_OPEN: usize = 256;
 pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<Loaded>>>,
     views: AtomicU64,
+    interrupts: Arc<AtomicBool>,
 }
 
 /// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
@@ -33,6 +34,23 @@ struct FileKey {
 }
 
 impl Symbols {
+    /// Nothing known yet. Long searches end when `interrupts` becomes true: Ctrl-C.
+    pub fn heeding(interrupts: Arc<AtomicBool>) -> Symbols {
+        Symbols {
+            interrupts,
+            ..Symbols::default()
+        }
+    }
+
+    /// Forgets all files.
+    pub fn forget(&mut self) {
+        *self = Symbols::heeding(Arc::clone(&self.interrupts));
+    }
+
+    pub(super) fn interrupts(&self) -> &AtomicBool {
+        &self.interrupts
+    }
+
     /// A number for a new view, other than all before; none is 0.
     pub(super) fn next_view(&self) -> u64 {
         1 + self.views.fetch_add(1, Ordering::Relaxed)

@@ -134,7 +134,7 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
             };
             symbol.section = symbol
                 .section
-                .and_then(|section| sources.section_in_image(number, section));
+                .and_then(|section| sources.section_in_image(number, section, symbol.address));
             if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
                 if mapping.0 != symbol.name {
                     let name = table.strings.get(file, symbol.name);

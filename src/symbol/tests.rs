@@ -1,6 +1,7 @@
 //! The room's own tests: files that the tests write themselves, sound, odd and damaged.
 
 pub(crate) mod builder;
+mod dynamic;
 mod hostile;
 mod separate;
 
@@ -13,6 +14,9 @@ use super::table::{self, Kind};
 use super::{lookup, search};
 use builder::*;
 use proptest::prelude::*;
+
+/// Ctrl-C that nobody types.
+static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// The name at an address by one pass, after checking that the index says the same.
 fn name_at(sources: &Sources, address: u64) -> Option<String> {
@@ -192,7 +196,7 @@ fn an_index_takes_over_and_agrees() {
 
 fn found(builder: &Builder, query: &str) -> Vec<(String, u64)> {
     let loaded = Loaded::new(builder.sources(), 1);
-    let matches = search::find(&loaded, query).unwrap();
+    let matches = search::find(&loaded, query, &NEVER).unwrap();
     let plain = |(symbol, name): (table::Symbol, crate::kernel::Name)| {
         let name = String::from_utf8(name.as_bytes().to_vec()).unwrap();
         (name, symbol.address)
@@ -292,7 +296,7 @@ fn names_are_completed() {
     ]);
     let loaded = Loaded::new(builder.sources(), 1);
     let complete = |prefix: &str, limit| {
-        let mut clock = search::Clock::new(std::time::Duration::from_secs(60));
+        let mut clock = search::Clock::new(std::time::Duration::from_secs(60), &NEVER);
         let mut found = std::collections::BTreeSet::new();
         search::complete(&loaded, prefix, limit, &mut clock, &mut found).unwrap();
         let text = |name: crate::kernel::Name| name.to_string();

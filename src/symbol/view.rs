@@ -1,10 +1,10 @@
 //! The names of one target at one moment.
 
-use super::elf::Segment;
 use super::loaded::Loaded;
 use super::module::{self, Module};
 use super::placement::{Placement, in_segment, place};
 use super::search::{self, Clock};
+use super::section::Segment;
 use super::table::Symbol;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
@@ -107,18 +107,24 @@ impl View<'_> {
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
         let mut found = Vec::new();
         let mut thread_local = None;
+        let mut copied: Vec<SymbolAt> = Vec::new();
         for (number, one) in self.wanted(module)? {
-            let searched =
-                self.placed(number)
-                    .and_then(|placed| match search::find(&placed.loaded, name) {
-                        Ok(symbols) => Ok((placed, symbols)),
-                        Err(reason) => {
-                            placed.loaded.fail(reason.clone());
-                            Err(reason)
-                        }
-                    });
+            let interrupts = self.symbols.interrupts();
+            let searched = self.placed(number).and_then(|placed| {
+                match search::find(&placed.loaded, name, interrupts) {
+                    Err(NoSymbols::Interrupted) => Err(NoSymbols::Interrupted),
+                    Ok(symbols) => Ok((placed, symbols)),
+                    Err(reason) => {
+                        placed.loaded.fail(reason.clone());
+                        Err(reason)
+                    }
+                }
+            });
             let (placed, symbols) = match searched {
                 Ok(searched) => searched,
+                Err(NoSymbols::Interrupted) => {
+                    return Err(Error::Interrupted { name: name.into() });
+                }
                 Err(_) if module.is_none() => continue,
                 Err(reason) => {
                     let module = one.file_name();
@@ -130,14 +136,21 @@ impl View<'_> {
                     thread_local = Some(one.file_name());
                     continue;
                 }
-                found.extend(
-                    placed
-                        .copies
-                        .iter()
-                        .map(|copy| self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0)),
-                );
+                let is_copy = module.is_none()
+                    && symbol.kind == Kind::Object
+                    && placed.loaded.holds_copy(symbol.address);
+                for copy in &placed.copies {
+                    let symbol = self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0);
+                    match is_copy {
+                        true => copied.push(symbol),
+                        false => found.push(symbol),
+                    }
+                }
             }
         }
+        // The place in the library that a variable was copied from is never used.
+        found.retain(|one| copied.is_empty() || one.kind != Kind::Object || one.is_local);
+        found.extend(copied);
         match thread_local {
             Some(module) if found.is_empty() => Err(Error::ThreadLocal {
                 name: name.into(),
@@ -156,7 +169,7 @@ impl View<'_> {
         limit: usize,
         budget: Duration,
     ) -> Vec<Name> {
-        let mut clock = Clock::new(budget);
+        let mut clock = Clock::new(budget, self.symbols.interrupts());
         let mut found = BTreeSet::new();
         for (number, _) in self.wanted(module).unwrap_or_default() {
             if found.len() >= limit || clock.is_over_now() {
@@ -245,6 +258,27 @@ impl View<'_> {
         Ok(self.wanted(name)?.into_iter().filter_map(of))
     }
 
+    /// The memory of the module that `maps` calls `name` which no file is behind: `.bss`, as far as it is mapped.
+    pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
+        let grouped = self.grouped();
+        let page = self.target.process.layout().page.bytes();
+        let mut found = Vec::new();
+        let called = |one: &&Module| one.name == *name && one.is_executable();
+        for module in self.modules().iter().filter(called) {
+            let Ok(placed) = self.placed_as(module) else {
+                continue;
+            };
+            for (copy, segment) in copies_and_segments(placed) {
+                let memory = copy.memory(segment, page);
+                let anonymous = self.regions.iter().zip(&grouped.of_region);
+                let anonymous = anonymous.filter(|(region, of)| of.is_none() && region.inode == 0);
+                found
+                    .extend(anonymous.filter_map(|(region, _)| region.range.intersection(memory?)));
+            }
+        }
+        found
+    }
+
     /// The files of a module, and from where to where each copy of it goes.
     pub(super) fn loaded_as(
         &self,
@@ -252,7 +286,8 @@ impl View<'_> {
     ) -> Result<(&Loaded, Vec<AddressRange>), NoSymbols> {
         let placed = self.placed_as(module)?;
         let copies = placed.copies.iter();
-        let hulls = copies.filter_map(|copy| copy.hull(placed.segments()));
+        let page = self.target.process.layout().page.bytes();
+        let hulls = copies.filter_map(|copy| copy.hull(placed.segments(), page));
         Ok((&placed.loaded, hulls.collect()))
     }
 
@@ -389,9 +424,16 @@ impl View<'_> {
             size: symbol.size,
             offset,
             kind: symbol.kind,
+            is_local: symbol.local,
             section: section.map(Name::new),
             module: module.name.clone(),
             file_address: VirtualAddress::new(symbol.address),
         }
     }
+}
+
+fn copies_and_segments(placed: &Placed) -> impl Iterator<Item = (&Placement, &Segment)> {
+    let segments = || placed.segments().iter();
+    let each = move |copy| segments().map(move |segment| (copy, segment));
+    placed.copies.iter().flat_map(each)
 }

@@ -17,7 +17,7 @@ fn a_symbol_first_then_what_is_mapped() {
         ("program!both", "address 0x401100"),
         ("libc.so.6!0x1149", "address 0x7f0000001149"),
         ("'/usr/lib/libc.so.6'!malloc", "address 0x7f0000001000"),
-        ("libc.so.6", "range 0x7f0000001000..0x7f0000003000"),
+        ("libc.so.6", "range 0x7f0000001000..0x7f0000004000"),
         ("libc.so.6[1]", "range 0x7f0000002000..0x7f0000003000"),
         ("libc.so.6 + 0x10", "address 0x7f0000001010"),
         ("[heap]", "range 0x500000..0x510000"),

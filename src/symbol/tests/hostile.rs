@@ -6,6 +6,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{demangle, search};
+use super::NEVER;
 use super::builder::*;
 use crate::target::ReadAt;
 use proptest::prelude::*;
@@ -19,10 +20,10 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
             loaded.elf().section_name(number);
         }
     }
-    let mut clock = search::Clock::new(std::time::Duration::from_secs(1));
+    let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     let mut names = std::collections::BTreeSet::new();
-    search::find(&loaded, "shapes::area")?;
-    search::find(&loaded, "exported@V")?;
+    search::find(&loaded, "shapes::area", &NEVER)?;
+    search::find(&loaded, "exported@V", &NEVER)?;
     search::complete(&loaded, "", 100, &mut clock, &mut names)?;
     loaded.fault().map_or(Ok(()), Err)
 }

@@ -142,14 +142,15 @@ impl Line {
         self.word(" ", role, piece);
     }
 
-    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already.
+    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and behind them the comma of whatever
+    /// follows: where the next piece goes to a new line, its separator stays.
     fn has_room(&self, separator: &str, width: usize) -> bool {
         let between = match self.blanks > 0 || self.column == self.indent {
             true => 0,
             false => columns(separator),
         };
         self.limit
-            .is_none_or(|limit| self.column + between + width <= limit)
+            .is_none_or(|limit| self.column + between + width < limit)
     }
 
     /// Goes on in a new line, at the indent.
@@ -189,6 +190,22 @@ mod tests {
         };
         assert_eq!(fill(None), "flags   uptodate, lru, active\n");
         assert_eq!(fill(Some(22)), "flags   uptodate, lru,\n        active\n");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_whatever_stands_at_its_end() {
+        for limit in 12..40 {
+            let mut line = Line::new(Theme::PLAIN, Some(limit));
+            for code in ["rd", "wr", "mr", "mw", "me"] {
+                line.word(", ", Role::Flag, code)
+                    .plain(" ")
+                    .prose(Role::Dim, "may be so");
+            }
+            for line in written(&mut line).lines() {
+                assert!(line.len() <= limit, "{limit}: {line:?}");
+                assert_ne!(line.trim(), ",", "{limit}");
+            }
+        }
     }
 
     #[test]

@@ -100,7 +100,9 @@ pub fn percent(part: u64, whole: u64) -> Option<String> {
         // Neither nothing nor everything may be rounded to.
         share if share > 0.0 && share < 0.1 => "<0.1 %".into(),
         share if share > 99.9 && share < 100.0 => ">99.9 %".into(),
-        share if share > 0.0 && share < 10.0 => format!("{share:.1} %"),
+        share if share > 0.0 && share < 10.0 || share >= 99.5 && share < 100.0 => {
+            format!("{share:.1} %")
+        }
         share => format!("{share:.0} %"),
     })
 }
@@ -190,6 +192,9 @@ mod tests {
         assert_eq!(percent(0, 7).as_deref(), Some("0 %"));
         assert_eq!(percent(1, 1 << 30).as_deref(), Some("<0.1 %"));
         assert_eq!(percent((1 << 30) - 1, 1 << 30).as_deref(), Some(">99.9 %"));
+        assert_eq!(percent(511, 512).as_deref(), Some("99.8 %"));
+        assert_eq!(percent(995, 1000).as_deref(), Some("99.5 %"));
+        assert_eq!(percent(994, 1000).as_deref(), Some("99 %"));
         assert_eq!(percent(1, 3).as_deref(), Some("33 %"));
         assert_eq!(percent(1, 12).as_deref(), Some("8.3 %"));
         assert_eq!(percent(5, 5).as_deref(), Some("100 %"));

@@ -312,6 +312,10 @@ fn flags_cell<'a>(flags: PageFlags) -> Cell<'a> {
     if flags.is_empty() {
         return Cell::of(Role::Dim, "none set");
     }
-    let short = [telling.as_slice(), &["…".into()]].concat().join(" ");
-    Cell::new([telling, everyday].concat().join(" ")).or(short)
+    let all = Cell::new([telling.as_slice(), &everyday].concat().join(" "));
+    match telling.is_empty() {
+        // What fits of them says more than that there are some.
+        true => all,
+        false => all.or([telling, vec!["…".into()]].concat().join(" ")),
+    }
 }

@@ -67,15 +67,15 @@ const SUMMARY: [Column; 5] = [
     Column::number("pages", 10, Role::Size),
     SIZE,
     Column::word("raw", 18, Role::Raw).rank(1),
-    Column::word("letters", 38, Role::Flag),
+    Column::word("letters", 38, Role::Flag).rank(2),
     FLAGS,
 ];
 const MAPPERS: [Column; 7] = [
     Column::number("pid", 7, Role::Size),
     Column::name("process", 15, Role::Name),
     Column::word("address", 14, Role::Address),
-    Column::number("pages", 5, Role::Size).rank(2),
-    Column::word("perms", 5, Role::Plain).rank(1),
+    Column::number("pages", 5, Role::Size).rank(1),
+    Column::word("perms", 5, Role::Plain).rank(2),
     Column::name("region", 14, Role::Name),
     Column::name("symbol", 16, Role::Symbol),
 ];

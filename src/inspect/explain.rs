@@ -86,6 +86,10 @@ impl View<'_> {
     fn stack_grows(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
         /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
         const GAP_PAGES: u64 = 256;
+        // The page map ends where user space does.
+        if detail.page.state == State::Outside {
+            return Some(false);
+        }
         let (below, above) = detail.nearest.as_ref()?;
         let Some(above) = above else {
             return Some(false);

@@ -83,7 +83,7 @@ pub fn owner(facts: &Facts) -> Option<Owner> {
 /// What `access` will do.
 pub fn outcome(facts: &Facts, access: Access) -> Outcome {
     let Some(permissions) = facts.permissions else {
-        return just(match facts.stack_grows {
+        return Outcome::of(match facts.stack_grows {
             Some(true) => &[Effect::StackGrows],
             Some(false) => &[Effect::NoRegion],
             None => &[Effect::NoRegion, Effect::StackGrows],
@@ -95,27 +95,38 @@ pub fn outcome(facts: &Facts, access: Access) -> Outcome {
         Access::Read => permissions.read || permissions.write,
     };
     if permitted {
-        return permitted_outcome(facts, permissions, access);
+        let outcome = permitted_outcome(facts, permissions, access);
+        return match access {
+            Access::Write if !permissions.shared => perhaps_copied(outcome),
+            _ => outcome,
+        };
     }
-    // Code that may only be executed: with protection keys (or on arm64) the processor holds a load to that.
-    if access == Access::Read && permissions.execute {
+    // Code that may only be executed: with protection keys (or on arm64) the processor holds a load to that. Of [vsyscall] no page is
+    // mapped then: the kernel puts itself in place of a jump there, and of nothing else.
+    if access == Access::Read && permissions.execute && facts.state != State::Outside {
         let mut outcome = permitted_outcome(facts, permissions, access);
         outcome.effects.insert(0, Effect::Protection);
         return outcome;
     }
-    just(&[Effect::Protection])
+    Outcome::of(&[Effect::Protection])
 }
 
-fn just(effects: &[Effect]) -> Outcome {
+/// What comes back may be another process's too since a fork, and the page map does not show that: then the write is to a copy.
+fn perhaps_copied(outcome: Outcome) -> Outcome {
+    let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
+    let may = outcome.copies == Some(false)
+        && comes_back
+            .iter()
+            .any(|effect| outcome.effects.contains(effect));
     Outcome {
-        effects: effects.to_vec(),
-        copies: false,
+        copies: outcome.copies.filter(|_| !may),
+        ..outcome
     }
 }
 
 fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     if !facts.state_certain {
-        return just(match facts.state {
+        return Outcome::of(match facts.state {
             // Most likely the marker alone; otherwise the page is in swap, or on its way.
             State::UffdWp => {
                 let marker = Facts {
@@ -141,12 +152,12 @@ fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) ->
         });
     }
     match (facts.state, access) {
-        (State::Present, Access::Read) | (State::Outside, _) => just(&[Effect::Nothing]),
+        (State::Present, Access::Read) | (State::Outside, _) => Outcome::of(&[Effect::Nothing]),
         (State::Present, Access::Write) => protected(facts, write(facts, permissions)),
         (State::Untouched, _) | (State::UffdWp, Access::Read) => fill(facts, permissions, access),
         (State::UffdWp, Access::Write) => match facts.write_tracked {
             Some(true) => fill(facts, permissions, access),
-            Some(false) => just(&[Effect::Notify]),
+            Some(false) => Outcome::of(&[Effect::Notify]),
             None => {
                 let mut outcome = fill(facts, permissions, access);
                 outcome.effects.insert(0, Effect::Notify);
@@ -154,26 +165,26 @@ fn permitted_outcome(facts: &Facts, permissions: Permissions, access: Access) ->
             }
         },
         (State::Swapped, Access::Write) if facts.uffd_wp && facts.write_tracked != Some(true) => {
-            just(match facts.write_tracked {
+            Outcome::of(match facts.write_tracked {
                 Some(_) => &[Effect::Notify],
                 None => &[Effect::Notify, Effect::SwapIn],
             })
         }
-        (State::Swapped, _) => just(&[Effect::SwapIn]),
-        (State::Guard, _) => just(&[Effect::Guard]),
-        (State::Poisoned, _) => just(&[Effect::Poisoned]),
-        (State::Hwpoison, _) => just(&[Effect::Hwpoison]),
-        (State::Migrating, _) => just(&[Effect::Wait]),
-        (State::Device, _) => just(&[Effect::FromDevice]),
-        (State::PfnMapped, _) => just(&[Effect::Nothing, Effect::Map]),
-        (State::Unmapped, _) => just(&[Effect::NoRegion]),
+        (State::Swapped, _) => Outcome::of(&[Effect::SwapIn]),
+        (State::Guard, _) => Outcome::of(&[Effect::Guard]),
+        (State::Poisoned, _) => Outcome::of(&[Effect::Poisoned]),
+        (State::Hwpoison, _) => Outcome::of(&[Effect::Hwpoison]),
+        (State::Migrating, _) => Outcome::of(&[Effect::Wait]),
+        (State::Device, _) => Outcome::of(&[Effect::FromDevice]),
+        (State::PfnMapped, _) => Outcome::of(&[Effect::Nothing, Effect::Map]),
+        (State::Unmapped, _) => Outcome::of(&[Effect::NoRegion]),
     }
 }
 
 /// Where nothing is mapped.
 fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     if let Some(effects) = told(facts) {
-        return just(effects);
+        return Outcome::of(effects);
     }
     let effects: &[Effect] = match (facts.kind, facts.behind) {
         (Some(Kind::Anonymous), _) => &[Effect::Zeros],
@@ -183,7 +194,7 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
         (Some(Kind::Cached), _) => &[Effect::MapCached],
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
-        (Some(Kind::PastEnd), _) => return just(&[Effect::PastEnd]),
+        (Some(Kind::PastEnd), _) => return Outcome::of(&[Effect::PastEnd]),
         (Some(Kind::Shmem), Some(Behind::Hole)) => &[Effect::Zeros],
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
@@ -192,7 +203,7 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     let of_object = matches!(facts.backing, Some(Backing::File | Backing::Shmem));
     Outcome {
         effects: effects.to_vec(),
-        copies: access == Access::Write && of_object && !permissions.shared,
+        copies: Some(access == Access::Write && of_object && !permissions.shared),
     }
 }
 
@@ -220,13 +231,13 @@ fn protected(facts: &Facts, then: Outcome) -> Outcome {
         return then;
     }
     match facts.write_tracked {
-        Some(false) => just(&[Effect::Notify]),
+        Some(false) => Outcome::of(&[Effect::Notify]),
         known => Outcome {
             effects: match known {
                 Some(_) => vec![Effect::Unprotect],
                 None => vec![Effect::Unprotect, Effect::Notify],
             },
-            copies: then.effects == [Effect::Copy],
+            copies: then.copies,
         },
     }
 }
@@ -235,7 +246,7 @@ fn protected(facts: &Facts, then: Outcome) -> Outcome {
 fn write(facts: &Facts, permissions: Permissions) -> Outcome {
     use Effect::{Copy, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
-    just(match facts.kind {
+    Outcome::of(match facts.kind {
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
         // Filesystems want to know of the first write to a clean page, and the page map does not show whether this one may be written.

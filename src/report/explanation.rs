@@ -58,8 +58,9 @@ pub enum Owner {
 pub struct Outcome {
     /// One of these.
     pub effects: Vec<Effect>,
-    /// And then a private copy is made of what was brought.
-    pub copies: bool,
+    /// Whether the target has a private copy afterwards, made by this access: of the page that is there, or of what is brought. `None`
+    /// when what is known does not tell.
+    pub copies: Option<bool>,
 }
 
 /// What an access does.
@@ -129,7 +130,7 @@ pub enum Fault {
 }
 
 impl Effect {
-    /// How it is felt.
+    /// How it is felt; where that depends, as it mostly is.
     pub const fn fault(self) -> Fault {
         match self {
             Effect::Nothing => Fault::None,
@@ -151,8 +152,25 @@ impl Effect {
 }
 
 impl Outcome {
+    /// One of `effects`, and no copy but what these make.
+    pub fn of(effects: &[Effect]) -> Self {
+        let copy = |effect: &Effect| *effect == Effect::Copy;
+        Outcome {
+            effects: effects.to_vec(),
+            copies: match (effects.iter().any(copy), effects.iter().all(copy)) {
+                (false, _) => Some(false),
+                (true, true) => Some(true),
+                (true, false) => None,
+            },
+        }
+    }
+
     /// How it is felt; `None` when what is known does not tell.
     pub fn fault(&self) -> Option<Fault> {
+        // The swap cache may still have the page, and no device is waited for then.
+        if self.effects.contains(&Effect::SwapIn) {
+            return None;
+        }
         let mut faults = self.effects.iter().map(|effect| effect.fault());
         let first = faults.next()?;
         faults.all(|fault| fault == first).then_some(first)

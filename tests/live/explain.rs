@@ -37,6 +37,7 @@ pub const TESTS: &[Test] = &[
         userfaults_of_shared_memory,
     ),
     ("explain::stacks_grow", stacks_grow),
+    ("explain::above_user_space", above_user_space),
 ];
 
 /// Which process is to make an access.
@@ -96,7 +97,11 @@ fn makes_one(
     println!(
         "{what}: {access:?} entry {before:#018x}: said {:?}{}, felt {felt:?}, {owner:?}",
         outcome.effects,
-        if outcome.copies { " + copy" } else { "" },
+        match outcome.copies {
+            Some(true) => " + copy",
+            Some(false) => "",
+            None => " + copy?",
+        },
     );
     assert!(outcome.effects.contains(&effect), "{what}: {outcome:?}");
     if support::is_root() {
@@ -133,14 +138,16 @@ fn makes_one(
     let of_object = after >> 61 & 1 == 1;
     if support::shows_frames() {
         match effect {
-            Effect::Nothing | Effect::Reuse | Effect::Unprotect if !outcome.copies => {
+            Effect::Nothing | Effect::Reuse | Effect::Unprotect
+                if outcome.copies == Some(false) =>
+            {
                 assert_eq!(frame(after), frame(before), "{what}: the same frame")
             }
             Effect::Copy => assert_ne!(frame(after), frame(before), "{what}: another frame"),
             _ => {}
         }
     }
-    if outcome.copies || effect == Effect::Copy {
+    if outcome.copies == Some(true) || effect == Effect::Copy {
         assert!(!of_object, "{what}: a page of its own");
     }
     owner
@@ -704,4 +711,32 @@ fn stacks_grow() {
             Effect::NoRegion,
         );
     }
+}
+
+fn above_user_space() {
+    const NAME: &str = "explain::above_user_space";
+    if cfg!(not(target_arch = "x86_64")) {
+        return skip(NAME, "the addresses are those of x86-64");
+    }
+    for address in [0x7fff_ffff_f000, 0x8000_0000_0000, 0xffff_8000_0000_0000] {
+        for access in [Read, Write] {
+            let mut puppet = Puppet::start();
+            let what = format!("{address:#x}");
+            makes(&mut puppet, &what, address, access, Effect::NoRegion);
+        }
+    }
+    let mut puppet = Puppet::start();
+    let regions = puppet.0.attach().process.regions().expect("its regions");
+    let vsyscall = regions
+        .iter()
+        .find(|region| region.name.as_bytes() == b"[vsyscall]");
+    let Some(vsyscall) = vsyscall else {
+        return skip(NAME, "no [vsyscall]");
+    };
+    let effect = match vsyscall.permissions.read {
+        true => Effect::Nothing,
+        false => Effect::Protection,
+    };
+    let start = vsyscall.range.start().get();
+    makes(&mut puppet, "[vsyscall]", start, Read, effect);
 }

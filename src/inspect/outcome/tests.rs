@@ -107,13 +107,13 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
         (Kind::Hugetlb, false),
     ] {
         let private = untouched(kind);
-        assert_eq!(outcome(&private, Write).copies, copies, "{kind:?}");
-        assert!(!outcome(&private, Read).copies, "{kind:?}");
+        assert_eq!(outcome(&private, Write).copies, Some(copies), "{kind:?}");
+        assert_eq!(outcome(&private, Read).copies, Some(false), "{kind:?}");
         let shared = Facts {
             permissions: Some(SHARED),
             ..private
         };
-        assert!(!outcome(&shared, Write).copies, "{kind:?}");
+        assert_eq!(outcome(&shared, Write).copies, Some(false), "{kind:?}");
     }
 }
 
@@ -238,7 +238,11 @@ fn userfaultfd_stands_before_the_rest() {
         write_tracked: Some(true),
         ..present(PageFlags::ANON, 2)
     };
-    assert!(outcome(&shared, Write).copies, "and copy-on-write after it");
+    assert_eq!(
+        outcome(&shared, Write).copies,
+        Some(true),
+        "and copy-on-write after it"
+    );
     let marker = |write_tracked| Facts {
         uffd_wp: true,
         write_tracked,
@@ -321,7 +325,7 @@ fn in_no_region() {
 
 #[test]
 fn how_it_is_felt() {
-    let felt = |effects: &[Effect]| just(effects).fault();
+    let felt = |effects: &[Effect]| Outcome::of(effects).fault();
     assert_eq!(felt(&[Nothing]), Some(crate::report::Fault::None));
     assert_eq!(felt(&[Reuse, Copy]), Some(crate::report::Fault::Minor));
     assert_eq!(felt(&[MapCached, ReadFile]), None);
@@ -467,4 +471,39 @@ fn what_the_page_map_does_not_show_of_the_pool() {
     check(doubtful(State::Poisoned), poisoned, poisoned);
     let untouched: &[Effect] = &[Zeros, Poisoned, Wait];
     check(doubtful(State::Untouched), untouched, untouched);
+}
+
+#[test]
+fn whether_an_access_makes_a_copy() {
+    let copies = |facts: &Facts, access| outcome(facts, access).copies;
+    let shared_by_a_fork = present(PageFlags::ANON, 2);
+    assert_eq!(copies(&shared_by_a_fork, Write), Some(true));
+    assert_eq!(copies(&shared_by_a_fork, Read), Some(false));
+    let untold = page(State::Present, Kind::Anonymous);
+    assert_eq!(copies(&untold, Write), None);
+    // The slot may be a child's too.
+    let swapped = page(State::Swapped, Kind::Anonymous);
+    assert_eq!(copies(&swapped, Write), None);
+    assert_eq!(copies(&swapped, Read), Some(false));
+    let uncertain = Facts {
+        state_certain: false,
+        ..swapped
+    };
+    assert_eq!(copies(&uncertain, Write), None);
+    let moving = page(State::Migrating, Kind::Anonymous);
+    assert_eq!(copies(&moving, Write), None);
+    // Shared memory is not copied, however it comes back.
+    let shared = Facts {
+        permissions: Some(SHARED),
+        ..untouched(Kind::MaybeSwapped)
+    };
+    assert_eq!(copies(&shared, Write), Some(false));
+}
+
+#[test]
+fn how_swap_is_felt_depends_on_the_swap_cache() {
+    let swapped = page(State::Swapped, Kind::Anonymous);
+    assert_eq!(outcome(&swapped, Read).fault(), None);
+    let file = outcome(&untouched(Kind::NotCached), Read);
+    assert_eq!(file.fault(), Some(crate::report::Fault::Major));
 }

@@ -112,30 +112,31 @@ pub fn present() -> Translation {
 
 /// What follows from a translation, as far as the renderer cares.
 pub fn explained(page: Translation) -> Explanation {
-    let outcome = |effects: &[Effect], copies| Outcome {
-        effects: effects.to_vec(),
+    let outcome = Outcome::of;
+    let copied = |effect, copies| Outcome {
         copies,
+        ..Outcome::of(&[effect])
     };
     let (owner, next_read, next_write) = match (page.state, page.pfn_hidden) {
         (State::Present, Some(false)) => (
             Some(Owner::LeftOver),
-            outcome(&[Effect::Nothing], false),
-            outcome(&[Effect::Reuse], false),
+            outcome(&[Effect::Nothing]),
+            outcome(&[Effect::Reuse]),
         ),
         (State::Present, Some(true)) => (
             Some(Owner::Sole),
-            outcome(&[Effect::Nothing], false),
-            outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy], false),
+            outcome(&[Effect::Nothing]),
+            outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]),
         ),
         (State::Swapped, _) => (
             None,
-            outcome(&[Effect::SwapIn], false),
-            outcome(&[Effect::SwapIn], true),
+            outcome(&[Effect::SwapIn]),
+            copied(Effect::SwapIn, None),
         ),
         _ => (
             None,
-            outcome(&[Effect::NoRegion], false),
-            outcome(&[Effect::StackGrows], false),
+            outcome(&[Effect::NoRegion]),
+            outcome(&[Effect::StackGrows]),
         ),
     };
     let file = page.region.as_ref().map(|region| FilePlace {

@@ -159,9 +159,8 @@ fn access(look: &Look, label: &str, outcome: &Outcome, out: &mut dyn Write) -> i
         line.push(role(effect), fault(effect)).plain(": ");
         line.prose(Role::Plain, does(effect, label == "write"));
     }
-    if outcome.copies {
-        line.plain(", ")
-            .prose(Role::Plain, "and a private copy is made");
+    if let Some(addition) = copy(outcome) {
+        line.plain(", ").prose(Role::Plain, addition);
     }
     for &effect in effects {
         line.plain("; or ").prose(role(effect), fault(effect));
@@ -169,6 +168,18 @@ fn access(look: &Look, label: &str, outcome: &Outcome, out: &mut dyn Write) -> i
             .prose(Role::Plain, does(effect, label == "write"));
     }
     line.end(out)
+}
+
+/// The copy that is made beside the likeliest effect, or may be.
+fn copy(outcome: &Outcome) -> Option<&'static str> {
+    match (outcome.effects.as_slice(), outcome.copies) {
+        ([Effect::Copy, ..], _) => None,
+        (_, Some(true)) => Some("and a private copy is made"),
+        ([Effect::SwapIn, ..], None) => {
+            Some("and a private copy is made if another process has the same slot of swap")
+        }
+        _ => None,
+    }
 }
 
 fn role(effect: Effect) -> Role {

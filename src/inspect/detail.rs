@@ -265,6 +265,9 @@ impl View<'_> {
                     Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"),
                 ),
                 (State::Swapped, Some(swap)) => Ok(swap),
+                _ if kind == Some(Kind::MaybeSwapped) => Err(Reason::NotOnThisKernel(
+                    "the page map does not show the slots of shared memory".into(),
+                )),
                 _ => Err(Reason::NotApplicable("the page is not in swap")),
             },
             region: viewed.map(|viewed| viewed.region.clone()),

@@ -197,12 +197,29 @@ fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     }
     let mut line = field(look, "mapped");
     match (times, by) {
-        (Some(times), Some(by)) => line.plain(times).tab_to(REMARK).push(Role::Dim, by),
+        (Some(times), Some(by)) => line
+            .plain(times)
+            .tab_to(REMARK)
+            .indent_here()
+            .push(Role::Dim, by),
         (Some(one), None) => line.plain(one),
         (None, Some(one)) => line.plain(one),
         (None, None) => &mut line,
     };
+    if is_of_first_page(t) {
+        let clause = "bit 56 of the entry is judged by the first page of the huge one";
+        line.plain(": ").prose(Role::Dim, clause);
+    }
     line.end(out)
+}
+
+/// Whether the kernel's own mark of exclusive pages, which is that of a whole huge page, is not what is true of this page.
+fn is_of_first_page(t: &Translation) -> bool {
+    let marked = t.entry.map(|raw| PageMapEntry::new(raw).is_exclusive());
+    t.huge == Some(true)
+        && t.exclusive
+            .zip(marked)
+            .is_some_and(|(is, marked)| is != marked)
 }
 
 fn neighbours(look: &Look, t: &Translation, near: &Nearest, out: &mut dyn Write) -> io::Result<()> {

@@ -3,9 +3,9 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::inspect::{self, Need, RegionStats, View, ViewedRegion, region_stats};
+use crate::inspect::{self, Backing, Need, RegionStats, Sweep, View, ViewedRegion, region_stats};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::kernel::{State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
 use crate::symbol::may_have_names;
@@ -49,14 +49,15 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     };
     let mut counted = None;
     let need = SHOWN | Need::ORDER;
-    stats(&view, &[viewed], need, context.sink, |_, stats, _| {
+    let swept = stats(&view, &[viewed], need, context.sink, |_, stats, _| {
         counted = Some(stats);
         Ok(())
     })?;
     let mut report = report(viewed, counted.as_ref());
+    report.changed = !swept.changed.is_empty();
     if let Some(stats) = counted {
         if hidden(&stats).is_none() {
-            report.pss = report.why.take("pss", stats.pss);
+            report.pss = report.why.take("pss", share(viewed, stats.pss));
             report.folios = report.why.take("folios", stats.folios);
         }
         report.states = stats.states.map();
@@ -80,7 +81,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         symbol: symbol_at(&context.state.symbols, &target, &regions, address),
     });
     if full {
-        add_smaps(&mut report, viewed.range(), &target.process.smaps()?);
+        add_smaps(&mut report, viewed, &target.process.smaps()?);
     }
     context.sink.emit(Record::Region(Box::new(report)))?;
     Ok(Flow::Done)
@@ -110,7 +111,7 @@ pub(super) fn stats(
     need: Need,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&ViewedRegion, RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
-) -> inspect::Result<()> {
+) -> inspect::Result<Sweep> {
     let sink = RefCell::new(sink);
     let total = regions.len() as u64;
     let mut done = 0;
@@ -138,7 +139,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         why.take(field, hidden.clone().map_or_else(|| count(stats), Err))
     };
     let present = take("present", |stats| Ok(stats.present));
-    let swapped = take("swapped", |stats| Ok(stats.swapped));
+    let swapped = take("swapped", |stats| stats.swapped.clone());
     let shared = take("shared", |stats| stats.shared.clone());
     let private = take("private", |stats| stats.private.clone());
     let zero = take("zero", |stats| stats.zero.clone());
@@ -155,6 +156,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         inode: region.inode,
         name: region.name.clone(),
         deleted: region.deleted,
+        changed: false,
         size: region.range.len(),
         present,
         swapped,
@@ -187,8 +189,19 @@ fn hidden(stats: &RegionStats) -> Option<Reason> {
     }
 }
 
+/// Its proportional share, where it has one: 0 would not be it.
+fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
+    match viewed.backing {
+        Backing::Hugetlb => Err(Reason::NotApplicable(
+            "the kernel counts no shares of the hugetlb pool",
+        )),
+        _ => pss,
+    }
+}
+
 /// Adds what smaps says of the region at `range`, if it still has one there.
-pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &[Smaps]) {
+pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &[Smaps]) {
+    let range = viewed.range();
     let there = smaps.binary_search_by_key(&range.start(), |smaps| smaps.range.start());
     let smaps = there.ok().and_then(|index| smaps.get(index));
     let Some(smaps) = smaps.filter(|smaps| smaps.range == range) else {
@@ -196,8 +209,14 @@ pub(super) fn add_smaps(report: &mut RegionReport, range: AddressRange, smaps: &
         return;
     };
     // As the kernel counts it, whatever was read of it before.
-    report.pss = smaps.field("Pss");
     report.why.forget("pss");
+    if let Some(pss) = smaps.field("Pss") {
+        report.pss = report.why.take("pss", share(viewed, Ok(pss)));
+    }
+    if let (None, Some(swap)) = (report.swapped, smaps.field("Swap")) {
+        report.why.forget("swapped");
+        report.swapped = Some(swap);
+    }
     report.vm_flags = Some(
         smaps
             .vm_flags

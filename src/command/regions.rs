@@ -5,7 +5,7 @@ use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
 use crate::inspect::{Doubt, View, ViewedRegion};
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
-use crate::report::{Note, Record, RegionReport, RegionsSummary};
+use crate::report::{Note, Reason, Record, RegionReport, RegionsSummary};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -58,11 +58,13 @@ pub(super) fn run(
         size: 0,
         present: Some(0),
         swapped: Some(0),
+        changed: false,
     };
     let mut sorted: Vec<RegionReport> = Vec::new();
     let mut doubt = None;
     // Regions that the filter can neither keep nor leave out.
     let mut undecided: Option<(u64, Doubt)> = None;
+    let mut unseen: Option<(u64, Reason)> = None;
     // What needs no counting is asked first: most regions are then never looked into.
     let is_wanted = |viewed: &&ViewedRegion| {
         filter
@@ -70,7 +72,7 @@ pub(super) fn run(
             .is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
     };
     let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
-    region::stats(
+    let swept = region::stats(
         &view,
         &wanted,
         region::SHOWN,
@@ -80,10 +82,14 @@ pub(super) fn run(
                 .as_ref()
                 .filter(|filter| filter.needs_stats())
                 .map_or(Some(true), |filter| filter.holds(viewed, Some(&stats)));
-            match (holds, stats.doubt) {
-                (Some(true), _) => {}
-                (None, Some(doubt)) => {
+            match (holds, stats.doubt, &stats.swapped) {
+                (Some(true), ..) => {}
+                (None, Some(doubt), _) => {
                     undecided.get_or_insert((0u64, doubt)).0 += 1;
+                    return Ok(());
+                }
+                (None, None, Err(reason)) => {
+                    unseen.get_or_insert((0u64, reason.clone())).0 += 1;
                     return Ok(());
                 }
                 _ => return Ok(()),
@@ -91,12 +97,15 @@ pub(super) fn run(
             doubt = doubt.or(stats.doubt);
             let mut report = region::report(viewed, Some(&stats));
             if full {
-                region::add_smaps(&mut report, viewed.range(), &smaps);
+                region::add_smaps(&mut report, viewed, &smaps);
             }
             summary.regions += 1;
             summary.size = summary.size.saturating_add(report.size);
             summary.present = summary.present.map(|sum| sum + stats.present);
-            summary.swapped = summary.swapped.map(|sum| sum + stats.swapped);
+            summary.swapped = summary
+                .swapped
+                .zip(report.swapped)
+                .map(|(sum, one)| sum + one);
             match order {
                 None => sink.emit(Record::Region(Box::new(report)))?,
                 Some(_) => sorted.push(report),
@@ -104,6 +113,7 @@ pub(super) fn run(
             Ok(())
         },
     )?;
+    summary.changed = !swept.changed.is_empty();
     match order {
         None => {}
         Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),
@@ -115,6 +125,13 @@ pub(super) fn run(
     }
     if let Some((regions, doubt)) = undecided {
         let message = left_out(regions, "region", doubt);
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    if let Some((regions, reason)) = unseen {
+        let plural = if regions == 1 { "" } else { "s" };
+        let message = format!(
+            "left out: {regions} region{plural} of which it cannot be known whether the filter holds: {reason}"
+        );
         context.sink.emit(Record::Note(Note { message }))?;
     }
     if let Some(doubt) = doubt {

@@ -4,7 +4,7 @@ mod memory;
 
 use super::{Context, Error, run};
 use crate::inspect::fake::{World, region};
-use crate::kernel::{PageFlags, State};
+use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
@@ -300,4 +300,95 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
         expected.iter().all(|one| groups.contains(one)),
         "{groups:?}"
     );
+}
+
+/// Does something to the world while it is looked at.
+struct Meddler<F> {
+    records: Vec<Record>,
+    meddle: F,
+}
+
+impl<F: FnMut()> Sink for Meddler<F> {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.records.push(record);
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        (self.meddle)();
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
+    for line in ["region 0x1000000", "regions", "walk all"] {
+        for goes in [false, true] {
+            let mut world = World::new([region(0x1000, 4)]);
+            world.maps(0x1000, 4, 0x9000);
+            let (world, target) = world.target();
+            let mut state = DebugState::new(target.machine.clone());
+            state.attach(target);
+            let mut sink = Meddler {
+                records: Vec::new(),
+                meddle: || {
+                    if goes {
+                        world.regions.lock().expect("a lock").clear();
+                    }
+                },
+            };
+            let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+                panic!("no command: {line}");
+            };
+            let mut context = Context {
+                state: &mut state,
+                sink: &mut sink,
+                resume: None,
+            };
+            run(&command, &mut context).expect("an answer");
+            let changed = match sink.records.last() {
+                Some(Record::Region(region)) => region.changed,
+                Some(Record::RegionsSummary(summary)) => summary.changed,
+                Some(Record::WalkSummary(summary)) => summary.changed,
+                other => panic!("{line}: {other:?}"),
+            };
+            assert_eq!(changed, goes, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
+    let device = Device { major: 0, minor: 7 };
+    let shared = Region {
+        device,
+        inode: 5,
+        name: "/dev/shm/one".into(),
+        ..region(0x1000, 4)
+    };
+    let told = |line: &str, swaps, present| {
+        let mut world = World::new([shared.clone()]);
+        world.maps(0x1000, present, 0x9000);
+        (world.swaps, world.tmpfs) = (swaps, Some(device));
+        records(line, world.target().1)
+    };
+    for (swaps, present, known) in [(true, 3, false), (true, 4, true), (false, 3, true)] {
+        let what = format!("{swaps} {present}");
+        let told = |line| told(line, swaps, present);
+        let Some(Record::Region(one)) = told("region 0x1000000").pop() else {
+            panic!("no region");
+        };
+        assert_eq!(one.swapped, known.then_some(0), "{what}");
+        assert_eq!(one.why.of("swapped").is_none(), known, "{what}");
+        let Some(Record::RegionsSummary(all)) = told("regions").pop() else {
+            panic!("no summary");
+        };
+        assert_eq!(all.swapped, known.then_some(0), "{what}");
+        // It can neither be kept nor left out.
+        let filtered = told("regions where swapped == 0");
+        let note = |record: &Record| matches!(record, Record::Note(note) if note.message.starts_with("left out: 1 region "));
+        assert_eq!(!filtered.iter().any(note), known, "{what}");
+    }
 }

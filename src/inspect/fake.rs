@@ -42,6 +42,8 @@ pub struct World {
     pub hugetlbfs: Option<Device>,
     /// Nobody may see frame numbers, nor what is said of frames.
     pub hidden: bool,
+    /// That of a mounted tmpfs.
+    pub tmpfs: Option<Device>,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
@@ -320,7 +322,12 @@ impl Machine for Fake {
         Some(HUGE * PAGE)
     }
     fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
-        (self.0.hugetlbfs == Some(device)).then_some(MemoryFiles::Hugetlb)
+        let is = |mounted: Option<Device>| mounted == Some(device);
+        match (is(self.0.hugetlbfs), is(self.0.tmpfs)) {
+            (true, _) => Some(MemoryFiles::Hugetlb),
+            (_, true) => Some(MemoryFiles::Shared),
+            _ => None,
+        }
     }
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
         none()

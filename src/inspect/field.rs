@@ -252,7 +252,7 @@ pub fn region_integer(
                     .doubt
                     .is_some_and(|doubt| doubt.may_be(State::Swapped))
             })
-            .map(|stats| stats.swapped),
+            .and_then(|stats| stats.swapped.clone().ok()),
         _ => None,
     }
 }

@@ -1,10 +1,12 @@
 //! What is in a region, in bytes, added up as smaps does.
 
 use super::Result;
+use super::classify::Backing;
 use super::doubt::Doubt;
 use super::large::Large;
 use super::page::{Need, Page};
-use super::sweep::sweep;
+use super::rules::Rules;
+use super::sweep::{Sweep, sweep};
 use super::totals::{StateCounts, Totals};
 use super::view::{View, ViewedRegion, no_scan};
 use crate::kernel::{AddressRange, Kind, State};
@@ -20,8 +22,8 @@ pub struct RegionStats {
     pub zero: Fact<u64>,
     /// Why `swapped` and `states` are in part no more than the likeliest, if they are.
     pub doubt: Option<Doubt>,
-    /// Bytes in swap that the page map shows. Shared memory in swap leaves an empty entry there.
-    pub swapped: u64,
+    /// Bytes in swap. Shared memory in swap leaves an empty entry in the page map, as if nobody had touched it.
+    pub swapped: Fact<u64>,
     /// Bytes with a frame that is mapped elsewhere too.
     pub shared: Fact<u64>,
     /// Bytes with a frame that is mapped only here.
@@ -49,7 +51,7 @@ pub fn region_stats<'v>(
     need: Need,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     each: &mut dyn FnMut(&'v ViewedRegion, RegionStats) -> Result<(), Stopped>,
-) -> Result<()> {
+) -> Result<Sweep> {
     let available = view.availability();
     let mut wanted = need & (Need::COUNTS | Need::HUGE | Need::ORDER) | Need::KINDS;
     if need.contains(Need::COUNTS) && available.counts.is_err() {
@@ -63,10 +65,10 @@ pub fn region_stats<'v>(
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): (usize, Tally)| match view.regions().get(index) {
-        Some(viewed) => each(viewed, tally.stats(view, need, wanted)),
+        Some(viewed) => each(viewed, tally.stats(view, viewed, need, wanted)),
         None => Ok(()),
     };
-    sweep(view, &spans, wanted, check, &mut |chunk| {
+    let swept = sweep(view, &spans, wanted, check, &mut |chunk| {
         let Some(index) = chunk.region_index else {
             return Ok(());
         };
@@ -80,7 +82,8 @@ pub fn region_stats<'v>(
         }
         Ok(())
     })?;
-    Ok(current.take().map_or(Ok(()), finish)?)
+    current.take().map_or(Ok(()), finish)?;
+    Ok(swept)
 }
 
 /// Bits behind the point in a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c): what is left of each division is cut off there, and with
@@ -181,7 +184,13 @@ impl Tally {
     }
 
     /// Of what was asked for and what could be `obtained`.
-    fn stats(self, view: &View<'_>, need: Need, obtained: Need) -> RegionStats {
+    fn stats(
+        self,
+        view: &View<'_>,
+        viewed: &ViewedRegion,
+        need: Need,
+        obtained: Need,
+    ) -> RegionStats {
         let available = view.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
         let known = |bytes: u64, unknown: u64| match (need.contains(Need::COUNTS), unknown) {
@@ -205,7 +214,16 @@ impl Tally {
                 (_, Ok(())) => Err(Reason::Changed),
             },
             doubt: self.doubt,
-            swapped: bytes(State::Swapped),
+            swapped: match viewed.backing == Backing::Shmem
+                && self.totals.state(State::Untouched) > 0
+                && view.swap_in_use()
+            {
+                true => Err(Reason::NotOnThisKernel(
+                    "the page map does not show what of shared memory is in swap; smaps does: region ADDR full"
+                        .into(),
+                )),
+                false => Ok(bytes(State::Swapped)),
+            },
             shared: known(self.shared, self.unknown),
             private: known(self.private, self.unknown),
             pss: known(self.pss >> PSS_SHIFT, self.uncounted),

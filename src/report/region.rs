@@ -65,6 +65,9 @@ pub struct RegionReport {
         serialize_with = "optional_object"
     )]
     pub smaps: Option<Vec<(String, u64)>>,
+    /// For `region`: it changed or went while it was looked at, so that the numbers may be of before and after.
+    #[serde(skip_serializing_if = "not")]
+    pub changed: bool,
     /// Reasons for what is `null`.
     pub why: Why,
 }
@@ -105,4 +108,6 @@ pub struct RegionsSummary {
     pub present: Option<u64>,
     /// Bytes swapped.
     pub swapped: Option<u64>,
+    /// Whether regions changed meanwhile.
+    pub changed: bool,
 }

@@ -60,10 +60,10 @@ fn difference(
     // The kernel writes whole KiB, cut off.
     let pss = stats.pss.clone().expect("its share") >> 10 << 10;
     let rss = kernel(&["Rss", "Shared_Hugetlb", "Private_Hugetlb"]);
-    // Shared memory in swap has empty entries: what smaps counts there is not in the page map.
-    let swap = match backing {
-        Backing::Shmem => stats.swapped,
-        _ => kernel(&["Swap"]),
+    // Shared memory in swap has empty entries, so that it may not be known; what is said is true.
+    let swapped = match (&stats.swapped, backing) {
+        (Err(_), Backing::Shmem) => kernel(&["Swap"]),
+        (swapped, _) => swapped.clone().expect("what is swapped"),
     };
     let pairs = [
         (
@@ -79,7 +79,7 @@ fn difference(
         ("rss", shared + private, rss),
         ("present", stats.present - zero, rss),
         ("pss", pss, kernel(&["Pss"])),
-        ("swap", stats.swapped, swap),
+        ("swap", swapped, kernel(&["Swap"])),
         (
             "pmd",
             by_pmd,

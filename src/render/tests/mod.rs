@@ -11,7 +11,7 @@ mod who;
 
 use super::{Json, Renderer, Text, Theme};
 use crate::kernel::{Kind, Name, State};
-use crate::report::{ErrorPlace, ErrorReport, Record};
+use crate::report::{ErrorPlace, ErrorReport, Record, Translation};
 use jiff::tz::TimeZone;
 use samples::*;
 use serde_json::Value;
@@ -100,9 +100,9 @@ const FIELDS: &[(&str, &str)] = &[
     (
         "region",
         "start end perms offset device inode name deleted size present swapped shared private zero huge [map_count_average] [folios] [states] [at] [pss] \
-         [vm_flags] [smaps] why",
+         [vm_flags] [smaps] [changed] why",
     ),
-    ("regions-summary", "regions size present swapped"),
+    ("regions-summary", "regions size present swapped changed"),
     (
         "capabilities",
         "kernel pid user rights first_user_namespace capabilities",
@@ -239,6 +239,25 @@ fn hidden_frames_are_hidden_and_never_zero() {
                 .any(|word| word == "0" || word == "0x0"),
             "{rows}"
         );
+    }
+}
+
+#[test]
+fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
+    let clause = "not exclusive: bit 56 of the entry is judged by the first page of the huge one";
+    let of_huge_page = Translation {
+        huge: Some(true),
+        exclusive: Some(false),
+        map_count: Some(2),
+        ..present()
+    };
+    let alike = Translation {
+        exclusive: Some(true),
+        ..of_huge_page.clone()
+    };
+    for (translation, explained) in [(of_huge_page, true), (alike, false), (present(), false)] {
+        let text = text(None, &[Record::Translation(Box::new(translation))]);
+        assert_eq!(text.contains(clause), explained, "{text}");
     }
 }
 

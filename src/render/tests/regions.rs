@@ -30,6 +30,7 @@ pub fn region_row() -> RegionReport {
         pss: None,
         vm_flags: None,
         smaps: None,
+        changed: false,
         why: why(&[(
             "huge",
             Reason::NotOnThisKernel("huge mappings are told by Linux 6.7 and later".into()),
@@ -99,6 +100,7 @@ pub fn region_full() -> RegionReport {
             ("Shared_Clean".into(), 0),
             ("Locked".into(), 0),
         ]),
+        changed: true,
         why: Why::default(),
         ..region_row()
     }
@@ -110,6 +112,7 @@ pub fn regions_summary() -> RegionsSummary {
         size: 12 << 20,
         present: Some(3 << 20),
         swapped: Some(8192),
+        changed: true,
     }
 }
 

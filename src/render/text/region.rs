@@ -3,7 +3,7 @@
 use super::block::{self, REMARK, field, missing};
 use super::footnotes::Footnotes;
 use super::look::Look;
-use super::words;
+use super::{totals, words};
 use crate::kernel::State;
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
@@ -38,7 +38,11 @@ pub fn write(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Res
     if let Some(fields) = &region.smaps {
         smaps(look, fields, out)?;
     }
-    Footnotes::of(&region.why).write(look, out)
+    Footnotes::of(&region.why).write(look, out)?;
+    match region.changed {
+        true => totals::changed(look, "the region", out),
+        false => Ok(()),
+    }
 }
 
 fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<()> {

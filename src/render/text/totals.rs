@@ -35,15 +35,20 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
     if summary.cut_short {
         cut_short(look, out)?;
     }
-    if summary.changed {
-        let mut line = look.line();
-        line.push(
-            Role::Warn,
-            "the regions changed meanwhile: run it again for a consistent picture",
-        );
-        line.end(out)?;
+    match summary.changed {
+        true => changed(look, "the regions", out),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Says that `what` is no longer what was looked at.
+pub fn changed(look: &Look, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.prose(
+        Role::Warn,
+        format!("{what} changed meanwhile: run it again for a consistent picture"),
+    );
+    line.end(out)
 }
 
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
@@ -96,5 +101,9 @@ pub fn regions_summary(
     if let Some(swapped) = summary.swapped.filter(|&swapped| swapped > 0) {
         line.plain(format!(", {} swapped", size(swapped)));
     }
-    line.end(out)
+    line.end(out)?;
+    match summary.changed {
+        true => changed(look, "the regions", out),
+        false => Ok(()),
+    }
 }

@@ -1,11 +1,11 @@
 //! Pages in swap, on zram and in a file; in the swap cache; shared memory that is; and the machine after a test was killed.
 
 use super::super::puppet::Puppet;
-use super::super::support::{plain_entry, skip};
+use super::super::support::{page_bytes, plain_entry, skip};
 use super::super::system::{self, Changed};
 use super::super::target::{Target, announce, wait};
 use super::super::{Scenario, Test};
-use super::{Truth, says};
+use super::{Truth, program, says};
 use std::fs::{File, read_to_string};
 use std::path::Path;
 
@@ -104,7 +104,12 @@ fn in_swap(
         Some(0) => {
             let truth =
                 Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
-            says(pid, object, &truth);
+            let said = says(pid, object, &truth);
+            assert!(said.translation["swap"].is_null(), "{}", said.translation);
+            let why = said.translation["why"]["swap"].as_str().expect("why");
+            assert!(!why.contains("not in swap"), "{why}");
+            assert!(said.explanation["next_read"]["fault"].is_null());
+            in_the_region(pid, object);
         }
         entry => skip(name, &format!("shared memory was kept: {entry:x?}")),
     }
@@ -126,6 +131,20 @@ fn in_swap(
     assert_ne!(plain_entry(pid, memory), Some(entry));
     drop(puppet);
     drop(swap);
+}
+
+/// The page map does not show what of shared memory is in swap; smaps does.
+fn in_the_region(pid: u32, object: u64) {
+    let region = |full: &str| -> serde_json::Value {
+        let text = program(&[], pid, true, &[format!("region {object:#x} {full}")]);
+        serde_json::from_str(text.trim()).expect("an object")
+    };
+    let said = region("");
+    assert!(said["swapped"].is_null(), "{said}");
+    assert!(said["why"]["swapped"].is_string(), "{said}");
+    let full = region("full");
+    assert_eq!(full["swapped"], page_bytes(), "{full}");
+    assert_eq!(full["swapped"], full["smaps"]["Swap"], "{full}");
 }
 
 fn swap_goes_with_a_killed_test() {

@@ -100,7 +100,7 @@ pub fn percent(part: u64, whole: u64) -> Option<String> {
         // Neither nothing nor everything may be rounded to.
         share if share > 0.0 && share < 0.1 => "<0.1 %".into(),
         share if share > 99.9 && share < 100.0 => ">99.9 %".into(),
-        share if share > 0.0 && share < 10.0 || share >= 99.5 && share < 100.0 => {
+        share if (99.5..100.0).contains(&share) || share > 0.0 && share < 10.0 => {
             format!("{share:.1} %")
         }
         share => format!("{share:.0} %"),

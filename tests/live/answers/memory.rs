@@ -195,8 +195,12 @@ fn what_the_kernel_lends() {
                 .of_kind("vdso")
                 .when_written("protection"),
             () if is(b"[vsyscall]") => {
-                // Whether it may be read is a matter of the kernel's command line.
-                Truth::absent("[vsyscall]", "outside", "protection|nothing")
+                // Whether it may be read is a matter of the kernel's command line, and shows: where it may only be executed, a read is SIGSEGV.
+                let read = match line.starts_with(b"r") {
+                    true => "nothing",
+                    false => "protection",
+                };
+                Truth::absent("[vsyscall]", "outside", read)
                     .of_kind("vdso")
                     .when_written("protection")
             }

@@ -248,7 +248,6 @@ fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
     let of_huge_page = Translation {
         huge: Some(true),
         exclusive: Some(false),
-        map_count: Some(2),
         ..present()
     };
     let alike = Translation {

@@ -7,6 +7,7 @@
 pub mod classify;
 mod detail;
 mod doubt;
+mod error;
 mod evidence;
 mod explain;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub mod who;
 pub use classify::Backing;
 pub use detail::PageDetail;
 pub use doubt::{Doubt, doubt};
+pub use error::{Error, Result};
 pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
@@ -51,41 +53,3 @@ pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::{Availability, View, ViewedRegion};
 pub use watch::{Change, Look, Spans, Tell, Watcher};
-
-use crate::report::{Reason, Stopped};
-use crate::target;
-use thiserror::Error as ThisError;
-
-/// `Result` with this room's error.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why pages could not be looked at, or not to the end.
-#[derive(Clone, Debug, ThisError)]
-pub enum Error {
-    /// Bytes could not be had.
-    #[error(transparent)]
-    Target(#[from] target::Error),
-    /// Ctrl-C, or nobody reads any more. What was delivered before is true.
-    #[error("stopped")]
-    Stopped(Stopped),
-    /// What is asked about cannot be known here.
-    #[error("{what} cannot be known here: {reason}")]
-    Unknown {
-        /// `map counts`
-        what: &'static str,
-        /// Why not.
-        reason: Reason,
-    },
-    /// Half-way through, the process started to run another program: what was delivered is of the old one.
-    #[error("the process executed another program while it was being looked at")]
-    Executed,
-    /// Half-way through, the process exited.
-    #[error("the process exited while it was being looked at")]
-    Exited,
-}
-
-impl From<Stopped> for Error {
-    fn from(stopped: Stopped) -> Self {
-        Error::Stopped(stopped)
-    }
-}

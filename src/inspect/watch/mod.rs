@@ -1,43 +1,27 @@
 //! What changes between two looks at the same addresses. A look costs the reads of what is populated, and
 //! a comparison of raw words; nothing is decoded where they are the same.
 
+mod before;
+mod change;
 mod memory;
 mod pages;
 mod regions;
 #[cfg(test)]
 mod tests;
 
-use super::classify::Place;
 use super::page::Need;
 use super::rules::Rules;
 use super::sweep::{Sweep, sweep};
 use super::view::{View, ViewedRegion, no_scan};
 use super::{Backing, Error, Result};
-use crate::kernel::{AddressRange, Region, VirtualAddress};
-use crate::report::{EventKind, PageFacts, Reason, Stopped};
+use crate::kernel::{AddressRange, Region};
+use crate::report::{EventKind, Reason, Stopped};
 use crate::target::{self, Categories, Liveness, Target};
+use before::Before;
 use memory::Memory;
 use pages::Merger;
 
-/// What happened between two looks.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    /// What.
-    pub kind: EventKind,
-    /// Where it starts; `None` for what happened to the whole process.
-    pub address: Option<VirtualAddress>,
-    /// Pages to which it happened, one after the other; 0 for the whole process. Where there are frames, before and after, those of the
-    /// pages follow each other too.
-    pub pages: u64,
-    /// The first page as it was.
-    pub before: Option<PageFacts>,
-    /// The first page as it is.
-    pub after: Option<PageFacts>,
-    /// The region; if that is the change, as it was, unless it is new.
-    pub region: Option<Region>,
-    /// For changes of a region that is still there: as it is.
-    pub region_after: Option<Region>,
-}
+pub use change::{Change, Tell};
 
 /// Whether there is more to look at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,9 +32,6 @@ pub enum Look {
     Over,
 }
 
-/// Who is told of each change, and says whether to go on.
-pub type Tell<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
-
 /// Which addresses a look is about: asked at each, as regions come, grow and go.
 pub type Spans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
 
@@ -59,13 +40,6 @@ pub type Spans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
 pub struct Watcher {
     extra: Need,
     before: Option<Before>,
-}
-
-/// What a look saw: for the next one, the look before.
-struct Before {
-    memory: Memory,
-    regions: Vec<(Region, Backing)>,
-    spans: Vec<AddressRange>,
 }
 
 impl Watcher {
@@ -226,45 +200,6 @@ impl Watcher {
             blind.push((EventKind::SoftDirty, reason.clone()));
         }
         blind
-    }
-}
-
-impl Change {
-    fn of_process(kind: EventKind) -> Change {
-        Change {
-            kind,
-            address: None,
-            pages: 0,
-            before: None,
-            after: None,
-            region: None,
-            region_after: None,
-        }
-    }
-}
-
-impl Before {
-    /// What was known of the place of `address`.
-    fn place(&self, address: VirtualAddress) -> Option<(&Region, Place)> {
-        let after = self
-            .regions
-            .partition_point(|(region, _)| region.range.start() <= address);
-        let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
-        region.range.contains(address).then_some((
-            region,
-            Place {
-                backing: *backing,
-                shared: region.permissions.shared,
-                pfn_mapped: false,
-                may_be_huge: false,
-            },
-        ))
-    }
-
-    fn covers(&self, range: AddressRange) -> bool {
-        self.spans
-            .iter()
-            .any(|span| span.intersection(range).is_some())
     }
 }
 

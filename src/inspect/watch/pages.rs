@@ -1,7 +1,8 @@
 //! What happened to a page, from what was seen of it then and now.
 
+use super::before::Before;
+use super::change::{Change, Tell};
 use super::memory::Seen;
-use super::{Before, Change, Tell};
 use crate::inspect::classify::{Evidence, classify};
 use crate::inspect::page::Need;
 use crate::inspect::rules::Rules;

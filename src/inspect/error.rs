@@ -1,0 +1,39 @@
+//! Why pages could not be looked at.
+
+use crate::report::{Reason, Stopped};
+use crate::target;
+use thiserror::Error as ThisError;
+
+/// `Result` with this room's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why pages could not be looked at, or not to the end.
+#[derive(Clone, Debug, ThisError)]
+pub enum Error {
+    /// Bytes could not be had.
+    #[error(transparent)]
+    Target(#[from] target::Error),
+    /// Ctrl-C, or nobody reads any more. What was delivered before is true.
+    #[error("stopped")]
+    Stopped(Stopped),
+    /// What is asked about cannot be known here.
+    #[error("{what} cannot be known here: {reason}")]
+    Unknown {
+        /// `map counts`
+        what: &'static str,
+        /// Why not.
+        reason: Reason,
+    },
+    /// Half-way through, the process started to run another program: what was delivered is of the old one.
+    #[error("the process executed another program while it was being looked at")]
+    Executed,
+    /// Half-way through, the process exited.
+    #[error("the process exited while it was being looked at")]
+    Exited,
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        Error::Stopped(stopped)
+    }
+}

@@ -40,6 +40,16 @@ impl Ended {
         };
     }
 
+    /// Says that states in the totals are only the likeliest, where the rows do not.
+    pub fn say_doubt(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some(doubt) = self.doubt else {
+            return Ok(());
+        };
+        let reason = doubt.reason();
+        let message = format!("the states of pages that are not present are {reason}");
+        sink.emit(Record::Note(Note { message }))
+    }
+
     /// Closes with the totals; what was broken off stays broken off.
     pub fn close(mut self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         self.totals.finish();
@@ -52,11 +62,6 @@ impl Ended {
         }
         if let Some((pages, doubt)) = self.undecided {
             let message = left_out(pages, "page", doubt);
-            sink.emit(Record::Note(Note { message }))?;
-        }
-        if let Some(doubt) = self.doubt {
-            let reason = doubt.reason();
-            let message = format!("the states of pages that are not present are {reason}");
             sink.emit(Record::Note(Note { message }))?;
         }
         let summary = WalkSummary {

@@ -222,6 +222,9 @@ impl Walk<'_> {
         let size = self.view.page();
         let name = |key| self.group_name(key);
         groups::emit(by, &groups.finish(), self.limit, size, name, context.sink)?;
+        if by != GroupBy::State {
+            ended.say_doubt(context.sink)?;
+        }
         ended.close(context.sink, false)?;
         Ok(Flow::Done)
     }

@@ -7,7 +7,7 @@ use super::support::{
     self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip,
 };
 use pmdb::inspect::{Need, RegionStats, View, region_stats, sweep_frames};
-use pmdb::kernel::{FrameNumber, FrameRange};
+use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::report::{HowMapped, LargeFolios};
 use pmdb::target::{Categories, Target};
 use std::fs::File;
@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     ),
     ("huge::folios_of_many_sizes", folios_of_many_sizes),
     ("huge::pages_of_the_pool", pages_of_the_pool),
+    ("huge::files_of_the_mounted_pool", files_of_the_mounted_pool),
     ("huge::copied_in_part_by_a_child", copied_in_part_by_a_child),
     ("huge::zones_nodes_and_cgroups", zones_nodes_and_cgroups),
 ];
@@ -307,6 +308,41 @@ fn pages_of_the_pool() {
     );
     drop(puppet);
     drop(pool);
+}
+
+/// What is not mapped yet has no frame whose flags could tell, so the filesystem has to.
+fn files_of_the_mounted_pool() {
+    const NAME: &str = "huge::files_of_the_mounted_pool";
+    let folder = std::env::temp_dir().join(format!("pmdb-pool-{}", std::process::id()));
+    let pool = match super::system::huge_files(&folder) {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = pool_page_bytes();
+    let path = folder.join("file");
+    let mut options = File::options();
+    let file = options.read(true).write(true).create_new(true).open(&path);
+    let file = file.expect("a file of the pool");
+    file.set_len(2 * bytes).expect("room for two pages");
+    let pages = bytes / page_bytes();
+    let mut puppet = Puppet::start();
+    for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = puppet.maps_file(&file, 2 * pages, prot, flags);
+        puppet.writes(memory, 1);
+        let target = puppet.0.attach();
+        for (address, state) in [(memory, State::Present), (memory + bytes, State::Untouched)] {
+            let page = detail(&target, address).page;
+            assert_eq!((page.state, page.kind), (state, Some(Kind::Hugetlb)));
+        }
+        let swept = self::pages(&target, &[(memory, 2 * pages)], Need::empty());
+        assert!(swept.iter().all(|page| page.kind == Some(Kind::Hugetlb)));
+        puppet.unmaps(memory, 2 * pages);
+    }
+    drop(puppet);
+    drop(file);
+    drop(pool);
+    assert!(!folder.exists());
 }
 
 /// A child has copied some pages of a huge one: each page has its own count, and its own answer to whether it is exclusive.

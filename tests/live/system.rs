@@ -78,6 +78,23 @@ echo $((before + $2)) > $setting
 test $(cat $setting) = $((before + $2)) || refuse "no memory for huge pages"
 "#;
 
+/// The same, and the pool mounted as a filesystem, at the folder that is named last.
+const HUGE_FILES: &str = r#"
+setting=$1
+test -w $setting || refuse "no huge page pool $setting"
+before=$(cat $setting)
+mkdir "$3" || refuse "no folder may be made"
+off() {
+    umount "$3" 2>/dev/null || umount -l "$3" 2>/dev/null || true
+    rmdir "$3"
+    echo $before > $setting
+}
+trap 'off "$@"' EXIT
+echo $((before + $2)) > $setting
+test $(cat $setting) = $((before + $2)) || refuse "no memory for huge pages"
+mount -t hugetlbfs none "$3" 2>/dev/null || refuse "hugetlbfs cannot be mounted"
+"#;
+
 /// Has memory that wants huge pages filled with those of one size alone, which is named to it in KiB.
 const FOLIOS: &str = r#"
 cd /sys/kernel/mm/transparent_hugepage 2>/dev/null || refuse "no transparent huge pages"
@@ -148,6 +165,13 @@ pub fn swap_files_below() -> PathBuf {
 pub fn huge_pages() -> Result<Changed, String> {
     let setting = "/proc/sys/vm/nr_hugepages";
     change(|| false, HUGE_PAGES, &[setting.as_ref(), "2".as_ref()])
+}
+
+/// Two free huge pages in the pool, and the pool mounted below this folder, which is made for it.
+pub fn huge_files(folder: &Path) -> Result<Changed, String> {
+    let setting = "/proc/sys/vm/nr_hugepages";
+    let arguments = [setting.as_ref(), "2".as_ref(), folder.as_os_str()];
+    change(|| false, HUGE_FILES, &arguments)
 }
 
 /// A free page of 1 GiB in its pool.

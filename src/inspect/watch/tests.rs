@@ -3,6 +3,7 @@
 use super::*;
 use crate::inspect::fake::{PAGE, World, region};
 use crate::kernel::Name;
+use crate::report::PageFacts;
 
 /// One look; `meanwhile` is run before the first read.
 fn look(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {

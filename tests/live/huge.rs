@@ -323,11 +323,11 @@ fn files_of_the_mounted_pool() {
     let mut options = File::options();
     let file = options.read(true).write(true).create_new(true).open(&path);
     let file = file.expect("a file of the pool");
-    file.set_len(2 * bytes).expect("room for two pages");
     let pages = bytes / page_bytes();
     let mut puppet = Puppet::start();
     for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
+        file.set_len(2 * bytes).expect("room for two pages");
         let memory = puppet.maps_file(&file, 2 * pages, prot, flags);
         puppet.writes(memory, 1);
         let target = puppet.0.attach();
@@ -338,6 +338,8 @@ fn files_of_the_mounted_pool() {
         let swept = self::pages(&target, &[(memory, 2 * pages)], Need::empty());
         assert!(swept.iter().all(|page| page.kind == Some(Kind::Hugetlb)));
         puppet.unmaps(memory, 2 * pages);
+        // What the file has, and what was promised to its mapping, goes back to the pool.
+        file.set_len(0).expect("an empty file");
     }
     drop(puppet);
     drop(file);

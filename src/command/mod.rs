@@ -20,6 +20,7 @@ mod groups;
 mod help;
 mod history;
 mod how;
+mod line;
 mod modules;
 mod print;
 mod process;
@@ -69,6 +70,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::InfoAddress(name) => symbol::run_address(context, name),
         Command::InfoSymbols { pattern, limit } => symbols::run(context, pattern, *limit),
         Command::InfoModules => modules::run(context),
+        Command::InfoLine(place) => line::run(context, place),
         Command::Translate { range } => translate::run(context, range),
         Command::Region { address, full } => region::run(context, address, *full),
         Command::Regions { filter, by, full } => regions::run(context, filter.as_ref(), *by, *full),

@@ -24,6 +24,7 @@ pub static TABLE: &[About] = &[
     super::symbol::ABOUT_ADDRESS,
     super::symbols::ABOUT,
     super::modules::ABOUT,
+    super::line::ABOUT,
     super::watch::ABOUT,
     super::set::ABOUT,
     super::show::ABOUT,
@@ -94,7 +95,8 @@ mod tests {
                 "info symbol",
                 "info address",
                 "info symbols",
-                "info modules"
+                "info modules",
+                "info line"
             ]
         );
         assert_eq!(names("info s"), ["info symbol", "info symbols"]);

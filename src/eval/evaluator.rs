@@ -61,6 +61,7 @@ impl<'a> Evaluator<'a> {
             Expression::ModuleAddress { module, address } => {
                 self.module_address(module, address)?
             }
+            Expression::SourceLine { file, line } => self.source_line(file, line)?,
             Expression::ModuleRegion { module, index } => self.module_region(module, index)?,
             Expression::BracketedRegion(name) => Value::Range(self.bracketed(name, at)?),
             Expression::AddressOf(symbol) => self.symbol_name(symbol)?.value(),

@@ -8,6 +8,7 @@
 //! subject   filter                        what translate, flags, walk and regions are asked about
 //! extent    functions                     ranges, and what is made of them
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
+//! lines                                   where a line of the source is
 //! evaluator                               one expression; the other files lend it what they know
 //! operators space     spans     value     what can be done with values, and what they are
 //! integer   error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
@@ -19,6 +20,7 @@ mod extent;
 mod filter;
 mod functions;
 mod integer;
+mod lines;
 mod mapping;
 mod memory;
 mod names;
@@ -44,7 +46,7 @@ pub use value::Value;
 
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Expression, Spanned, SymbolName};
-use crate::symbol::SymbolAt;
+use crate::symbol::{LineSearch, Stop, SymbolAt};
 use evaluator::Evaluator;
 
 /// The value of an expression. A symbol is its address, a region or module a range.
@@ -115,4 +117,18 @@ pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Subjec
 /// With the place of a module or symbol that is not there, or that has no address.
 pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> {
     Evaluator::new(scope).symbols(symbol)
+}
+
+/// Where a line of the source has code: at least one address, of the line or of the first behind it that has code. `stop` is asked
+/// now and then whether to go on.
+///
+/// # Errors
+/// With the place of a file or line that is not there; what `stop` says counts as one.
+pub fn lines(
+    file: &Spanned<lang::Name>,
+    line: &Spanned<u64>,
+    scope: &dyn Scope,
+    stop: &mut Stop,
+) -> Result<LineSearch> {
+    Evaluator::new(scope).line_search(file, line, stop)
 }

@@ -39,6 +39,7 @@ pub static COMMANDS: &[CommandName] = &[
     plain("info address"),
     plain("info symbols"),
     plain("info modules"),
+    plain("info line"),
     plain("watch"),
     plain("set"),
     plain("show"),

@@ -139,7 +139,8 @@ mod tests {
                 Expected::Word("symbol"),
                 Expected::Word("address"),
                 Expected::Word("symbols"),
-                Expected::Word("modules")
+                Expected::Word("modules"),
+                Expected::Word("line")
             ]
         );
         assert_eq!(kinds("pipe "), [Expected::Command]);

@@ -42,6 +42,13 @@ pub enum Expression {
         /// The address in the file.
         address: Spanned<u64>,
     },
+    /// `server.c:210`: the address of a line of the source.
+    SourceLine {
+        /// The file: its whole path, or the end of it.
+        file: Spanned<Name>,
+        /// The line in it.
+        line: Spanned<u64>,
+    },
     /// `libc.so.6[2]`: a region of a module, counted from 0.
     ModuleRegion {
         /// The module.

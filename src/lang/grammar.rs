@@ -215,6 +215,7 @@ mod tests {
             ("print", "print[/x|d|u|o|t|a|c|z|s|f] RANGE"),
             ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),
             ("info symbol", "info symbol ADDRESS"),
+            ("info line", "info line [*] ADDRESS"),
             ("decode", "decode VALUE [as entry|flags]"),
             ("attach", "attach TARGET"),
             (

@@ -78,6 +78,8 @@ pub enum Command {
     },
     /// `info modules`: programs and libraries, and which file answers for their names.
     InfoModules,
+    /// `info line ADDRESS`, `info line FILE:LINE`; a `*` before an address, as gdb wants it, is not kept.
+    InfoLine(Spanned<Expression>),
     /// `translate RANGE`: an address, or a range for a row per physically contiguous run.
     Translate {
         /// What to translate.

@@ -7,6 +7,7 @@ mod capabilities;
 mod explanation;
 mod folio;
 mod frame_words;
+mod line;
 mod memory;
 mod page;
 mod place;
@@ -24,6 +25,7 @@ pub use capabilities::*;
 pub use explanation::*;
 pub use folio::*;
 pub use frame_words::FrameWords;
+pub use line::*;
 pub use memory::*;
 pub use page::*;
 pub use place::*;
@@ -95,6 +97,8 @@ pub enum Record {
     SymbolsSummary(SymbolsSummary),
     /// A row of `info modules`.
     Module(ModuleReport),
+    /// `info line`
+    Line(Box<LineReport>),
     /// `info process`
     Process(Box<ProcessReport>),
     /// `info capabilities`

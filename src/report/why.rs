@@ -21,6 +21,8 @@ pub enum Reason {
     },
     /// This kernel does not tell.
     NotOnThisKernel(String),
+    /// The files of the target do not tell, or what they tell cannot be used.
+    NotInFile(String),
     /// The question has no answer for this page (it has no frame, say).
     NotApplicable(&'static str),
     /// The target changed while it was being read.
@@ -53,7 +55,7 @@ impl Reason {
         match self {
             Reason::FrameHidden => "frame numbers are hidden without CAP_SYS_ADMIN",
             Reason::NotPermitted { what, .. } => what,
-            Reason::NotOnThisKernel(text) => text,
+            Reason::NotOnThisKernel(text) | Reason::NotInFile(text) => text,
             Reason::NotApplicable(text) => text,
             Reason::Changed => "the target changed while it was being read",
         }

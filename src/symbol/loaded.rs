@@ -4,6 +4,7 @@ use super::NoSymbols;
 use super::copied;
 use super::elf::Elf;
 use super::index::Index;
+use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
 use super::section::LONGEST_NAME;
@@ -26,6 +27,8 @@ pub(super) struct Loaded {
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
     copied: OnceLock<HashSet<u64>>,
+    /// Its debug information.
+    pub(super) lines: KeptLines,
 }
 
 impl Loaded {
@@ -37,6 +40,7 @@ impl Loaded {
             index: OnceLock::new(),
             fault: OnceLock::new(),
             copied: OnceLock::new(),
+            lines: KeptLines::default(),
         }
     }
 

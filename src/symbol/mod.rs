@@ -23,6 +23,7 @@ mod dynamic;
 mod elf;
 mod file;
 mod index;
+mod lines;
 mod loaded;
 mod lookup;
 mod module;
@@ -45,6 +46,7 @@ pub(crate) mod tests;
 mod version;
 mod view;
 
+pub use lines::{Frame, LineAt, LineSearch, NoLines, Stop};
 pub use module::{Module, modules};
 pub use reason::{Error, NoSeparate, NoSymbols};
 pub use sources::Answers;

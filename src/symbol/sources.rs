@@ -105,7 +105,6 @@ impl Sources {
         }
     }
 
-    #[expect(dead_code, reason = "for lines")]
     /// The file that holds the debug information: line tables, and what else DWARF tells.
     pub(super) fn debug_source(&self) -> Result<&Source, NoSymbols> {
         if self.image.has_section(b".debug_info") {

@@ -49,9 +49,9 @@ struct Grouped {
 }
 
 /// A module whose file was read, and where it was loaded.
-struct Placed {
-    loaded: Arc<Loaded>,
-    copies: Vec<Placement>,
+pub(super) struct Placed {
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) copies: Vec<Placement>,
 }
 
 impl Placed {
@@ -321,6 +321,13 @@ impl View<'_> {
         })
     }
 
+    /// The programs and libraries, each with its file and where it was loaded.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&Placed, NoSymbols>)> {
+        let modules = self.modules().iter().enumerate();
+        let programs = modules.filter(|(_, one)| one.is_executable());
+        programs.map(|(number, one)| (one, self.placed(number)))
+    }
+
     /// The modules that are called `name`, or all that hold code.
     fn wanted(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
@@ -368,7 +375,10 @@ impl View<'_> {
     }
 
     /// The module and the copy of it that `address` belongs to.
-    fn copy_at(&self, address: VirtualAddress) -> Option<(&Module, &Placed, &Placement)> {
+    pub(super) fn copy_at(
+        &self,
+        address: VirtualAddress,
+    ) -> Option<(&Module, &Placed, &Placement)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
         // Data that is mapped is not read for names: reading would bring pages of it into the page cache, or back from swap.

@@ -16,6 +16,7 @@ mod files;
 mod how;
 mod huge;
 mod identity;
+mod lines;
 mod machine;
 mod page_map;
 mod programs;
@@ -54,6 +55,7 @@ const TESTS: &[&[Test]] = &[
     huge::TESTS,
     how::TESTS,
     identity::TESTS,
+    lines::TESTS,
     machine::TESTS,
     page_map::TESTS,
     programs::TESTS,

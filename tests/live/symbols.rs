@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-mod programs;
+pub(super) mod programs;
 
 pub const TESTS: &[Test] = &[
     ("symbols::statics_of_this_program", statics_of_this_program),
@@ -69,7 +69,7 @@ fn statics(_: &[String]) {
 }
 
 /// Runs `look` on the names of a target as it is now.
-fn with_names<T>(
+pub(super) fn with_names<T>(
     symbols: &Symbols,
     target: &pmdb::target::Target,
     look: impl FnOnce(&View<'_>, &[Region]) -> T,

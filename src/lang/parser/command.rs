@@ -12,7 +12,7 @@ use super::names::symbol;
 use super::range::{address, range, value};
 use super::raw::{Raw, pattern, raw, raw_text, split_text, target};
 use super::setting::{setting, setting_value};
-use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, word};
+use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, silent_mark, word};
 use crate::lang::class::Class;
 use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
 use crate::lang::error::SyntaxError;
@@ -158,6 +158,9 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             .parse(input)
         }
         "info modules" => Ok((input, Command::InfoModules)),
+        "info line" => {
+            map(preceded(opt(silent_mark("*")), address), Command::InfoLine).parse(input)
+        }
         "translate" => map(range, |range| Command::Translate { range }).parse(input),
         "region" => map((address, full), |(address, full)| Command::Region {
             address,

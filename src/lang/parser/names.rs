@@ -1,4 +1,4 @@
-//! Names, alone or in a module: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`.
+//! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`.
 
 use nom::Parser;
 use nom::combinator::cut;
@@ -71,6 +71,9 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
         return unknown_function(behind, &first);
     }
+    if glued(behind, ":") {
+        return source_line(behind, first);
+    }
     let (behind, second) = in_module(behind, true)?;
     Ok((
         behind,
@@ -91,6 +94,24 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
                 Spanned::new(node, at)
             }
         },
+    ))
+}
+
+/// The `:` behind the name of a source file, and the line.
+fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned<Expression>> {
+    let (behind, _) = mark(":")(input)?;
+    let (behind, ()) = cut(|input| need_glue(input, Expected::Number)).parse(behind)?;
+    let (behind, line) = cut(|input: Tokens<'a>| {
+        input.accept(Expected::Number, |token| match &token.kind {
+            TokenKind::Number(line) => Some(*line),
+            _ => None,
+        })
+    })
+    .parse(behind)?;
+    let at = file.at.to(line.at);
+    Ok((
+        behind,
+        Spanned::new(Expression::SourceLine { file, line }, at),
     ))
 }
 

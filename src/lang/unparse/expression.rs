@@ -83,6 +83,11 @@ impl Display for Expression {
             Expression::ModuleAddress { module, address } => {
                 write!(f, "{}!{:#x}", module.node, address.node)
             }
+            Expression::SourceLine { file, line } => match file.node.0.as_str() {
+                // Without quotes this would be a frame or a physical address.
+                name @ ("pfn" | "phys") => write!(f, "'{name}':{}", line.node),
+                _ => write!(f, "{}:{}", file.node, line.node),
+            },
             Expression::ModuleRegion { module, index } => {
                 write!(f, "{}[{}]", module.node, index.node)
             }

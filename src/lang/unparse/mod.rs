@@ -69,6 +69,11 @@ impl Display for Command {
                 clause(f, "limit", *limit)
             }
             Command::InfoModules => f.write_str("info modules"),
+            Command::InfoLine(address) => match address.node.to_string() {
+                // The first star would be taken for gdb's.
+                read if read.starts_with('*') => write!(f, "info line *{read}"),
+                address => write!(f, "info line {address}"),
+            },
             Command::Translate { range } => write!(f, "translate {}", range.node),
             Command::Region { address, full: all } => {
                 write!(f, "region {}", address.node)?;

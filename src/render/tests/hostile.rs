@@ -190,6 +190,24 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         }],
         ..symbols_summary()
     };
+    let compiled = LineReport {
+        symbol: Some(symbol_brief.clone()),
+        module: Some(name.clone()),
+        file: Some(name.clone()),
+        line: Some(number),
+        column: Some(number),
+        frames: vec![
+            LineFrame {
+                function: Some(name.clone()),
+                file: Some(name.clone()),
+                line: Some(number),
+                column: Some(number),
+                inlined: true,
+            };
+            2
+        ],
+        ..line()
+    };
     let running = ProcessReport {
         name: name.clone(),
         state: text.clone(),
@@ -247,6 +265,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         Record::SymbolRow(named),
         Record::SymbolsSummary(silent),
         Record::Module(mapped),
+        Record::Line(Box::new(compiled)),
         Record::Process(Box::new(running)),
         Record::ProcessEntry(listed),
         Record::Target(attached),

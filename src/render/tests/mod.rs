@@ -143,6 +143,7 @@ const FIELDS: &[(&str, &str)] = &[
          frames_hidden",
     ),
     ("process-entry", "pid user state resident name command_line"),
+    ("line", "address module symbol file line column frames why"),
     ("target", "event pid name executable regions [remarks]"),
     ("setting", "name value meaning"),
     ("history", "number line"),

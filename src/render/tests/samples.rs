@@ -99,6 +99,8 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("module", Record::Module(module())),
         ("module", Record::Module(module_of_exports())),
         ("module", Record::Module(module_unread())),
+        ("line", Record::Line(Box::new(line()))),
+        ("line", Record::Line(Box::new(no_line()))),
         ("process", Record::Process(Box::new(process()))),
         (
             "capabilities",

@@ -90,6 +90,56 @@ pub fn module_unread() -> ModuleReport {
     }
 }
 
+pub fn line() -> LineReport {
+    let file = Some(Name::from("/src/server.c"));
+    LineReport {
+        address: va(0x555555555139),
+        module: Some(Name::from("demo")),
+        symbol: Some(SymbolBrief {
+            name: Name::from("handle"),
+            offset: 25,
+            module: Name::from("demo"),
+        }),
+        file: file.clone(),
+        line: Some(210),
+        column: Some(5),
+        frames: vec![
+            LineFrame {
+                function: Some(Name::from("parse::header(char const*)")),
+                file: file.clone(),
+                line: Some(210),
+                column: Some(5),
+                inlined: true,
+            },
+            LineFrame {
+                function: Some(Name::from("handle")),
+                file,
+                line: Some(300),
+                column: None,
+                inlined: false,
+            },
+        ],
+        why: Why::default(),
+    }
+}
+
+pub fn no_line() -> LineReport {
+    let mut why = Why::default();
+    let reason = Reason::NotInFile("no debug information in libc.so.6".into());
+    why.note("file", &reason);
+    why.note("line", &reason);
+    LineReport {
+        module: Some(Name::from("libc.so.6")),
+        symbol: None,
+        file: None,
+        line: None,
+        column: None,
+        frames: Vec::new(),
+        why,
+        ..line()
+    }
+}
+
 pub fn process() -> ProcessReport {
     ProcessReport {
         pid: 812,

@@ -140,9 +140,12 @@ pub fn missing(why: &Why, field: &str) -> (Role, &'static str) {
     match why.of(field) {
         Some(Reason::FrameHidden) => (Role::Warn, "hidden"),
         Some(Reason::NotApplicable(_)) => (Role::Dim, "-"),
-        Some(Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed) => {
-            (Role::Warn, "?")
-        }
+        Some(
+            Reason::NotPermitted { .. }
+            | Reason::NotOnThisKernel(_)
+            | Reason::NotInFile(_)
+            | Reason::Changed,
+        ) => (Role::Warn, "?"),
         None => (Role::Dim, "-"),
     }
 }

@@ -63,9 +63,10 @@ impl Footnotes {
             let (label, role) = match reason {
                 Reason::FrameHidden => ("hidden", Role::Warn),
                 Reason::NotApplicable(_) => ("none", Role::Dim),
-                Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed => {
-                    ("unknown", Role::Warn)
-                }
+                Reason::NotPermitted { .. }
+                | Reason::NotOnThisKernel(_)
+                | Reason::NotInFile(_)
+                | Reason::Changed => ("unknown", Role::Warn),
             };
             line(look, label, role, &names, &reason.to_string(), out)?;
         }

@@ -5,6 +5,7 @@ mod capabilities;
 mod explanation;
 mod flags;
 mod footnotes;
+mod line;
 mod look;
 mod memory;
 mod message;
@@ -143,6 +144,7 @@ impl Renderer for Text {
             Record::Value(value) => session::value(look, value, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
             Record::SymbolsSummary(summary) => session::symbols_summary(look, summary, out),
+            Record::Line(report) => line::write(look, report, out),
             Record::Process(process) => session::process(look, process, out),
             Record::Capabilities(report) => capabilities::write(look, report, out),
             Record::Target(target) => session::target(look, target, out),
@@ -183,6 +185,7 @@ fn shape(record: &Record) -> Shape {
         | Record::Region(_)
         | Record::PageFlags(_)
         | Record::Decoded(_)
+        | Record::Line(_)
         | Record::Process(_)
         | Record::Capabilities(_)
         | Record::Help(_) => Shape::Block,

@@ -25,7 +25,7 @@ int main(void) {
 "#;
 
 /// Whether a compiler is installed. If it is, it has to be able to compile the tests' programs.
-pub(super) fn is_installed(compiler: &str) -> bool {
+pub(crate) fn is_installed(compiler: &str) -> bool {
     let version = Command::new(compiler)
         .arg("--version")
         .stdout(Stdio::null())
@@ -35,11 +35,11 @@ pub(super) fn is_installed(compiler: &str) -> bool {
 }
 
 /// Compiles C with `flags`; `None` if that is not possible here.
-pub(super) fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+pub(crate) fn compile(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     compile_with("gcc", folder, name, source, flags)
 }
 
-fn compile_with(
+pub(crate) fn compile_with(
     compiler: &str,
     folder: &Path,
     name: &str,
@@ -48,7 +48,11 @@ fn compile_with(
 ) -> Option<PathBuf> {
     let text = folder.join(format!(
         "{name}.{}",
-        if compiler == "g++" { "cc" } else { "c" }
+        match compiler {
+            "g++" => "cc",
+            "rustc" => "rs",
+            _ => "c",
+        }
     ));
     std::fs::write(&text, source).expect("a source file");
     let program = folder.join(name);

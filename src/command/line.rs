@@ -1,0 +1,118 @@
+//! `info line ADDRESS`, `info line FILE:LINE`.
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::kernel::VirtualAddress;
+use crate::lang::{Expression, Spanned};
+use crate::report::{LineFrame, LineReport, Note, Reason, Record, Sink, Stopped, SymbolBrief, Why};
+use crate::symbol::{LineAt, NoLines, View};
+
+pub(super) const ABOUT: About = About {
+    name: "info line",
+    group: Group::Memory,
+    summary: "the line of the source behind an address, or the addresses of a line",
+    text: "The file and line that the code at an address was compiled from, its function, and the functions that \
+           this one was inlined into. FILE:LINE instead of an address lists where that line has code; the end of the \
+           file's path is enough, and paths with slashes or hyphens go in quotes: 'src/server.c':210. As in gdb a * \
+           may stand before an address. Debug information is read from the module or from the file that belongs to \
+           it, and only here.",
+    examples: &[
+        Example {
+            line: "info line $pc",
+            does: "the line that is being executed",
+        },
+        Example {
+            line: "info line server.c:210",
+            does: "where that line has code",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+    let target = context.target()?;
+    let addresses = match &place.node {
+        Expression::SourceLine { file, line } => {
+            let mut stopped = None;
+            let mut stop = || context.sink.check().inspect_err(|why| stopped = Some(*why));
+            let found = eval::lines(file, line, &*context.state, &mut stop);
+            if let Some(stopped) = stopped {
+                return Err(stopped.into());
+            }
+            let found = found?;
+            if let Some(next) = found.line.filter(|&next| next != line.node) {
+                let (file, line) = (&file.node, line.node);
+                let message =
+                    format!("{file}:{line} has no code; the next line that has is {next}");
+                context.sink.emit(Record::Note(Note { message }))?;
+            }
+            found.addresses
+        }
+        _ => vec![eval::address(place, context.state)?],
+    };
+    if let [only] = addresses[..] {
+        context.state.last_address = Some(only);
+    }
+    let regions = target.process.regions()?;
+    let names = context.state.symbols.over(&target, &regions);
+    for address in addresses {
+        let report = report(&names, address, context.sink)?;
+        context.sink.emit(Record::Line(Box::new(report)))?;
+    }
+    Ok(Flow::Done)
+}
+
+fn report(
+    names: &View,
+    address: VirtualAddress,
+    sink: &mut dyn Sink,
+) -> Result<LineReport, Stopped> {
+    let LineAt {
+        module,
+        frames,
+        missing,
+    } = names.line_at(address, &mut || sink.check())?;
+    let last = frames.len().saturating_sub(1);
+    let frames: Vec<LineFrame> = frames
+        .into_iter()
+        .enumerate()
+        .map(|(number, frame)| LineFrame {
+            function: frame.name(),
+            file: frame.file,
+            line: frame.line,
+            column: frame.column,
+            inlined: number < last,
+        })
+        .collect();
+    let first = frames.first();
+    let mut why = Why::default();
+    let reason = |why: &NoLines| Reason::NotInFile(why.to_string());
+    match (first, &missing) {
+        (None, missing) => {
+            let missing = missing.as_ref().map_or(Reason::Changed, reason);
+            why.note("file", &missing);
+            why.note("line", &missing);
+        }
+        (Some(first), missing) => {
+            if first.line.is_none() {
+                why.note("line", &reason(&NoLines::NoLine));
+            }
+            if let Some(missing) = missing {
+                why.note("frames", &reason(missing));
+            }
+        }
+    }
+    Ok(LineReport {
+        address,
+        module: module.map(|module| module.file_name()),
+        symbol: names.at(address).map(|symbol| SymbolBrief {
+            name: symbol.name(),
+            offset: symbol.offset,
+            module: symbol.module.file_name(),
+        }),
+        file: first.and_then(|first| first.file.clone()),
+        line: first.and_then(|first| first.line),
+        column: first.and_then(|first| first.column),
+        frames,
+        why,
+    })
+}

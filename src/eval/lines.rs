@@ -1,0 +1,108 @@
+//! Lines of the source in expressions: `server.c:210`.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::{Value, suggest};
+use crate::lang::{Name, Place, Spanned};
+use crate::symbol::{LineSearch, NoLines, Stop};
+
+impl Evaluator<'_> {
+    /// The one address of a line; several are an error that lists them.
+    pub(super) fn source_line(&self, file: &Spanned<Name>, line: &Spanned<u64>) -> Result<Value> {
+        let at = file.at.to(line.at);
+        let found = self.line_search(file, line, &mut || Ok(()))?;
+        if found.line != Some(line.node) {
+            return Err(no_code(file, line, &found));
+        }
+        if let [one] = found.addresses[..] {
+            return Ok(Value::Address(one));
+        }
+        let names = self.names(at, "naming the places of a line")?;
+        let list = suggest::list(
+            found
+                .addresses
+                .iter()
+                .map(|&address| match names.at(address) {
+                    Some(symbol) => format!("{address} in {}", symbol.name()),
+                    None => address.to_string(),
+                }),
+        );
+        let message = format!(
+            "{}:{} has code at several places: {list}",
+            file.node, line.node
+        );
+        Err(Error::new(at, message).hint(format!(
+            "write the address itself; info line {}:{} says more",
+            file.node, line.node
+        )))
+    }
+
+    /// Where a line has code: at least one address.
+    pub(super) fn line_search(
+        &self,
+        file: &Spanned<Name>,
+        line: &Spanned<u64>,
+        stop: &mut Stop,
+    ) -> Result<LineSearch> {
+        let at = file.at.to(line.at);
+        let what = format!("looking up {}:{}", file.node, line.node);
+        let found = self
+            .names(at, &what)?
+            .find_line(&file.node.0, line.node, stop)
+            .map_err(|_| Error::new(at, format!("{what}: stopped")))?;
+        match found.addresses.is_empty() {
+            false => Ok(found),
+            true => Err(no_line(file, line, &found)),
+        }
+    }
+}
+
+fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+    let place = file.at.to(line.at);
+    let error = Error::new(place, format!("{}:{} has no code", file.node, line.node));
+    match found.line {
+        Some(next) => error.hint(format!("the next line that has is {}:{next}", file.node)),
+        None => error,
+    }
+}
+
+fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+    let silent = silent(found);
+    let (at, message): (Place, String) = match found.has_file {
+        true => (
+            line.at,
+            format!(
+                "{} has no code at line {} or behind it",
+                file.node, line.node
+            ),
+        ),
+        false => (
+            file.at,
+            format!("no module was compiled from a file called {}", file.node),
+        ),
+    };
+    Error {
+        hint: silent,
+        ..Error::new(at, message)
+    }
+}
+
+/// Which modules could not be asked, and why.
+fn silent(found: &LineSearch) -> Option<String> {
+    let without = found
+        .silent
+        .iter()
+        .filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
+    let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
+    let others = found
+        .silent
+        .iter()
+        .filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)))
+        .map(|(module, why)| format!("{module}: {why}"));
+    let mut parts: Vec<String> = others.collect();
+    if !without.is_empty() {
+        let list = suggest::list(without);
+        parts.push(format!("without debug information: {list}"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

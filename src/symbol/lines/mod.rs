@@ -1,0 +1,56 @@
+//! From an address to the line of the source it was compiled from, with the functions that were inlined there; and from a line to its
+//! addresses. Read from DWARF, only when a line is asked for.
+//!
+//! Each question is one pass over the entries of one unit: no index is built but that of which unit covers which addresses. The
+//! numbers in the file are somebody else's: nothing recurses over them, and a question that would take too long, or that nobody
+//! waits for any more, is given up.
+//!
+//! ```text
+//! ask        a view's questions        table    one file's answers     reason   why there is none
+//! kept       what was read before
+//! units      address → unit            rows     line programs          scopes   functions around an address
+//! names      of functions              path     of source files        ranges   addresses of an entry
+//! sections   the bytes, unpacked       work     what a question may cost
+//! ```
+
+mod ask;
+mod kept;
+mod names;
+mod path;
+mod ranges;
+mod reason;
+mod rows;
+mod scopes;
+mod sections;
+mod table;
+mod units;
+mod work;
+
+pub use ask::{LineAt, LineSearch};
+pub(super) use kept::Kept as KeptLines;
+pub use reason::NoLines;
+pub use work::Stop;
+
+use super::demangle::readable;
+use crate::kernel::Name;
+
+/// A function around an address, and the place in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// As the linker spells it, or the source where the linker was told no name; `None` where the debug information does not tell.
+    /// [`Frame::name`] is for people.
+    pub function: Option<Name>,
+    /// Whole path as far as it is told.
+    pub file: Option<Name>,
+    /// `None` for what belongs to no line.
+    pub line: Option<u64>,
+    /// Counted from 1; `None` where it is not told.
+    pub column: Option<u64>,
+}
+
+impl Frame {
+    /// The name for people: demangled. Costs its demangling at each call.
+    pub fn name(&self) -> Option<Name> {
+        self.function.as_ref().map(readable)
+    }
+}

@@ -1,0 +1,84 @@
+//! The names of functions, found by following an entry to what it stands for.
+
+use super::NoLines;
+use super::path::text;
+use super::sections::Bytes;
+use super::units::{Opener, Units};
+use super::work::Work;
+use crate::kernel::Name;
+use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
+
+/// An entry that leads to another more often than this leads nowhere.
+const MOST_HOPS: usize = 16;
+/// Longer names are not shown.
+const LONGEST: usize = 64 * 1024;
+
+/// What a function is called.
+pub(super) enum Called {
+    /// As the linker spells it.
+    Linked(Name),
+    /// As the source does, without what it stands in: the linker was told none.
+    Plain(Name),
+}
+
+/// The name of a function.
+pub(super) fn of_function(
+    dwarf: &Dwarf<Bytes<'_>>,
+    units: &Units,
+    unit: &Unit<Bytes<'_>>,
+    entry: UnitOffset,
+    work: &mut Work,
+) -> Result<Option<Called>, NoLines> {
+    let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
+    let mut entry = entry;
+    let mut plain = None;
+    for _ in 0..MOST_HOPS {
+        let unit = elsewhere.as_ref().unwrap_or(unit);
+        let mut entries = unit.entries_raw(Some(entry))?;
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            break;
+        };
+        work.step(abbreviation.attributes().len())?;
+        let mut origin = None;
+        for &specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(specification)?;
+            let value = attribute.value();
+            match attribute.name() {
+                gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                    if let Some(name) = text(dwarf, unit, value).and_then(named) {
+                        return Ok(Some(Called::Linked(name)));
+                    }
+                }
+                gimli::DW_AT_name if plain.is_none() => {
+                    plain = text(dwarf, unit, value).and_then(named)
+                }
+                gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => origin = Some(value),
+                _ => {}
+            }
+        }
+        match origin {
+            Some(AttributeValue::UnitRef(offset)) => entry = offset,
+            Some(AttributeValue::DebugInfoRef(offset)) => {
+                let Some(begin) = units.holding(offset.0) else {
+                    break;
+                };
+                work.look()?;
+                let other = Opener::default().open_at(dwarf, begin)?;
+                let Some(offset) = offset.to_unit_offset(&other.header) else {
+                    break;
+                };
+                elsewhere = Some(other);
+                entry = offset;
+            }
+            Some(AttributeValue::DebugInfoRefSup(_)) if plain.is_none() => {
+                return Err(NoLines::Supplementary);
+            }
+            _ => break,
+        }
+    }
+    Ok(plain.map(Called::Plain))
+}
+
+fn named(bytes: &[u8]) -> Option<Name> {
+    (!bytes.is_empty() && bytes.len() <= LONGEST).then(|| Name::new(bytes))
+}

@@ -1,0 +1,68 @@
+//! Why there is no line.
+
+use crate::kernel::Name;
+use crate::report::Stopped;
+use crate::symbol::{NoSeparate, NoSymbols};
+use thiserror::Error as ThisError;
+
+/// Why an address has no line, or why not all is known of it.
+#[derive(Clone, Debug, ThisError)]
+pub enum NoLines {
+    /// No program or library is mapped there.
+    #[error("it is in no module")]
+    NoModule,
+    /// The module's file could not be read.
+    #[error("{0}")]
+    NoFile(#[from] NoSymbols),
+    /// Neither the module nor a file that belongs to it has debug information.
+    #[error("no debug information in {file}: {why}")]
+    NoDebugInformation {
+        /// File name of the module.
+        file: Name,
+        /// Why no other file has it.
+        why: NoSeparate,
+    },
+    /// There is debug information, but about other addresses.
+    #[error("no unit of the debug information covers it")]
+    NotCovered,
+    /// A unit covers the address, but was compiled without a line table.
+    #[error("its unit ({0}) has no line table")]
+    NoLineTable(Name),
+    /// The unit has a line table, with a gap at the address.
+    #[error("the line table of its unit ({0}) does not cover it")]
+    NoRow(Name),
+    /// The compiler made the instruction for no line of the source.
+    #[error("the compiler gives it no line")]
+    NoLine,
+    /// The functions are described in a file of their own (`-gsplit-dwarf`).
+    #[error("split DWARF: the functions are described in {0}, which is not read")]
+    Split(Name),
+    /// The names are in a file that several share (`dwz -m`).
+    #[error("its name is in a file that several modules share (dwz), which is not read")]
+    Supplementary,
+    /// The debug information contradicts itself.
+    #[error("damaged debug information: {0}")]
+    Damaged(String),
+    /// It lists more addresses than are kept in memory.
+    #[error("the debug information is too large")]
+    TooLarge,
+    /// It is so tangled that the question was given up.
+    #[error("looking through the debug information takes too long")]
+    TooCostly,
+    /// Whoever asked no longer wants to know.
+    #[error("stopped")]
+    Stopped(Stopped),
+}
+
+impl From<gimli::Error> for NoLines {
+    fn from(error: gimli::Error) -> Self {
+        NoLines::Damaged(error.to_string())
+    }
+}
+
+impl NoLines {
+    /// Whether another try may end otherwise.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, NoLines::Stopped(_) | NoLines::TooCostly)
+    }
+}

@@ -1,0 +1,110 @@
+//! Line programs: which row an address lies in, and where the rows of a line are.
+
+use super::NoLines;
+use super::ranges::NOWHERE;
+use super::sections::Bytes;
+use super::work::Work;
+use gimli::{ColumnType, LineRow, Unit};
+
+/// Where in the source an instruction comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Row {
+    /// File address of the first instruction.
+    pub(super) address: u64,
+    /// Number of the file in the unit's table.
+    pub(super) file: u64,
+    /// `None` for what the compiler made by itself.
+    pub(super) line: Option<u64>,
+    /// `None` where it is not told.
+    pub(super) column: Option<u64>,
+    /// Whether a debugger would stop there.
+    pub(super) is_statement: bool,
+}
+
+impl Row {
+    fn of(row: &LineRow) -> Row {
+        Row {
+            address: row.address(),
+            file: row.file_index(),
+            line: row.line().map(std::num::NonZero::get),
+            column: match row.column() {
+                ColumnType::LeftEdge => None,
+                ColumnType::Column(column) => Some(column.get()),
+            },
+            is_statement: row.is_stmt(),
+        }
+    }
+}
+
+/// Visits the rows of a unit, each with the address that the next one begins at (its own, if it has no code), until `visit` answers
+/// false.
+pub(super) fn each_row(
+    unit: &Unit<Bytes<'_>>,
+    work: &mut Work,
+    visit: &mut dyn FnMut(&Row, u64) -> bool,
+) -> Result<(), NoLines> {
+    let Some(program) = unit.line_program.clone() else {
+        return Ok(());
+    };
+    let mut rows = program.rows();
+    let mut before: Option<Row> = None;
+    let mut begin = None;
+    while let Some((_, row)) = rows.next_row()? {
+        work.step(1)?;
+        let start = *begin.get_or_insert(row.address());
+        if row.end_sequence() {
+            begin = None;
+        }
+        if start == NOWHERE {
+            continue;
+        }
+        if let Some(before) = before.take()
+            && before.address <= row.address()
+            && !visit(&before, row.address())
+        {
+            break;
+        }
+        before = (!row.end_sequence()).then(|| Row::of(row));
+    }
+    Ok(())
+}
+
+/// Visits the stretches of addresses that the line program of a unit covers.
+pub(super) fn each_sequence(
+    unit: &Unit<Bytes<'_>>,
+    work: &mut Work,
+    visit: &mut dyn FnMut(u64, u64) -> Result<(), NoLines>,
+) -> Result<(), NoLines> {
+    let Some(program) = unit.line_program.clone() else {
+        return Ok(());
+    };
+    let mut rows = program.rows();
+    let mut begin = None;
+    while let Some((_, row)) = rows.next_row()? {
+        work.step(1)?;
+        let start = *begin.get_or_insert(row.address());
+        if row.end_sequence() {
+            begin = None;
+            if start != NOWHERE && start < row.address() {
+                visit(start, row.address())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The row that `address` lies in.
+pub(super) fn row_at(
+    unit: &Unit<Bytes<'_>>,
+    address: u64,
+    work: &mut Work,
+) -> Result<Option<Row>, NoLines> {
+    let mut found = None;
+    each_row(unit, work, &mut |row, end| {
+        if row.address <= address && address < end {
+            found = Some(*row);
+        }
+        found.is_none()
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,128 @@
+//! The functions around addresses: the one that the code belongs to, and those that were inlined into it.
+//!
+//! The entries of a unit are passed over once, as they follow each other in the file: nothing nests here but numbers on a list,
+//! however deep a hostile file nests its entries.
+
+use super::NoLines;
+use super::ranges::{Claimed, each_range};
+use super::sections::Bytes;
+use super::work::Work;
+use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
+
+/// Functions inlined into each other deeper than this are not told.
+const DEEPEST: usize = 256;
+
+/// A function around an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scope {
+    /// Its entry.
+    pub(super) entry: UnitOffset,
+    /// Where it was called, if it was inlined.
+    pub(super) call: Option<Call>,
+}
+
+/// The place of a call that was inlined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Call {
+    pub(super) file: u64,
+    pub(super) line: Option<u64>,
+    pub(super) column: Option<u64>,
+}
+
+/// A function that is being passed over.
+struct Open {
+    depth: isize,
+    entry: UnitOffset,
+    /// Whether it is around any of the addresses.
+    holds: bool,
+}
+
+/// For each of `addresses` (in order) the functions around it, the outermost first; empty where no function is.
+pub(super) fn around(
+    dwarf: &Dwarf<Bytes<'_>>,
+    unit: &Unit<Bytes<'_>>,
+    addresses: &[u64],
+    work: &mut Work,
+) -> Result<Vec<Vec<Scope>>, NoLines> {
+    let mut chains: Vec<Vec<Scope>> = vec![Vec::new(); addresses.len()];
+    let mut open: Vec<Open> = Vec::new();
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let (entry, depth) = (entries.next_offset(), entries.next_depth());
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            work.step(0)?;
+            continue;
+        };
+        work.step(abbreviation.attributes().len())?;
+        while open.last().is_some_and(|last| depth <= last.depth) {
+            open.pop();
+        }
+        let tag = abbreviation.tag();
+        let inlined = tag == gimli::DW_TAG_inlined_subroutine;
+        let within = open.last().is_some_and(|last| last.holds);
+        if open.is_empty() && chains.iter().all(|chain| !chain.is_empty()) {
+            break;
+        }
+        if tag != gimli::DW_TAG_subprogram && !(inlined && within) {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        let mut claimed = Claimed::default();
+        let mut call = Call::default();
+        for &specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(specification)?;
+            claimed.take(dwarf, unit, &attribute)?;
+            match (attribute.name(), attribute.value()) {
+                (gimli::DW_AT_call_file, AttributeValue::FileIndex(file)) => call.file = file,
+                (gimli::DW_AT_call_line, _) => {
+                    call.line = attribute.udata_value().filter(|&line| line > 0)
+                }
+                (gimli::DW_AT_call_column, _) => {
+                    call.column = attribute.udata_value().filter(|&column| column > 0);
+                }
+                _ => {}
+            }
+        }
+        let scope = Scope {
+            entry,
+            call: inlined.then_some(call),
+        };
+        let mut holds = false;
+        each_range(dwarf, unit, &claimed, work, &mut |begin, end| {
+            let first = addresses.partition_point(|&address| address < begin);
+            let after = addresses.partition_point(|&address| address < end);
+            for chain in chains.get_mut(first..after).unwrap_or_default() {
+                holds |= take(chain, scope, &open);
+            }
+            Ok(())
+        })?;
+        open.push(Open {
+            depth,
+            entry,
+            holds,
+        });
+    }
+    Ok(chains)
+}
+
+/// Puts `scope` at the end of a chain, if it lies within the chain's last function; whether it did.
+fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[Open]) -> bool {
+    let Some(last) = chain.last() else {
+        if scope.call.is_none() {
+            chain.push(scope);
+        }
+        return scope.call.is_none();
+    };
+    let within = open
+        .binary_search_by_key(&last.entry, |one| one.entry)
+        .is_ok();
+    if !within || chain.len() >= DEEPEST {
+        return false;
+    }
+    if scope.call.is_none() {
+        // A function within a function (a lambda, say) has a frame of its own.
+        chain.clear();
+    }
+    chain.push(scope);
+    true
+}

@@ -1,0 +1,169 @@
+//! Which unit of the debug information an address belongs to.
+
+use super::NoLines;
+use super::ranges::{each_range, root_ranges};
+use super::rows;
+use super::sections::Bytes;
+use super::work::Work;
+use gimli::{Abbreviations, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Unit, UnitHeader, UnitType};
+use std::sync::Arc;
+
+/// More address ranges than this are not kept for one file.
+const MOST_RANGES: usize = 1 << 22;
+
+/// The units of a file and the addresses they cover.
+#[derive(Default)]
+pub(super) struct Units {
+    /// Where each begins in `.debug_info`, in order.
+    pub(super) offsets: Vec<usize>,
+    /// By begin.
+    covered: Vec<Covered>,
+    /// What is wrong with units that were passed over.
+    pub(super) fault: Option<NoLines>,
+}
+
+/// A range of file addresses that a unit claims.
+struct Covered {
+    begin: u64,
+    end: u64,
+    unit: usize,
+    /// The greatest end up to here.
+    reach: u64,
+}
+
+impl Units {
+    /// Passes over all units, reading of each only its first entry.
+    pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
+        let mut units = Units::default();
+        let mut headers = dwarf.units();
+        let mut opener = Opener::default();
+        loop {
+            work.look()?;
+            let header = match headers.next() {
+                Ok(Some(header)) => header,
+                Ok(None) => break,
+                Err(error) => {
+                    units.fault.get_or_insert(error.into());
+                    break;
+                }
+            };
+            let Some(offset) = header.debug_info_offset() else {
+                continue;
+            };
+            let claims = matches!(
+                header.type_(),
+                UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_)
+            );
+            units.offsets.push(offset.0);
+            if !claims {
+                continue;
+            }
+            match opener.open(dwarf, header) {
+                Ok(unit) => match units.claim(dwarf, &unit, offset.0, work) {
+                    Err(passing) if passing.is_passing() => return Err(passing),
+                    Err(fault) => _ = units.fault.get_or_insert(fault),
+                    Ok(()) => {}
+                },
+                Err(fault) => _ = units.fault.get_or_insert(fault),
+            }
+        }
+        units
+            .covered
+            .sort_unstable_by_key(|one| (one.begin, one.unit));
+        let mut reach = 0;
+        for one in &mut units.covered {
+            reach = one.end.max(reach);
+            one.reach = reach;
+        }
+        Ok(units)
+    }
+
+    fn claim(
+        &mut self,
+        dwarf: &Dwarf<Bytes<'_>>,
+        unit: &Unit<Bytes<'_>>,
+        offset: usize,
+        work: &mut Work,
+    ) -> Result<(), NoLines> {
+        let mut add = |begin: u64, end: u64| {
+            if self.covered.len() >= MOST_RANGES {
+                return Err(NoLines::TooLarge);
+            }
+            self.covered.push(Covered {
+                begin,
+                end,
+                unit: offset,
+                reach: 0,
+            });
+            Ok(())
+        };
+        let claimed = root_ranges(dwarf, unit)?;
+        let mut any = false;
+        each_range(dwarf, unit, &claimed, work, &mut |begin, end| {
+            any = true;
+            add(begin, end)
+        })?;
+        if !any {
+            rows::each_sequence(unit, work, &mut add)?;
+        }
+        Ok(())
+    }
+
+    /// The units that claim `address`, where they begin in `.debug_info`.
+    pub(super) fn covering(&self, address: u64) -> Vec<usize> {
+        let after = self.covered.partition_point(|one| one.begin <= address);
+        let mut found = Vec::new();
+        for one in self.covered.iter().take(after).rev() {
+            if one.reach <= address || found.len() >= MOST_CLAIMANTS {
+                break;
+            }
+            if address < one.end && !found.contains(&one.unit) {
+                found.push(one.unit);
+            }
+        }
+        found
+    }
+
+    /// The unit that holds an offset in `.debug_info`.
+    pub(super) fn holding(&self, offset: usize) -> Option<usize> {
+        let after = self.offsets.partition_point(|&begin| begin <= offset);
+        self.offsets.get(after.checked_sub(1)?).copied()
+    }
+}
+
+/// Of units that claim one address, no more than this many are asked.
+const MOST_CLAIMANTS: usize = 16;
+
+/// Opens units, keeping the abbreviations that neighbours share.
+#[derive(Default)]
+pub(super) struct Opener(Option<(DebugAbbrevOffset, Arc<Abbreviations>)>);
+
+impl Opener {
+    /// The unit behind a header.
+    pub(super) fn open<'a>(
+        &mut self,
+        dwarf: &Dwarf<Bytes<'a>>,
+        header: UnitHeader<Bytes<'a>>,
+    ) -> Result<Unit<Bytes<'a>>, NoLines> {
+        let at = header.debug_abbrev_offset();
+        let abbreviations = match &self.0 {
+            Some((known, abbreviations)) if *known == at => Arc::clone(abbreviations),
+            _ => {
+                let read = dwarf.abbreviations(&header)?;
+                self.0 = Some((at, Arc::clone(&read)));
+                read
+            }
+        };
+        Ok(Unit::new_with_abbreviations(dwarf, header, abbreviations)?)
+    }
+
+    /// The unit that begins at an offset in `.debug_info`.
+    pub(super) fn open_at<'a>(
+        &mut self,
+        dwarf: &Dwarf<Bytes<'a>>,
+        offset: usize,
+    ) -> Result<Unit<Bytes<'a>>, NoLines> {
+        let header = dwarf.unit_header(DebugInfoOffset(offset))?;
+        self.open(dwarf, header)
+    }
+}

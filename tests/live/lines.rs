@@ -1,0 +1,424 @@
+//! Lines of running programs, held against what `addr2line` and gdb say of the same addresses.
+
+use super::Test;
+use super::support::skip;
+use super::symbols::programs::{compile_with, is_installed};
+use super::symbols::with_names;
+use super::target::Target;
+use pmdb::kernel::{Name, VirtualAddress};
+use pmdb::report::Stopped;
+use pmdb::symbol::{Frame, NoLines, Symbols, View};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+pub const TESTS: &[Test] = &[
+    ("lines::of_c_as_addr2line_says", of_c_as_addr2line_says),
+    ("lines::of_cpp_as_addr2line_says", of_cpp_as_addr2line_says),
+    (
+        "lines::of_rust_as_addr2line_says",
+        of_rust_as_addr2line_says,
+    ),
+    ("lines::as_gdb_says", as_gdb_says),
+    ("lines::there_and_back", there_and_back),
+    ("lines::why_there_are_none", why_there_are_none),
+];
+
+const C_PROGRAM: &str = r#"
+#include <stdio.h>
+static volatile int sink;
+static inline __attribute__((always_inline)) int square(int x) {
+    sink += x;
+    return x * x;
+}
+static inline __attribute__((always_inline)) int twice(int x) {
+    int first = square(x);
+    return first + square(x + 1);
+}
+__attribute__((noinline)) int work(int x) {
+    for (int i = 0; i < x; i++)
+        sink += twice(i);
+    return sink;
+}
+__attribute__((cold, noinline)) void report(const char *text) {
+    fprintf(stderr, "%s\n", text);
+}
+int main(void) {
+    printf("%p %p\n", (void *)work, (void *)main);
+    fflush(stdout);
+    if (work(3) == 1)
+        report("no");
+    return getchar() == sink;
+}
+"#;
+
+const CPP_PROGRAM: &str = r#"
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+namespace shop {
+    struct item { std::string name; int price; };
+    static inline int sum(const std::vector<item> &items) {
+        int all = 0;
+        std::for_each(items.begin(), items.end(), [&](const item &one) { all += one.price; });
+        return all;
+    }
+    template <class T> __attribute__((noinline)) T cheapest(std::vector<T> items) {
+        std::sort(items.begin(), items.end(), [](const T &a, const T &b) { return a.price < b.price; });
+        return items.front();
+    }
+}
+int main() {
+    std::vector<shop::item> items = {{"a", 3}, {"b", 1}};
+    std::map<std::string, int> index;
+    for (const auto &one : items) index[one.name] = one.price;
+    std::printf("%d %d %zu\n", shop::sum(items), shop::cheapest(items).price, index.size());
+    std::fflush(stdout);
+    return std::getchar();
+}
+"#;
+
+const RUST_PROGRAM: &str = r#"
+use std::collections::BTreeMap;
+use std::io::Read;
+#[inline(never)]
+fn count(words: &[String]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for word in words { *counts.entry(word.as_str()).or_insert(0) += word.chars().filter(|c| c.is_alphabetic()).count(); }
+    counts
+}
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    println!("{}", count(&words).len());
+    let _ = std::io::stdin().read(&mut [0]);
+}
+"#;
+
+/// What one program says of an address: function and `file:line` for each frame.
+type Frames = Vec<(String, String)>;
+
+/// What `addr2line` says of file addresses.
+fn addr2line(program: &Path, addresses: &[u64]) -> Vec<Frames> {
+    let mut child = Command::new("addr2line")
+        .args(["-f", "-i", "-a", "-e"])
+        .arg(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("addr2line");
+    let mut input = child.stdin.take().expect("its input");
+    let text: String = addresses.iter().map(|one| format!("{one:#x}\n")).collect();
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().expect("its output");
+    writer.join().expect("a writer").expect("to write");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut all: Vec<Frames> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("0x") {
+            all.push(Vec::new());
+            continue;
+        }
+        let place = lines.next().expect("a place behind each function");
+        let place = place.split(" (discriminator").next().expect("a place");
+        let frames = all.last_mut().expect("an address first");
+        frames.push((line.to_owned(), place.to_owned()));
+    }
+    assert_eq!(all.len(), addresses.len());
+    all
+}
+
+/// The same of ours, spelled as `addr2line` does.
+fn ours(names: &View, address: VirtualAddress) -> Frames {
+    let found = names.line_at(address, &mut || Ok(())).expect("an answer");
+    let frames = found.frames.iter().map(|frame: &Frame| {
+        let function = frame.function.as_ref().map(Name::to_string);
+        let file = frame.file.as_ref().map(Name::to_string);
+        let line = frame.line.map_or("?".to_owned(), |line| line.to_string());
+        let place = format!("{}:{line}", file.as_deref().unwrap_or("??"));
+        (function.unwrap_or("??".into()), place)
+    });
+    frames.collect()
+}
+
+/// The kinds of difference, each with how often it came and the first of them.
+#[derive(Default)]
+struct Differences(BTreeMap<&'static str, (usize, String)>);
+
+impl Differences {
+    fn note(&mut self, kind: &'static str, what: impl FnOnce() -> String) {
+        self.0.entry(kind).or_insert_with(|| (0, what())).0 += 1;
+    }
+
+    /// Only the kinds that are explained came, and those of files only now and then.
+    fn hold(&self, name: &str, looked_at: usize) {
+        assert!(looked_at > 150, "{name}: only {looked_at} addresses");
+        let count = |kind| self.0.get(kind).map_or(0, |&(count, _)| count);
+        let explained = self
+            .0
+            .keys()
+            .all(|kind| matches!(*kind, "symbols" | "files"));
+        assert!(
+            explained && (count("files") + count("symbols")) * 50 < looked_at,
+            "{name}: of {looked_at}: {:#?}",
+            self.0
+        );
+    }
+}
+
+/// Holds up to `most` addresses of the program's own code against `addr2line`; the share of them that agree, and how the others differ.
+fn compare(target: &Target, program: &Path, most: u64) -> (usize, Differences) {
+    let symbols = Symbols::default();
+    let attached = target.attach();
+    with_names(&symbols, &attached, |names, regions| {
+        let file = program.to_str().expect("a path of text");
+        let code = regions
+            .iter()
+            .find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
+        let code = code.expect("its code").range;
+        let step = (code.len() / most).max(1);
+        let addresses: Vec<VirtualAddress> = (0..code.len() / step)
+            .map(|number| VirtualAddress::new(code.start().get() + number * step))
+            .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
+            .collect();
+        let in_file: Vec<u64> = addresses
+            .iter()
+            .map(|&address| names.file_address(address).expect("in the program").1.get())
+            .collect();
+        let mut differences = Differences::default();
+        for (&address, theirs) in addresses.iter().zip(addr2line(program, &in_file)) {
+            let ours = ours(names, address);
+            let both = || format!("{address}\n  ours: {ours:?}\n  addr2line: {theirs:?}");
+            if ours.is_empty() {
+                // addr2line names the symbol where there is no debug information.
+                if theirs.iter().any(|(_, place)| !place.ends_with(":?")) {
+                    differences.note("nothing", both);
+                }
+                continue;
+            }
+            if ours.len() != theirs.len() {
+                differences.note("frames", both);
+                continue;
+            }
+            let outermost = ours.last().map(|(function, _)| function.clone());
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
+                if ours.0 != theirs.0 {
+                    // The part of a function that is never executed has a symbol of its own, which addr2line prefers.
+                    let cold = theirs.0.strip_suffix(".cold") == Some(&ours.0);
+                    // For an inlined function without a name for the linker it says that of the symbol around.
+                    let symbol = Some(&theirs.0) == outermost.as_ref();
+                    differences.note(if cold || symbol { "symbols" } else { "names" }, both);
+                } else if ours.1 != theirs.1 {
+                    // addr2line looks up some files of other units in the wrong table.
+                    let same_line = line(&ours.1) == line(&theirs.1);
+                    differences.note(if same_line { "files" } else { "lines" }, both);
+                }
+            }
+        }
+        (addresses.len(), differences)
+    })
+}
+
+fn of_c_as_addr2line_says() {
+    let test = "lines::of_c_as_addr2line_says";
+    if !is_installed("gcc") || !is_installed("addr2line") {
+        return skip(test, "there is no gcc or no addr2line here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, flags) in [
+        ("plain", &["-O2", "-g"][..]),
+        ("unoptimised", &["-O0", "-g"]),
+        ("fixed", &["-O2", "-g", "-no-pie"]),
+        ("packed", &["-O2", "-g", "-gz"]),
+        ("packed-gnu", &["-O2", "-g", "-gz=zlib-gnu"]),
+        ("packed-zstd", &["-O2", "-g", "-gz=zstd"]),
+        ("version-2", &["-O2", "-gdwarf-2"]),
+        ("version-4", &["-O2", "-gdwarf-4"]),
+        ("large", &["-O2", "-g", "-gdwarf64"]),
+        ("whole-program", &["-O2", "-g", "-flto"]),
+        ("narrow", &["-O2", "-g", "-m32"]),
+    ] {
+        let Some(program) = compile_with("gcc", folder.path(), name, C_PROGRAM, flags) else {
+            assert!(name != "plain", "the program does not compile");
+            skip(test, &format!("gcc {} does not work here", flags.join(" ")));
+            continue;
+        };
+        let mut target = Target::spawn(&mut Command::new(&program));
+        target.line();
+        let (looked_at, differences) = compare(&target, &program, 4000);
+        differences.hold(name, looked_at);
+        target.send("");
+    }
+}
+
+fn of_cpp_as_addr2line_says() {
+    let test = "lines::of_cpp_as_addr2line_says";
+    if !is_installed("g++") || !is_installed("addr2line") {
+        return skip(test, "there is no g++ or no addr2line here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, flags) in [("cpp", &["-O2", "-g"][..]), ("cpp-0", &["-O0", "-g"])] {
+        let program = compile_with("g++", folder.path(), name, CPP_PROGRAM, flags);
+        let program = program.expect("to compile");
+        let mut target = Target::spawn(&mut Command::new(&program));
+        target.line();
+        let (looked_at, differences) = compare(&target, &program, 1500);
+        differences.hold(name, looked_at);
+        target.send("");
+    }
+}
+
+fn of_rust_as_addr2line_says() {
+    let test = "lines::of_rust_as_addr2line_says";
+    if !is_installed("rustc") || !is_installed("addr2line") {
+        return skip(test, "there is no rustc or no addr2line here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile_with("rustc", folder.path(), "rust", RUST_PROGRAM, &["-O", "-g"]);
+    let program = program.expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    target.line();
+    let (looked_at, differences) = compare(&target, &program, 1500);
+    differences.hold("rust", looked_at);
+    target.send("");
+}
+
+/// What gdb says of addresses of a process that is not running: `Line 6 of "plain.c" starts at …`.
+fn gdb(program: &Path, commands: &[String]) -> String {
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-nx", "-q", "-batch"]);
+    for command in commands {
+        gdb.args(["-ex", command]);
+    }
+    let output = gdb.arg(program).stdin(Stdio::null()).output().expect("gdb");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn as_gdb_says() {
+    let test = "lines::as_gdb_says";
+    if !is_installed("gcc") || !is_installed("gdb") {
+        return skip(test, "there is no gcc or no gdb here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile_with("gcc", folder.path(), "plain", C_PROGRAM, &["-O2", "-g"]);
+    let program = program.expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let addresses: Vec<VirtualAddress> = (0..40)
+            .map(|offset| VirtualAddress::new(words[0] + offset))
+            .collect();
+        let questions: Vec<String> = addresses
+            .iter()
+            .map(|&address| {
+                let (_, address) = names.file_address(address).expect("in the program");
+                format!("info line *{address}")
+            })
+            .collect();
+        let text = gdb(&program, &questions);
+        let answers: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("Line "))
+            .collect();
+        assert_eq!(answers.len(), addresses.len(), "{text}");
+        for (&address, answer) in addresses.iter().zip(answers) {
+            let found = names.line_at(address, &mut || Ok(())).expect("an answer");
+            let line = found.frames[0].line.expect("a line");
+            let expected = format!("Line {line} of \"");
+            assert!(answer.starts_with(&expected), "{address}: {line}: {answer}");
+        }
+    });
+    target.send("");
+}
+
+fn there_and_back() {
+    let test = "lines::there_and_back";
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile_with("gcc", folder.path(), "back", C_PROGRAM, &["-O2", "-g"]);
+    let program = program.expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let search = |file: &str, line| {
+            let found = names.find_line(file, line, &mut || Ok(()));
+            found.expect("an answer")
+        };
+        let line_of = |text: &str| {
+            let before = C_PROGRAM.split(text).next().expect("a line");
+            before.lines().count() as u64
+        };
+        // Inlined twice into one function: two copies, each in `work`.
+        let squared = line_of("sink += x;");
+        let found = search("back.c", squared);
+        assert_eq!(found.line, Some(squared));
+        assert!(found.addresses.len() >= 2, "{found:?}");
+        for &address in &found.addresses {
+            let back = names.line_at(address, &mut || Ok(())).expect("an answer");
+            let functions: Vec<_> = back.frames.iter().map(|one| one.name()).collect();
+            let expected = ["square", "twice", "work"].map(|name| Some(Name::from(name)));
+            assert_eq!(functions, expected, "{address}");
+        }
+        // By its whole path, and for a line without code the next one that has.
+        let whole = format!("{}/back.c", folder.path().display());
+        let found = search(&whole, line_of("int main(void)"));
+        assert_eq!(found.addresses, [VirtualAddress::new(words[1])]);
+        let found = search("back.c", 1);
+        assert!(found.line.is_some_and(|line| line > 1), "{found:?}");
+        let found = search("ack.c", 5);
+        assert!(!found.has_file && found.addresses.is_empty(), "{found:?}");
+        let found = search("back.c", 5000);
+        assert!(found.has_file && found.addresses.is_empty(), "{found:?}");
+        // Nobody waits: nothing is found, and nothing is kept that would be wrong later.
+        let stopped = names.find_line("back.c", 1, &mut || Err(Stopped::Interrupted));
+        assert!(matches!(stopped, Err(Stopped::Interrupted)));
+    });
+    target.send("");
+}
+
+fn why_there_are_none() {
+    let test = "lines::why_there_are_none";
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = |name: &str, flags: &[&str], of: fn(&[u64], &View) -> VirtualAddress| {
+        let program = compile_with("gcc", folder.path(), name, C_PROGRAM, flags);
+        let mut target = Target::spawn(&mut Command::new(program.expect("to compile")));
+        let words = target.numbers();
+        let symbols = Symbols::default();
+        let found = with_names(&symbols, &target.attach(), |names, _| {
+            let found = names.line_at(of(&words, names), &mut || Ok(()));
+            found.expect("an answer")
+        });
+        target.send("");
+        (found.frames, found.missing.expect("a reason"))
+    };
+    let work: fn(&[u64], &View) -> VirtualAddress = |words, _| VirtualAddress::new(words[0]);
+    let (frames, why) = missing("without", &["-O2"], work);
+    assert!(frames.is_empty());
+    assert!(matches!(why, NoLines::NoDebugInformation { .. }), "{why}");
+    let (frames, why) = missing("split", &["-O2", "-g", "-gsplit-dwarf"], work);
+    assert!(frames[0].line.is_some(), "{frames:?}");
+    assert!(why.to_string().contains(".dwo"), "{why}");
+    let (frames, why) = missing("nowhere", &["-O2", "-g"], |_, _| VirtualAddress::new(16));
+    assert!(
+        frames.is_empty() && matches!(why, NoLines::NoModule),
+        "{why}"
+    );
+    let (frames, why) = missing("kernel", &["-O2", "-g"], |_, names| {
+        let vdso = names.modules().iter().find(|module| module.is_vdso());
+        vdso.expect("a vdso").regions[0].range.start()
+    });
+    assert!(frames.is_empty(), "{frames:?}");
+    assert!(matches!(why, NoLines::NoDebugInformation { .. }), "{why}");
+}

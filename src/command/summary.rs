@@ -87,7 +87,7 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let ended = through::sweep(
         &view,
         &ranges,
-        view.obtainable(Need::FLAGS) | holes,
+        view.obtainable(Need::FLAGS) | Need::ENTRIES | holes,
         context.sink,
         |page, region, totals, _| {
             totals.add(page);

@@ -51,8 +51,7 @@ impl Ended {
     }
 
     /// Closes with the totals; what was broken off stays broken off.
-    pub fn close(mut self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
-        self.totals.finish();
+    pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         if let Some((pages, reason)) = &self.untold {
             let message = format!(
                 "left out: whether {pages} untouched {} cached, swapped or past the end, which cannot be known here: {reason}",
@@ -111,13 +110,13 @@ pub(super) fn sweep<'f>(
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Page, Option<usize>, &mut Totals, &mut dyn Sink) -> Result<Go, Stopped>,
 ) -> Result<Ended, Error> {
-    let mut totals = Totals::new(view.page());
+    let question = question.into();
+    let mut totals = Totals::new(view.page(), question.need());
     let total = spans.iter().map(|span| span.pages(view.page())).sum();
     let mut done = 0u64;
     let sink = RefCell::new(sink);
     let mut enough = false;
     let mut untold: Option<(u64, Reason)> = None;
-    let question = question.into();
     let mut doubt = None;
     let mut undecided: Option<(u64, Doubt)> = None;
     let swept = inspect::sweep(

@@ -103,8 +103,12 @@ impl Walk<'_> {
     /// What has to be read: all that the filter wants, and of the rest what can be had.
     fn need(&self, shown: Need) -> Need {
         let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
-        // The totals count physical runs, of which the zero page is none.
-        self.view.obtainable(shown | Need::KINDS) | asked | holes(self.spans)
+        // The totals count physical runs, of which the zero page is none; but where only states matter, frames are not read for that.
+        let counted = match (shown | asked).has_entries() {
+            true => Need::KINDS,
+            false => Need::empty(),
+        };
+        self.view.obtainable(shown | counted) | asked | holes(self.spans)
     }
 
     /// Rows of neighbours.
@@ -278,7 +282,7 @@ impl Walk<'_> {
                 },
             }))
         };
-        let need = self.question(Need::empty());
+        let need = self.question(Need::FRAMES);
         let mut ended = through::sweep(
             self.view,
             self.spans.ranges(),

@@ -17,6 +17,8 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     let available = view.availability();
     match field {
         F::Kind | F::Anonymous | F::Zero => Need::KINDS,
+        F::File | F::Shmem | F::PrivateCopy | F::HugeZero => Need::ENTRIES,
+        F::Hugetlb | F::Vdso | F::DeviceMemory => Need::ENTRIES,
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.

@@ -99,6 +99,11 @@ impl<'f> Question<'f> {
             .is_some_and(|filter| filter.is_undecided(page, region))
     }
 
+    /// What is needed of pages that the filter keeps; there is none that less is needed of than the filter itself needs.
+    pub fn need(&self) -> Need {
+        self.need
+    }
+
     /// With all that has to be read for it in `view`.
     pub(super) fn with_implied(self, view: &View<'_>) -> Self {
         Question {

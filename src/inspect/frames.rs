@@ -1,6 +1,7 @@
 //! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
+use super::cores::{Planned, in_order};
 use super::folio::Folio;
 use super::page::{InZone, Need};
 use super::view::reason;
@@ -8,6 +9,7 @@ use crate::kernel::zones::{Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
 use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
+use std::cell::Cell;
 
 /// Neighbouring frames of one zone with the same flags and map count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +60,8 @@ pub struct FrameDetail {
 const READ_FRAMES: u64 = 8192;
 
 /// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`], [`Need::COUNTS`],
-/// [`Need::ORDER`] and [`Need::CGROUPS`] count. `check` is told between reads how many frames were looked at, and says whether to go on. Ends early where physical memory does: what was looked at is given back.
+/// [`Need::ORDER`] and [`Need::CGROUPS`] count. `check` is told between reads how many frames were looked at, and says whether to go on.
+/// Ends early where physical memory does: what was looked at is given back.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames(
@@ -69,84 +72,157 @@ pub fn sweep_frames(
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
     let zones = machine.zones().ok();
-    let end = range.end().get();
-    let mut flags = vec![PageFlags::empty(); READ_FRAMES as usize];
-    let mut counts = vec![0; READ_FRAMES as usize];
-    let mut cgroups = vec![0; READ_FRAMES as usize];
-    let mut orders = vec![None; READ_FRAMES as usize];
-    let mut last = None;
-    let mut zone = None;
+    let (start, end) = (range.start().get(), range.end().get());
+    let mut next = start;
+    let mut looked_at = 0;
+    // Set where memory turns out to end; what was planned behind that is empty.
+    let has_ended = Cell::new(false);
     let mut row: Option<Frames> = None;
-    let mut zone_end = 0;
-    let mut at = range.start().get();
-    while at < end {
-        check(at - range.start().get())?;
-        let wanted = (end - at).min(READ_FRAMES) as usize;
-        let first = FrameNumber::new(at);
-        let mut read = wanted;
-        if need.intersects(Need::FLAGS | Need::ORDER) {
-            let into = flags.get_mut(..wanted).unwrap_or_default();
-            read = read.min(machine.frame_flags(first, into)?);
-        }
-        if need.contains(Need::COUNTS) {
-            let into = counts.get_mut(..wanted).unwrap_or_default();
-            read = read.min(machine.frame_counts(first, into)?);
-        }
-        if need.contains(Need::CGROUPS) {
-            let into = cgroups.get_mut(..wanted).unwrap_or_default();
-            read = read.min(machine.frame_cgroups(first, into)?);
-        }
-        if need.contains(Need::ORDER) {
-            orders.fill(None);
-            let flags = |index: usize| flags.get(index).copied();
-            Folio::each(machine, first, read, &flags, &mut last, &mut |at, folio| {
-                let orders = orders.get_mut(at).unwrap_or_default();
-                orders.fill(Some(folio.order));
-            })?;
-        }
-        let words = flags.iter().zip(&counts).zip(orders.iter().zip(&cgroups));
-        for (offset, ((flags, count), (order, cgroup))) in (0u64..).zip(words).take(read) {
-            let frame = at + offset;
-            if frame >= zone_end {
-                let found = zones
-                    .as_ref()
-                    .and_then(|zones| zones.find(FrameNumber::new(frame)));
-                zone = found.map(|(index, zone)| InZone {
-                    node: zone.node,
-                    index,
-                });
-                zone_end = found.map_or_else(
-                    || next_zone(zones.as_deref(), frame),
-                    |(_, zone)| zone.end().get(),
-                );
+    in_order(
+        &mut |stretch: &mut Stretch| {
+            if has_ended.get() || next >= end {
+                return Ok(Planned::Nothing);
             }
-            let next = Frames {
-                first: FrameNumber::new(frame),
-                frames: 1,
-                flags: need.contains(Need::FLAGS).then_some(*flags),
-                map_count: need.contains(Need::COUNTS).then_some(*count),
-                order: *order,
-                zone,
-                cgroup: need.contains(Need::CGROUPS).then_some(*cgroup),
-            };
-            match &mut row {
-                Some(row) if row.is_like(&next) => row.frames += 1,
-                row => {
-                    if let Some(done) = row.replace(next) {
-                        visit(&done)?;
+            let frames = (end - next).min(READ_FRAMES);
+            (stretch.first, stretch.frames) = (next, frames as usize);
+            next += frames;
+            Ok(match frames {
+                READ_FRAMES => Planned::Much,
+                _ => Planned::Little,
+            })
+        },
+        &|stretch| Ok(stretch.read(machine, zones.as_deref(), need)?),
+        &mut |stretch| {
+            if has_ended.get() {
+                return Ok(());
+            }
+            check(looked_at)?;
+            for next in &stretch.rows {
+                match &mut row {
+                    Some(row) if row.is_like(next) => row.frames += next.frames,
+                    row => {
+                        if let Some(done) = row.replace(*next) {
+                            visit(&done)?;
+                        }
                     }
                 }
             }
-        }
-        at += read as u64;
-        if read < wanted {
-            break;
-        }
-    }
+            looked_at += stretch.known as u64;
+            has_ended.set(stretch.known < stretch.frames);
+            Ok(())
+        },
+    )?;
     if let Some(done) = row {
         visit(&done)?;
     }
-    Ok(at - range.start().get())
+    Ok(looked_at)
+}
+
+/// Frames that are read together, and what was read.
+#[derive(Default)]
+struct Stretch {
+    first: u64,
+    frames: usize,
+    /// Those before the end of physical memory.
+    known: usize,
+    /// Empty, like all of these, when not asked for.
+    flags: Vec<PageFlags>,
+    counts: Vec<u64>,
+    cgroups: Vec<u64>,
+    orders: Vec<Option<u8>>,
+    rows: Vec<Frames>,
+}
+
+impl Stretch {
+    fn read(
+        &mut self,
+        machine: &dyn Machine,
+        zones: Option<&Zones>,
+        need: Need,
+    ) -> target::Result<()> {
+        let first = FrameNumber::new(self.first);
+        self.known = self.frames;
+        if need.intersects(Need::FLAGS | Need::ORDER) {
+            self.flags.resize(self.frames, PageFlags::empty());
+            self.known = machine.frame_flags(first, &mut self.flags)?;
+        }
+        if need.contains(Need::COUNTS) {
+            self.counts.resize(self.frames, 0);
+            self.known = self
+                .known
+                .min(machine.frame_counts(first, &mut self.counts)?);
+        }
+        if need.contains(Need::CGROUPS) {
+            self.cgroups.resize(self.frames, 0);
+            self.known = self
+                .known
+                .min(machine.frame_cgroups(first, &mut self.cgroups)?);
+        }
+        if need.contains(Need::ORDER) {
+            self.orders.clear();
+            self.orders.resize(self.frames, None);
+            let flags = |index: usize| self.flags.get(index).copied();
+            let orders = &mut self.orders;
+            Folio::each(
+                machine,
+                first,
+                self.known,
+                &flags,
+                &mut None,
+                &mut |at, folio| {
+                    let orders = orders.get_mut(at).unwrap_or_default();
+                    orders.fill(Some(folio.order));
+                },
+            )?;
+        }
+        if !need.contains(Need::FLAGS) {
+            self.flags.clear();
+        }
+        self.find_rows(zones);
+        Ok(())
+    }
+
+    fn find_rows(&mut self, zones: Option<&Zones>) {
+        self.rows.clear();
+        let mut at = 0;
+        while at < self.known {
+            let frame = FrameNumber::new(self.first + at as u64);
+            let (zone, zone_end) = zone_of(zones, frame);
+            let left = usize::try_from(zone_end - frame.get()).unwrap_or(usize::MAX);
+            let mut frames = left.min(self.known - at);
+            let row = Frames {
+                first: frame,
+                flags: alike(&self.flags, at, &mut frames),
+                map_count: alike(&self.counts, at, &mut frames),
+                order: alike(&self.orders, at, &mut frames).flatten(),
+                cgroup: alike(&self.cgroups, at, &mut frames),
+                zone,
+                frames: frames as u64,
+            };
+            self.rows.push(row);
+            at += frames;
+        }
+    }
+}
+
+/// The word at `at`, if such were read; cuts `frames` to as many as have the same.
+fn alike<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
+    let words = words.get(at..)?;
+    let first = words.first()?;
+    let words = words.iter().take(*frames);
+    *frames = words.take_while(|&word| word == first).count();
+    Some(*first)
+}
+
+/// The zone of a frame, and the frame with which another begins.
+fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
+    match zones.and_then(|zones| zones.find(frame)) {
+        Some((index, zone)) => {
+            let node = zone.node;
+            (Some(InZone { node, index }), zone.end().get())
+        }
+        None => (None, next_zone(zones, frame.get())),
+    }
 }
 
 /// Where the next zone begins after a frame that is in none.

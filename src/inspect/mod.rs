@@ -5,6 +5,7 @@
 //! *is* is decided in one place, [`classify`](classify::classify), from bytes alone.
 
 pub mod classify;
+mod cores;
 mod detail;
 mod doubt;
 mod error;

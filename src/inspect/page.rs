@@ -37,6 +37,9 @@ bitflags! {
         const ZONES = 1 << 10;
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
+        /// [`Page::entry`], and what it tells: frames, bits, kinds as far as they go. All of the above but [`Need::HOLES`] implies it.
+        /// Without it only states are told, for which the kernel's scan does.
+        const ENTRIES = 1 << 12;
     }
 }
 
@@ -46,6 +49,11 @@ impl Need {
         .union(Need::COUNTS)
         .union(Need::ORDER)
         .union(Need::CGROUPS);
+
+    /// Whether more is asked for than states.
+    pub fn has_entries(self) -> bool {
+        !self.difference(Need::HOLES).is_empty()
+    }
 }
 
 /// The memory zone of a frame.
@@ -64,7 +72,8 @@ pub struct Page {
     pub address: VirtualAddress,
     /// How many pages this stands for: 1, or all of an untouched stretch, a contiguous run, a huge page.
     pub pages: u64,
-    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan.
+    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked for, no more
+    /// of it is told than that it is present.
     pub entry: PageMapEntry,
     /// What is there.
     pub state: State,

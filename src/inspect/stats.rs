@@ -73,7 +73,7 @@ pub fn region_stats<'v>(
             return Ok(());
         };
         if current.as_ref().is_none_or(|(last, _)| *last != index)
-            && let Some(done) = current.replace((index, Tally::new(view, need)))
+            && let Some(done) = current.replace((index, Tally::new(view, need, wanted)))
         {
             finish(done)?;
         }
@@ -113,9 +113,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(view: &View<'_>, need: Need) -> Tally {
+    fn new(view: &View<'_>, need: Need, wanted: Need) -> Tally {
         Tally {
-            totals: Totals::new(view.page()),
+            totals: Totals::new(view.page(), wanted),
             doubt: None,
             large: Large::new(view.page()),
             exact: match need.contains(Need::COUNTS) {

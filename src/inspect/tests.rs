@@ -79,7 +79,7 @@ fn rows_join_what_is_the_same() {
     // Without frames to tell apart, fewer rows; physically, runs do not end with regions.
     let mut runs = Runs::new(SIZE);
     let mut lengths = Vec::new();
-    each(&target, Need::empty(), |page, _| {
+    each(&target, Need::ENTRIES, |page, _| {
         lengths.extend(runs.push(page))
     });
     lengths.extend(runs.finish());
@@ -97,9 +97,8 @@ fn rows_join_what_is_the_same() {
             (None, 2)
         ]
     );
-    let mut totals = Totals::new(SIZE);
-    each(&target, Need::empty(), |page, _| totals.add(page));
-    totals.finish();
+    let mut totals = Totals::new(SIZE, Need::ENTRIES);
+    each(&target, Need::ENTRIES, |page, _| totals.add(page));
     assert_eq!(
         (totals.runs(), totals.longest_run_bytes()),
         (Some(3), Some(7 * PAGE))
@@ -127,13 +126,12 @@ fn the_zero_page_is_one_row_and_no_run() {
         assert_eq!(lengths, [8, 4, 8]);
         let mut runs = Runs::new(SIZE);
         let mut all = Vec::new();
-        let mut totals = Totals::new(SIZE);
+        let mut totals = Totals::new(SIZE, Need::ENTRIES);
         each(&target, need, |page, _| {
             all.extend(runs.push(page));
             totals.add(page);
         });
         all.extend(runs.finish());
-        totals.finish();
         let brief: Vec<_> = all
             .iter()
             .map(|run| (run.frame.map(|frame| frame.get()), run.pages, run.kind))

@@ -1,8 +1,7 @@
 //! What closes a walk: counts of what went by.
 
-use super::page::Page;
-use super::rows::{Run, Runs};
-use crate::kernel::{Kind, PageSize, State};
+use super::page::{Need, Page};
+use crate::kernel::{PageSize, State};
 use std::collections::BTreeMap;
 
 /// Counts of the pages that went by in address order.
@@ -12,23 +11,30 @@ pub struct Totals {
     pub pages: u64,
     size: PageSize,
     states: StateCounts,
-    runs: Runs,
-    physical_runs: u64,
+    /// `None` when frames are hidden, or nobody looks at them.
+    physical: Option<Physical>,
+}
+
+/// Counts of physically contiguous runs.
+#[derive(Default, Debug)]
+struct Physical {
+    runs: u64,
+    /// Pages of the longest.
     longest: u64,
-    hidden: bool,
+    /// Pages of the last one so far.
+    last: u64,
+    /// The page index and the frame with which the last one would go on.
+    next: Option<(u64, u64)>,
 }
 
 impl Totals {
-    /// For pages of `size` bytes.
-    pub fn new(size: PageSize) -> Self {
+    /// For pages of `size` bytes, of which `need` is found out.
+    pub fn new(size: PageSize, need: Need) -> Self {
         Totals {
             pages: 0,
             size,
             states: StateCounts::default(),
-            runs: Runs::new(size),
-            physical_runs: 0,
-            longest: 0,
-            hidden: false,
+            physical: need.has_entries().then(Physical::default),
         }
     }
 
@@ -42,25 +48,11 @@ impl Totals {
     pub fn add(&mut self, page: &Page) {
         self.pages = self.pages.saturating_add(page.pages);
         self.states.add(page.state, page.pages);
-        self.hidden |= page.entry.is_frame_hidden();
-        if let Some(run) = self.runs.push(page) {
-            self.count(run);
+        if page.entry.is_frame_hidden() {
+            self.physical = None;
         }
-    }
-
-    /// Closes the last run: before the counts of runs are asked for.
-    pub fn finish(&mut self) {
-        if let Some(run) = self.runs.finish() {
-            self.count(run);
-        }
-    }
-
-    fn count(&mut self, run: Run) {
-        // However often it is mapped, the page of zeros is one, and nobody's.
-        let is_zero = matches!(run.kind, Some(Kind::Zero | Kind::HugeZero));
-        if run.frame.is_some() && !is_zero {
-            self.physical_runs += 1;
-            self.longest = self.longest.max(run.pages);
+        if let Some(physical) = &mut self.physical {
+            physical.add(page, self.size);
         }
     }
 
@@ -69,15 +61,16 @@ impl Totals {
         self.pages.saturating_mul(self.size.bytes())
     }
 
-    /// Physically contiguous runs, without those of the zero page ([`Need::KINDS`](super::Need::KINDS) tells it); `None` when frames are
-    /// hidden.
+    /// Physically contiguous runs, without those of the zero page ([`Need::KINDS`] tells it); `None` when frames are hidden, and when
+    /// only states are found out.
     pub fn runs(&self) -> Option<u64> {
-        (!self.hidden).then_some(self.physical_runs)
+        self.physical.as_ref().map(|physical| physical.runs)
     }
 
-    /// Bytes in the longest of them, 0 when there is none; `None` when frames are hidden.
+    /// Bytes in the longest of them, 0 when there is none; `None` as for [`Totals::runs`].
     pub fn longest_run_bytes(&self) -> Option<u64> {
-        (!self.hidden).then(|| self.longest.saturating_mul(self.size.bytes()))
+        let physical = self.physical.as_ref()?;
+        Some(physical.longest.saturating_mul(self.size.bytes()))
     }
 
     /// Pages in one state.
@@ -88,6 +81,24 @@ impl Totals {
     /// Pages in each state.
     pub fn states(&self) -> StateCounts {
         self.states
+    }
+}
+
+impl Physical {
+    #[inline]
+    fn add(&mut self, page: &Page, size: PageSize) {
+        // However often it is mapped, the page of zeros is one, and nobody's.
+        let Some(frame) = page.frame().filter(|_| !page.is_zero()) else {
+            return;
+        };
+        let (index, frame) = (size.index(page.address), frame.get());
+        if self.next != Some((index, frame)) {
+            self.runs += 1;
+            self.last = 0;
+        }
+        self.last += page.pages;
+        self.longest = self.longest.max(self.last);
+        self.next = Some((index + page.pages, frame + page.pages));
     }
 }
 

@@ -325,8 +325,13 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// `need` with what has to be read for it. Orders follow from flags; and where pages are merged, only flags tell which.
+    /// `need` with what has to be read for it. All but states follows from entries, orders from flags; and where pages are merged,
+    /// only flags tell which.
     pub(super) fn with_implied(&self, need: Need) -> Need {
+        let need = match need.has_entries() {
+            true => need | Need::ENTRIES,
+            false => need,
+        };
         let merged = need.contains(Need::KINDS)
             && !need.contains(Need::FLAGS)
             && self.availability().flags.is_ok()

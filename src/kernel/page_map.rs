@@ -65,6 +65,9 @@ pub const ENTRY_BITS: [EntryBit; 9] = {
 impl PageMapEntry {
     const FRAME_BITS: u32 = 55;
 
+    /// A page that is present, and nothing else known of it: its frame is as if hidden.
+    pub const PRESENT: Self = Self(1 << 63);
+
     /// From the eight bytes, already in this machine's order.
     pub const fn new(raw: u64) -> Self {
         Self(raw)
@@ -75,6 +78,10 @@ impl PageMapEntry {
     }
     const fn bit(self, bit: u32) -> bool {
         self.0 >> bit & 1 == 1
+    }
+    /// The bits above the frame number, where they are; the others 0.
+    pub const fn bits(self) -> u64 {
+        self.0 >> Self::FRAME_BITS << Self::FRAME_BITS
     }
     /// The bits above the frame number that are set, the highest first.
     pub fn set_bits(self) -> impl Iterator<Item = EntryBit> {

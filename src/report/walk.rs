@@ -86,7 +86,7 @@ pub struct WalkSummary {
     pub pages: u64,
     /// … in bytes.
     pub bytes: u64,
-    /// Physically contiguous runs among the present ones; `None` when frames are hidden.
+    /// Physically contiguous runs among the present ones; `None` when frames are hidden, or were not looked at.
     pub runs: Option<u64>,
     /// Bytes in the longest of them.
     pub longest_run_bytes: Option<u64>,

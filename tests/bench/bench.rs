@@ -5,7 +5,9 @@
 //! stands in the last column, with a mark where it was not reached.
 //!
 //! Arguments choose questions by the first letters of their names (`a`, `b fork`, `f`); all without any.
-//! `PMDB_BENCH_SCALE` is the size of the processes in percent (100), `PMDB_BENCH_ROUNDS` the number of rounds (7).
+//! `PMDB_BENCH_SCALE` is the size of the processes in percent (100), `PMDB_BENCH_ROUNDS` the number of rounds (7), and
+//! `PMDB_BENCH_CLOCK=cpu` has time on the processors measured instead of that on the wall, which on a machine that does other things too
+//! is all that says something (but nothing of two cores).
 #![allow(unsafe_code)]
 
 mod floor;

@@ -1,9 +1,8 @@
 //! The same questions to pmdb: to the engine, and to the whole program.
 
-use pmdb::inspect::{Need, Totals, View, Watcher, sweep, sweep_frames};
-use pmdb::kernel::{AddressRange, FrameNumber, FrameRange, State, VirtualAddress};
+use pmdb::inspect::{Need, Totals, View, Watcher, sweep};
+use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::target::Target;
-use pmdb::target::live;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -16,15 +15,15 @@ pub fn range((start, len): (u64, u64)) -> AddressRange {
 /// Sweeps a range and counts what is there. `meanwhile` is called for each chunk.
 pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl FnMut()) {
     let view = View::of(target).expect("regions");
-    let mut totals = Totals::new(view.page());
+    let mut totals = Totals::new(view.page(), need);
     let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
         chunk.pages().for_each(|page| totals.add(&page));
         meanwhile();
         Ok(())
     });
     swept.expect("to the end");
-    totals.finish();
     assert!(totals.state(State::Present) > 0);
+    assert_eq!(totals.runs().is_some(), need.has_entries());
     black_box(totals.runs());
 }
 
@@ -64,34 +63,15 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The flags of all frames of the machine, counted.
-pub fn all_flags() {
-    let machine = live::machine();
-    let zero = FrameNumber::new(0);
-    let all = FrameRange::new(zero, FrameNumber::new(1 << 40)).expect("a range");
-    let (mut lru, mut runs) = (0, 0);
-    let swept = sweep_frames(
-        &*machine,
-        all,
-        Need::FLAGS,
-        &mut |_| Ok(()),
-        &mut |frames| {
-            runs += 1;
-            let flags = frames.flags.unwrap_or_default();
-            if flags.contains(pmdb::kernel::PageFlags::LRU) {
-                lru += frames.frames;
-            }
-            Ok(())
-        },
-    );
-    assert!(swept.expect("all frames") > 0 && lru > 0);
-    black_box(runs);
-}
-
 /// The whole program: starts it, has it run one command, waits for its end. False when the command failed.
 pub fn program(pid: u32, line: &str) -> bool {
+    alone(&["-p", &pid.to_string(), "-ex", line])
+}
+
+/// The same without a target.
+pub fn alone(arguments: &[&str]) -> bool {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
-    command.args(["-batch", "-p", &pid.to_string(), "-ex", line]);
+    command.args(["-nx", "-batch"]).args(arguments);
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().expect("to start pmdb").success()
 }

@@ -38,7 +38,7 @@ fn small_pages(size: &Size, table: &mut Table) {
     // Before anything else has made room that could be used again.
     let grown = growth(&target, whole);
     table.bytes("(a) growth of anonymous memory", grown, Bytes(16 * MIB));
-    let frames = || ours::walk(&target, whole, Need::empty(), || ());
+    let frames = || ours::walk(&target, whole, Need::ENTRIES, || ());
     let facts = || ours::walk(&target, whole, ALL_FACTS, || ());
 
     let [raw, one, two, scanned, states] = in_turn(
@@ -156,7 +156,7 @@ fn huge_pages(size: &Size, table: &mut Table) {
     let mut huge = Subject::start("huge", &[len]);
     let (small_target, huge_target) = (small.target.attach(), huge.target.attach());
     for (name, need) in [
-        ("(b) frames and states, one core", Need::empty()),
+        ("(b) frames and states, one core", Need::ENTRIES),
         ("(b) with flags and map counts, one core", ALL_FACTS),
     ] {
         let [ours, plain] = in_turn(
@@ -327,14 +327,21 @@ fn start(size: &Size, table: &mut Table) {
 
 /// (g) The flags of all frames.
 fn machine(size: &Size, table: &mut Table) {
-    let [raw, ours] = in_turn(
+    let summary = || assert!(ours::alone(&["-ex", "summary frames"]));
+    let [raw, one, all] = in_turn(
         size.rounds,
-        [&mut || _ = floor::all_flags(), &mut || ours::all_flags()],
+        [
+            &mut || _ = floor::all_flags(),
+            &mut || on_one_core(summary),
+            &mut || summary(),
+        ],
     );
+    let flags = "pread of kpageflags";
+    table.row("(g) summary frames, one core", &one, flags, &raw, Nothing);
     table.row(
-        "(g) flags of all frames",
-        &ours,
-        "pread of kpageflags",
+        "(g) summary frames, two cores",
+        &all,
+        flags,
         &raw,
         Ratio(0.7),
     );

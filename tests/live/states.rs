@@ -189,7 +189,7 @@ fn guard_pages() {
         );
     }
     let target = puppet.0.attach();
-    let states = pages(&target, &[(memory, 4)], Need::empty());
+    let states = pages(&target, &[(memory, 4)], Need::ENTRIES);
     let states: Vec<State> = states.iter().map(|page| page.state).collect();
     use State::{Guard, Present};
     assert_eq!(states, [Present, Guard, Guard, Present]);
@@ -522,7 +522,7 @@ fn no_region() {
         at(memory + 2 * page_bytes())
     );
     let spans = [(memory, 3)];
-    let without = pages(&target, &spans, Need::empty());
+    let without = pages(&target, &spans, Need::ENTRIES);
     assert_eq!(without.len(), 2);
     let with = pages(&target, &spans, Need::HOLES);
     let states: Vec<State> = with.iter().map(|page| page.state).collect();

@@ -101,7 +101,7 @@ fn every_entry_is_what_pread_says() {
     let target = puppet.0.attach();
     let plain = plain_entries(puppet.0.pid());
     for need in [
-        Need::empty(),
+        Need::ENTRIES,
         Need::KINDS,
         Need::HUGE,
         Need::FLAGS | Need::COUNTS | Need::HUGE,
@@ -171,11 +171,11 @@ fn totals_are_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
-    let mut totals = Totals::new(view.page());
+    let mut totals = Totals::new(view.page(), Need::ENTRIES);
     sweep(
         &view,
         &view.spans(),
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |chunk| {
             chunk.pages().for_each(|page| totals.add(&page));
@@ -183,7 +183,6 @@ fn totals_are_what_pread_says() {
         },
     )
     .expect("a sweep");
-    totals.finish();
     let plain = plain_entries(puppet.0.pid());
     let present: Vec<&(u64, u64)> = plain.iter().filter(|(_, word)| word >> 63 == 1).collect();
     assert_eq!(totals.state(State::Present), present.len() as u64);
@@ -249,7 +248,7 @@ fn rows_are_the_same_with_and_without_scan() {
         };
         rows.into_iter().filter(is_own).map(bare).collect()
     };
-    for need in [Need::empty(), Need::COUNTS] {
+    for need in [Need::empty(), Need::ENTRIES, Need::COUNTS] {
         target.process.set_scan(true);
         let scanned = plain(rows(&target, need));
         target.process.set_scan(false);
@@ -342,7 +341,7 @@ fn reservations_cost_nothing() {
     sweep(
         &view,
         &[range],
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |chunk| {
             chunks += 1;
@@ -450,7 +449,7 @@ fn a_region_that_went_is_said() {
     let mut spans = spans.to_vec();
     spans.sort();
     let mut asked = false;
-    let swept = sweep(&view, &spans, Need::empty(), &mut || Ok(()), &mut |_| {
+    let swept = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |_| {
         if !std::mem::replace(&mut asked, true) {
             puppet.unmaps(memory + page_bytes(), 1);
         }
@@ -472,7 +471,7 @@ fn interrupted_by(verb: &str) -> Error {
     sweep(
         &view,
         &view.spans(),
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |_| {
             if !std::mem::replace(&mut asked, true) {
@@ -514,7 +513,7 @@ fn it_stops_when_told() {
             Ok(())
         }
     };
-    let by_check = sweep(&view, &view.spans(), Need::empty(), &mut check, &mut |_| {
+    let by_check = sweep(&view, &view.spans(), Need::ENTRIES, &mut check, &mut |_| {
         Ok(())
     });
     assert!(matches!(
@@ -525,7 +524,7 @@ fn it_stops_when_told() {
     let by_visit = sweep(
         &view,
         &view.spans(),
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |_| {
             chunks += 1;

@@ -1,13 +1,19 @@
 //! What is behind the untouched pages of a piece: of files and shared memory, and only where something asks for it.
 
 use super::super::view::View;
-use super::batch::{Piece, Words};
+use super::pieces::{Piece, Pieces, Words};
 use crate::kernel::{AddressRange, PageMapEntry};
 use crate::target::BehindRun;
 
-/// The runs of what is behind, over all untouched pages of `piece`; `entries` are those of its batch. A region of which it cannot be
-/// told makes one run that says why.
-pub(super) fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BehindRun> {
+/// Finds out what is behind the untouched pages of all pieces.
+pub(super) fn find(pieces: &mut Pieces, view: &View<'_>) {
+    for piece in &mut pieces.all {
+        piece.behind = runs(view, piece, &pieces.entries);
+    }
+}
+
+/// The runs of what is behind, over all untouched pages of `piece`. A region of which it cannot be told makes one run that says why.
+fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BehindRun> {
     let region = piece.region.and_then(|index| view.regions().get(index));
     let Some(region) = region.filter(|viewed| view.has_object(viewed)) else {
         return Vec::new();
@@ -18,7 +24,7 @@ pub(super) fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> 
             let entries = entries.get(at.clone()).unwrap_or_default();
             untouched(view, piece.range, entries)
         }
-        Words::Read { .. } | Words::Outside => None,
+        Words::Read { .. } | Words::Present | Words::Outside => None,
     };
     let Some(range) = untouched else {
         return Vec::new();

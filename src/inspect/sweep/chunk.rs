@@ -6,7 +6,7 @@ use super::super::page::{InZone, Need, Page};
 use super::super::rules::Rules;
 use super::super::view::{ViewedRegion, reason};
 use crate::kernel::zones::Zones;
-use crate::kernel::{PageFlags, PageMapEntry, PageSize, VirtualAddress};
+use crate::kernel::{Kind, PageFlags, PageMapEntry, PageSize, State, VirtualAddress};
 use crate::report::Reason;
 use crate::target::{Behind, BehindRun, Categories};
 
@@ -43,6 +43,8 @@ pub(in crate::inspect) enum Content<'a> {
     Nothing,
     /// The page map ends before these pages.
     Outside,
+    /// All are present; nothing asks for their entries.
+    Present,
     /// What was read.
     Read(Entries<'a>),
 }
@@ -88,11 +90,21 @@ impl<'a> Chunk<'a> {
 
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
     pub fn pages(&self) -> Pages<'a> {
+        let nothing_else = |words: Entries<'_>| {
+            words.stride == 1
+                && words.marks.is_none()
+                && self.zones.is_none()
+                && [words.flags, words.counts, words.orders, words.cgroups]
+                    .iter()
+                    .all(|words| words.is_empty())
+        };
         Pages {
             chunk: *self,
+            plain: matches!(self.content, Content::Read(words) if nothing_else(words)),
             next: 0,
             mark: 0,
             run: 0,
+            class: None,
             rest: None,
         }
     }
@@ -113,8 +125,8 @@ impl<'a> Chunk<'a> {
         (!place.may_be_huge && place.backing != Backing::Hugetlb).then_some(false)
     }
 
-    /// A stretch without words.
-    fn whole(
+    /// A stretch of nothing, or of what lies outside the page map.
+    fn empty(
         &self,
         first: u64,
         pages: u64,
@@ -130,9 +142,30 @@ impl<'a> Chunk<'a> {
         };
         let (state, kind) = classify(evidence, self.place, self.rules);
         Page {
+            behind,
+            ..self.known(first, pages, entry.unwrap_or_default(), state, kind)
+        }
+    }
+
+    /// A stretch that is present, and nobody asks for more.
+    fn present(&self, first: u64, pages: u64) -> Page {
+        self.known(first, pages, PageMapEntry::PRESENT, State::Present, None)
+    }
+
+    /// A stretch of which no more is known.
+    #[inline]
+    fn known(
+        &self,
+        first: u64,
+        pages: u64,
+        entry: PageMapEntry,
+        state: State,
+        kind: Option<Kind>,
+    ) -> Page {
+        Page {
             address: VirtualAddress::new(self.start.get() + (first << self.size.shift())),
             pages,
-            entry: entry.unwrap_or_default(),
+            entry,
             state,
             doubt: None,
             kind,
@@ -143,7 +176,7 @@ impl<'a> Chunk<'a> {
             order: None,
             zone: None,
             cgroup: None,
-            behind,
+            behind: None,
         }
     }
 }
@@ -151,12 +184,16 @@ impl<'a> Chunk<'a> {
 /// The pages of a [`Chunk`].
 pub struct Pages<'a> {
     chunk: Chunk<'a>,
+    /// Whether entries of single pages are all that was read.
+    plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
     /// Where in the marks the next entry lies.
     mark: usize,
     /// Where in the runs of what is behind the next page lies.
     run: usize,
+    /// Of the last plain entry the bits apart from the frame, and what they make of it: mostly also that of the next.
+    class: Option<(u64, State, Option<Kind>)>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
 }
@@ -188,18 +225,22 @@ impl Pages<'_> {
     fn alike(&mut self) -> Option<Page> {
         match self.chunk.content {
             Content::Read(words) => self.read(words),
-            Content::Nothing | Content::Outside if self.next as u64 >= self.chunk.pages => None,
+            _ if self.next as u64 >= self.chunk.pages => None,
             Content::Nothing => {
                 let first = self.next as u64;
                 let (behind, limit) = self.behind(first);
                 let pages = limit.min(self.chunk.pages - first);
                 self.next += pages as usize;
                 let empty = Some(PageMapEntry::default());
-                Some(self.chunk.whole(first, pages, empty, behind))
+                Some(self.chunk.empty(first, pages, empty, behind))
             }
             Content::Outside => {
                 self.next = self.chunk.pages as usize;
-                Some(self.chunk.whole(0, self.chunk.pages, None, None))
+                Some(self.chunk.empty(0, self.chunk.pages, None, None))
+            }
+            Content::Present => {
+                self.next = self.chunk.pages as usize;
+                Some(self.chunk.present(0, self.chunk.pages))
             }
         }
     }
@@ -210,6 +251,16 @@ impl Pages<'_> {
         let (categories, limit) = self.categories(words, first);
         let rest = words.entries.get(first..)?;
         let &entry = rest.first()?;
+        if entry.is_present() && !self.chunk.need.has_entries() {
+            // As when a scan has told it.
+            let present = rest.iter().take_while(|entry| entry.is_present());
+            let present = present.count();
+            self.next += present;
+            return Some(self.chunk.present(first as u64, present as u64));
+        }
+        if self.plain && entry.is_present() {
+            return Some(self.plain(first, rest));
+        }
         let (behind, limit) = match entry.is_present() || entry.swap().is_some() {
             true => (None, limit),
             false => {
@@ -269,6 +320,34 @@ impl Pages<'_> {
             ..page.nth(1, self.chunk.size)
         });
         Some(page.nth(0, self.chunk.size))
+    }
+
+    /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.
+    #[inline]
+    fn plain(&mut self, first: usize, entries: &[PageMapEntry]) -> Page {
+        let entry = entries.first().copied().unwrap_or_default();
+        let pages = alike(entries, 1);
+        self.next += pages;
+        let bits = entry.bits();
+        let (state, kind) = match self.class {
+            Some((last, state, kind)) if last == bits => (state, kind),
+            _ => {
+                let evidence = Evidence {
+                    entry: Some(entry),
+                    flags: None,
+                    categories: None,
+                    behind: None,
+                };
+                let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+                self.class = Some((bits, state, kind));
+                (state, kind)
+            }
+        };
+        let chunk = &self.chunk;
+        Page {
+            huge: chunk.never_huge(),
+            ..chunk.known(first as u64, pages as u64, entry, state, kind)
+        }
     }
 
     /// What is behind page `index`, and for how many pages from there on that holds.
@@ -336,6 +415,8 @@ fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
 /// How many entries from the first on differ in nothing but consecutive frames.
 #[inline]
 fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
+    /// So many are compared at once: most runs are longer.
+    const BLOCK: usize = 8;
     let Some(first) = entries.first() else {
         return 0;
     };
@@ -343,13 +424,23 @@ fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
         Some(_) => stride,
         None => 0,
     };
-    let mut expected = first.raw();
-    entries
-        .iter()
-        .take_while(|entry| {
-            let same = entry.raw() == expected;
-            expected = expected.wrapping_add(step);
-            same
-        })
+    let expected = |index: usize| first.raw().wrapping_add(step.wrapping_mul(index as u64));
+    let differs = |from: usize, entries: &[PageMapEntry]| {
+        let entries = entries.iter().zip(from..);
+        entries.fold(0, |differs, (entry, index)| {
+            differs | (entry.raw() ^ expected(index))
+        }) != 0
+    };
+    let blocks = entries.chunks_exact(BLOCK);
+    let alike = blocks
+        .zip((0..).step_by(BLOCK))
+        .take_while(|&(block, from)| !differs(from, block))
         .count()
+        * BLOCK;
+    let rest = entries.get(alike..).unwrap_or_default();
+    let rest = rest.iter().zip(alike..);
+    alike
+        + rest
+            .take_while(|&(entry, index)| entry.raw() == expected(index))
+            .count()
 }

@@ -1,7 +1,6 @@
 //! Looking frames up by number: sorted, in runs, with small gaps read along.
 
 use super::chunk::UNREAD;
-use super::lookup::Chosen;
 use crate::kernel::{FrameNumber, PageMapEntry};
 use crate::target;
 
@@ -9,6 +8,23 @@ use crate::target;
 const GAP_FRAMES: u64 = 3;
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
+
+/// Of which entries of a batch the frames are looked up.
+pub(super) enum Chosen {
+    All,
+    /// Those that a filter keeps, by index of entry.
+    Some(Vec<bool>),
+}
+
+impl Chosen {
+    pub fn contains(&self, index: usize) -> bool {
+        match self {
+            Chosen::All => true,
+            // What was added since stands for an entry that was chosen.
+            Chosen::Some(chosen) => chosen.get(index).copied().unwrap_or(true),
+        }
+    }
+}
 
 /// Where the frames of some entries are looked up, and where the answers go.
 #[derive(Default)]

@@ -1,13 +1,81 @@
-//! The frames of huge mappings: a few words stand for all of their pages, where it is proved that they do.
+//! Huge mappings: a few words stand for all of their pages, where it is proved that they do.
 
 use super::super::folio::Folio;
 use super::super::page::Need;
-use super::batch::{Batch, Words};
+use super::super::view::View;
 use super::chunk::UNREAD;
-use super::lookup::Chosen;
+use super::frames::Chosen;
+use super::pieces::{Pieces, Words};
+use super::plan::Step;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
-use crate::target::{self, Machine};
+use crate::target::{self, Machine, Process};
 use std::ops::Range;
+
+/// Reads one entry for each huge mapping of `step`. False if some of them are none any more: then all entries are to be read.
+pub(super) fn read(
+    pieces: &mut Pieces,
+    view: &View<'_>,
+    step: &Step,
+    need: Need,
+) -> target::Result<bool> {
+    let page = view.page();
+    let target = view.target();
+    let Some(bytes) = target.machine.huge_page_bytes() else {
+        return Ok(false);
+    };
+    let stride = (bytes >> page.shift()).max(1);
+    let indices = page.index(step.range.start())..page.index(step.range.end());
+    let first = pieces.entries.len();
+    read_heads(&*target.process, indices, stride, &mut pieces.entries)?;
+    let heads = pieces.entries.get(first..).unwrap_or_default();
+    // What one entry of a page table maps is present, and begins at such a frame.
+    let is_head = |entry: &PageMapEntry| {
+        entry.is_present()
+            && entry
+                .frame()
+                .is_none_or(|frame| frame.get().is_multiple_of(stride))
+    };
+    if !heads.iter().all(is_head) {
+        pieces.entries.truncate(first);
+        return Ok(false);
+    }
+    let at = first..pieces.entries.len();
+    // Nobody is told what nobody asked for.
+    let marks = need.intersects(Need::HUGE | Need::KINDS);
+    let marks = marks.then(|| pieces.mark_huge(at.len()));
+    pieces.push(step.region, step.range, Words::Read { at, marks, stride });
+    Ok(true)
+}
+
+/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. Of two neighbours the last entry of the
+/// one and the first of the other come with one system call, which costs more than the entries do.
+fn read_heads(
+    process: &dyn Process,
+    indices: Range<u64>,
+    stride: u64,
+    heads: &mut Vec<PageMapEntry>,
+) -> target::Result<()> {
+    let mut index = indices.start;
+    while index < indices.end {
+        let mut entries = [PageMapEntry::default(); 2];
+        let second = index.saturating_add(stride);
+        if second < indices.end {
+            process.entries(second - 1, &mut entries)?;
+            let [last, head] = entries;
+            let first = match last.frame() {
+                Some(_) => PageMapEntry::new(last.raw().wrapping_sub(stride - 1)),
+                None => last,
+            };
+            heads.extend([first, head]);
+            index = second.saturating_add(stride);
+        } else {
+            process.entries(index, &mut entries[..1])?;
+            heads.push(entries[0]);
+            index = second;
+        }
+    }
+    Ok(())
+}
 
 /// What the map counts of a huge mapping are.
 enum Counts {
@@ -17,119 +85,117 @@ enum Counts {
     Each(Vec<u64>),
 }
 
-impl Batch {
-    /// Reads the flags of the head and of one tail, and as many map counts as it takes.
-    pub fn look_up_huge(
-        &mut self,
-        machine: &dyn Machine,
-        need: Need,
-        chosen: &Chosen,
-    ) -> target::Result<()> {
-        for index in 0..self.pieces.len() {
-            let words = self.pieces.get(index).map(|piece| &piece.words);
-            let Some(Words::Read { at, stride, .. }) = words else {
-                continue;
-            };
-            let (at, stride) = (at.clone(), *stride);
-            if stride > 1 {
-                self.look_up_piece(machine, need, chosen, index, at, stride)?;
-            }
+/// Reads the flags of the heads and of one tail each, and as many map counts as it takes.
+pub(super) fn look_up(
+    pieces: &mut Pieces,
+    machine: &dyn Machine,
+    need: Need,
+    chosen: &Chosen,
+) -> target::Result<()> {
+    for index in 0..pieces.all.len() {
+        let words = pieces.all.get(index).map(|piece| &piece.words);
+        let Some(Words::Read { at, stride, .. }) = words else {
+            continue;
+        };
+        let (at, stride) = (at.clone(), *stride);
+        if stride > 1 {
+            look_up_piece(pieces, machine, need, chosen, index, at, stride)?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn look_up_piece(
-        &mut self,
-        machine: &dyn Machine,
-        need: Need,
-        chosen: &Chosen,
-        piece: usize,
-        at: Range<usize>,
-        stride: u64,
-    ) -> target::Result<()> {
-        let mut differing = Vec::new();
-        for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
-            let Some(head) = self.entries.get(slot).and_then(|entry| entry.frame()) else {
-                continue;
-            };
-            let mut flags = [PageFlags::empty(); 2];
-            let read = machine.frame_flags(head, &mut flags);
-            if need.contains(Need::FLAGS) && read? == flags.len() {
-                self.tail_flags.resize(self.entries.len(), UNREAD);
-                set(&mut self.flags, slot, flags[0].bits());
-                set(&mut self.tail_flags, slot, flags[1].bits());
-            }
-            if need.contains(Need::CGROUPS) {
-                let mut inode = [0];
-                if machine.frame_cgroups(head, &mut inode)? > 0 {
-                    set(&mut self.cgroups, slot, inode[0]);
-                }
-            }
-            if need.contains(Need::ORDER) {
-                let folio = Folio::find(machine, head, flags[0])?;
-                let order = folio.map_or(UNREAD, |folio| folio.order.into());
-                set(&mut self.orders, slot, order);
-            }
-            if need.contains(Need::COUNTS) {
-                match counts(machine, head, flags[0], stride)? {
-                    Counts::Same(count) => set(&mut self.counts, slot, count),
-                    Counts::Each(counts) => differing.push((slot, counts)),
-                }
+fn look_up_piece(
+    pieces: &mut Pieces,
+    machine: &dyn Machine,
+    need: Need,
+    chosen: &Chosen,
+    piece: usize,
+    at: Range<usize>,
+    stride: u64,
+) -> target::Result<()> {
+    let mut differing = Vec::new();
+    for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
+        let Some(head) = pieces.entries.get(slot).and_then(|entry| entry.frame()) else {
+            continue;
+        };
+        let mut flags = [PageFlags::empty(); 2];
+        let read = machine.frame_flags(head, &mut flags);
+        if need.contains(Need::FLAGS) && read? == flags.len() {
+            pieces.tail_flags.resize(pieces.entries.len(), UNREAD);
+            set(&mut pieces.flags, slot, flags[0].bits());
+            set(&mut pieces.tail_flags, slot, flags[1].bits());
+        }
+        if need.contains(Need::CGROUPS) {
+            let mut inode = [0];
+            if machine.frame_cgroups(head, &mut inode)? > 0 {
+                set(&mut pieces.cgroups, slot, inode[0]);
             }
         }
-        if !differing.is_empty() {
-            self.expand(piece, at, stride, &differing);
+        if need.contains(Need::ORDER) {
+            let folio = Folio::find(machine, head, flags[0])?;
+            let order = folio.map_or(UNREAD, |folio| folio.order.into());
+            set(&mut pieces.orders, slot, order);
         }
-        Ok(())
+        if need.contains(Need::COUNTS) {
+            match counts(machine, head, flags[0], stride)? {
+                Counts::Same(count) => set(&mut pieces.counts, slot, count),
+                Counts::Each(counts) => differing.push((slot, counts)),
+            }
+        }
     }
+    if !differing.is_empty() {
+        expand(pieces, piece, at, stride, &differing);
+    }
+    Ok(())
+}
 
-    /// Makes a word for each page of a piece in which one for each huge mapping does not do.
-    fn expand(
-        &mut self,
-        piece: usize,
-        at: Range<usize>,
-        stride: u64,
-        differing: &[(usize, Vec<u64>)],
-    ) {
-        let first = self.entries.len();
-        let mut differing = differing.iter().peekable();
-        for slot in at {
-            let entry = self.entries.get(slot).copied().unwrap_or_default();
-            let step = u64::from(entry.frame().is_some());
-            let each = (0..stride).map(|page| PageMapEntry::new(entry.raw() + page * step));
-            self.entries.extend(each);
-            let end = self.entries.len();
-            // What was not read has no words at all.
-            let (flags, tail_flags) = (self.flags.get(slot).copied(), self.tail_flags.get(slot));
-            if let Some(head) = flags {
-                let tail = tail_flags.copied().unwrap_or(UNREAD);
-                self.flags.push(head);
-                self.flags.resize(end, tail);
-            }
-            for words in [&mut self.orders, &mut self.cgroups] {
-                if let Some(&word) = words.get(slot) {
-                    words.resize(end, word);
-                }
-            }
-            match differing.next_if(|(differs, _)| *differs == slot) {
-                Some((_, counts)) => self.counts.extend(counts),
-                None => {
-                    let count = self.counts.get(slot).copied().unwrap_or(UNREAD);
-                    self.counts.resize(end, count);
-                }
+/// Makes a word for each page of a piece in which one for each huge mapping does not do.
+fn expand(
+    pieces: &mut Pieces,
+    piece: usize,
+    at: Range<usize>,
+    stride: u64,
+    differing: &[(usize, Vec<u64>)],
+) {
+    let first = pieces.entries.len();
+    let mut differing = differing.iter().peekable();
+    for slot in at {
+        let entry = pieces.entries.get(slot).copied().unwrap_or_default();
+        let step = u64::from(entry.frame().is_some());
+        let each = (0..stride).map(|page| PageMapEntry::new(entry.raw() + page * step));
+        pieces.entries.extend(each);
+        let end = pieces.entries.len();
+        // What was not read has no words at all.
+        let (flags, tail_flags) = (pieces.flags.get(slot).copied(), pieces.tail_flags.get(slot));
+        if let Some(head) = flags {
+            let tail = tail_flags.copied().unwrap_or(UNREAD);
+            pieces.flags.push(head);
+            pieces.flags.resize(end, tail);
+        }
+        for words in [&mut pieces.orders, &mut pieces.cgroups] {
+            if let Some(&word) = words.get(slot) {
+                words.resize(end, word);
             }
         }
-        let at = first..self.entries.len();
-        let marked = self.mark_huge(at.len());
-        if let Some(piece) = self.pieces.get_mut(piece)
-            && let Words::Read { marks, .. } = &piece.words
-        {
-            piece.words = Words::Read {
-                marks: marks.is_some().then_some(marked),
-                at,
-                stride: 1,
-            };
+        match differing.next_if(|(differs, _)| *differs == slot) {
+            Some((_, counts)) => pieces.counts.extend(counts),
+            None => {
+                let count = pieces.counts.get(slot).copied().unwrap_or(UNREAD);
+                pieces.counts.resize(end, count);
+            }
         }
+    }
+    let at = first..pieces.entries.len();
+    let marked = pieces.mark_huge(at.len());
+    if let Some(piece) = pieces.all.get_mut(piece)
+        && let Words::Read { marks, .. } = &piece.words
+    {
+        piece.words = Words::Read {
+            marks: marks.is_some().then_some(marked),
+            at,
+            stride: 1,
+        };
     }
 }
 

@@ -1,17 +1,18 @@
 //! The engine: every command that looks at pages has them delivered by [`sweep`].
 //!
-//! A [`plan`](plan::Plan) says which stretches to read and how, a [`batch`](batch::Batch) reads some of them and joins what is asked about
-//! their frames, a [`Chunk`] gives the visitor the raw words of one stretch and makes pages of them on the fly. Long sweeps have
-//! batches read on all [`cores`]; the visitor stays on the caller's thread and sees them in order. At no time are more than a few
-//! batches in memory.
+//! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
+//! [`pieces`](pieces::Pieces) and joins what is asked about their frames; long sweeps have batches read on all
+//! [`cores`](super::cores::in_order). A [`Chunk`] gives the visitor, who sees them in order and on the caller's thread, the raw words of
+//! one stretch and makes pages of them on the fly. At no time are more than a few batches in memory.
 
 mod batch;
 mod behind;
 mod chunk;
-mod cores;
 mod frames;
 mod huge;
 mod lookup;
+mod marks;
+mod pieces;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -23,13 +24,13 @@ pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{Content, UNREAD};
 }
 
+use super::cores::in_order;
 use super::filter::Question;
-use super::page::Need;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{AddressRange, Region};
 use crate::report::Stopped;
-use crate::target::{self, Liveness};
+use crate::target::Liveness;
 use batch::Batch;
 use plan::Plan;
 
@@ -41,7 +42,7 @@ pub struct Sweep {
 }
 
 /// Has all pages of `spans` (in order, disjoint) delivered to `visit`, in address order. `check` is asked between reads whether to
-/// go on. What lies in no region is passed over, unless [`Need::HOLES`] asks for it.
+/// go on. What lies in no region is passed over, unless [`Need::HOLES`](super::Need::HOLES) asks for it.
 ///
 /// Fails when the target is gone or runs another program, when the kernel refuses what is asked for (see
 /// [`View::require`] and [`View::obtainable`]), and with [`Error::Stopped`] when `visit` or `check` say so.
@@ -52,42 +53,17 @@ pub fn sweep<'f>(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
-    /// Full batches that are read before other cores are called to help: some 2 ms of work, where threads cost 0.1.
-    const ALONE: u32 = 8;
     let question = question.into().with_implied(view);
-    let need = question.need;
-    let mut plan = Plan::new(view, spans, need);
-    let mut batch = Batch::default();
-    let mut full = 0;
-    while next_batch(&mut plan, &mut batch, view, need)? {
-        check()?;
-        batch.fill(view, question)?;
-        batch.deliver(view, need, visit)?;
-        full += u32::from(batch.is_full());
-        if full == ALONE && cores::available() > 1 {
-            cores::sweep(&mut plan, view, question, check, visit)?;
-            break;
-        }
-    }
+    let mut plan = Plan::new(view, spans, question.need);
+    in_order(
+        &mut |batch: &mut Batch| Ok(batch.plan(&mut plan)?),
+        &|batch| Ok(batch.fill(view, question)?),
+        &mut |batch| {
+            check()?;
+            Ok(batch.deliver(view, question.need, visit)?)
+        },
+    )?;
     finish(view, spans)
-}
-
-/// Puts the next steps of the plan into `batch`. False when there are none.
-fn next_batch(
-    plan: &mut Plan<'_>,
-    batch: &mut Batch,
-    view: &View<'_>,
-    need: Need,
-) -> target::Result<bool> {
-    batch.clear();
-    let mut any = false;
-    while !batch.is_full()
-        && let Some(step) = plan.next()?
-    {
-        any = true;
-        batch.add(step, view.page(), need);
-    }
-    Ok(any)
 }
 
 /// Compares the regions with what they were at the start.

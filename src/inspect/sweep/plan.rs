@@ -3,7 +3,8 @@
 //! Reading an entry of a small page costs some 30 ns, asking PAGEMAP_SCAN about it 11 ns, and either costs next to nothing
 //! where nothing is. So a large region is probed by a scan of its beginning: where little is found, scans of
 //! growing size look for the next populated stretch; where much is found, the following stretch is read straight, and
-//! the next probe comes the later the more often that was right. Either way a wrong guess costs a few percent.
+//! the next probe comes the later the more often that was right. Either way a wrong guess costs a few percent. When only states are
+//! asked for, what a scan finds to be present is not read at all; and scans go on as long as they find long stretches.
 
 use super::super::page::Need;
 use super::super::view::View;
@@ -26,6 +27,10 @@ const GAP_PAGES: u64 = 64;
 const SKIP_PAGES: u64 = 1 << 19;
 /// Stretches of one scan that are remembered before they are read.
 const STRETCHES: usize = 4096;
+/// Populated pages after which a scan ends: some 5 ms of work, between which a sweep can be stopped.
+const SCAN_PAGES: u64 = 1 << 20;
+/// Pages of a populated stretch, on average, below which it takes longer to hear of stretches than to read the pages.
+const LONG_PAGES: u64 = 8;
 
 /// A stretch of pages that is delivered as one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +50,8 @@ pub(super) enum Action {
     Read,
     /// Read one entry for each huge mapping.
     ReadHuge,
+    /// Nothing: every page is known to be present, and nobody asks for more.
+    Present,
 }
 
 /// Plans a sweep, step by step.
@@ -75,7 +82,11 @@ impl<'a> Plan<'a> {
         let page = view.page();
         let target = view.target();
         // Whether or not anybody asks which mappings are huge, they cost less to read.
-        let categories = (Categories::HUGE | Categories::ZERO) & target.process.categories();
+        let categories = match need.has_entries() {
+            true => Categories::HUGE | Categories::ZERO,
+            false => Categories::PRESENT,
+        };
+        let categories = categories & target.process.categories();
         let huge_bytes = target.machine.huge_page_bytes().filter(|bytes| {
             categories.contains(Categories::HUGE)
                 && bytes.is_power_of_two()
@@ -103,6 +114,20 @@ impl<'a> Plan<'a> {
             } else if !self.next_region() {
                 return Ok(None);
             }
+        }
+    }
+
+    /// How much work a step is, in pages that are read.
+    pub fn weight(&self, step: &Step) -> u64 {
+        let pages = step.range.pages(self.view.page());
+        match step.action {
+            Action::Read => pages,
+            // Few words, unless their map counts differ.
+            Action::ReadHuge if self.need.intersects(Need::WORDS) => pages / 4,
+            Action::ReadHuge => pages / 32,
+            // Nothing to read; but the visitor has each to look at.
+            Action::Skip if self.need.contains(Need::EACH) => pages / 64,
+            Action::Skip | Action::Present => 0,
         }
     }
 
@@ -173,20 +198,17 @@ impl<'a> Plan<'a> {
             self.current = rest.map(|left| Current { left, ..current });
             return Ok(());
         }
-        let (window, rest) = split(current.left, self.aligned(current.left, current.window));
+        let (window, _) = split(current.left, self.aligned(current.left, current.window));
         let found = self.scan(current.region, window)?;
-        current.left = match (found.end, rest) {
-            (Some(end), rest) => {
-                match AddressRange::new(end, rest.map_or(window.end(), |rest| rest.end())) {
-                    Some(left) => left,
-                    None => return Ok(()),
-                }
-            }
-            (None, Some(rest)) => rest,
-            (None, None) => return Ok(()),
+        let seen = found.end.get() - window.start().get();
+        let Some(left) = AddressRange::new(found.end, current.left.end()) else {
+            return Ok(());
         };
-        if found.small_pages > window.pages(page) / 4 {
-            // Dense: what follows is most likely the same.
+        current.left = left;
+        let is_dense = found.small_pages > (seen >> page.shift()) / 4;
+        let is_known = !self.need.has_entries() && !found.in_pieces;
+        if is_dense && !is_known {
+            // What follows is most likely the same.
             let straight = self.aligned(current.left, current.straight);
             let (straight, rest) = split(current.left, straight);
             self.read(current.region, straight, Action::Read);
@@ -214,7 +236,13 @@ impl<'a> Plan<'a> {
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
         });
-        let mut found = Found::default();
+        let mut found = Found {
+            end: window.end(),
+            small_pages: 0,
+            in_pieces: false,
+        };
+        let mut populated = 0;
+        let mut stretches = 0;
         let mut pieces: Vec<(AddressRange, Action)> = Vec::new();
         let mut visit = |stretch: target::Populated| {
             let Some(range) = stretch.range.intersection(window) else {
@@ -224,10 +252,16 @@ impl<'a> Plan<'a> {
                 && huge_bytes.is_some_and(|bytes| {
                     range.start().get() % bytes == 0 && range.len() % bytes == 0
                 });
+            let pages = range.pages(page);
+            populated += pages;
+            stretches += 1;
             if is_huge {
                 pieces.push((range, Action::ReadHuge));
+            } else if stretch.categories.contains(Categories::PRESENT) {
+                found.small_pages += pages;
+                pieces.push((range, Action::Present));
             } else {
-                found.small_pages += range.pages(page);
+                found.small_pages += pages;
                 match pieces.last_mut() {
                     Some((last, Action::Read))
                         if range.start().get().saturating_sub(last.end().get())
@@ -238,8 +272,8 @@ impl<'a> Plan<'a> {
                     _ => pieces.push((range, Action::Read)),
                 }
             }
-            if pieces.len() >= STRETCHES {
-                found.end = Some(range.end());
+            if pieces.len() >= STRETCHES || populated >= SCAN_PAGES {
+                found.end = range.end();
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
@@ -248,6 +282,7 @@ impl<'a> Plan<'a> {
             .target()
             .process
             .populated(window, self.categories, &mut visit)?;
+        found.in_pieces = found.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
         for (range, action) in pieces {
             if let Some(gap) = AddressRange::new(from, range.start()) {
@@ -256,8 +291,7 @@ impl<'a> Plan<'a> {
             self.read(region, range, action);
             from = range.end();
         }
-        let end = found.end.unwrap_or(window.end());
-        if let Some(gap) = AddressRange::new(from, end) {
+        if let Some(gap) = AddressRange::new(from, found.end) {
             self.push(Some(region), gap, Action::Skip);
         }
         Ok(found)
@@ -305,12 +339,13 @@ impl<'a> Plan<'a> {
 }
 
 /// What a scan found.
-#[derive(Default)]
 struct Found {
+    /// How far it came: it may stop before the end of its window.
+    end: VirtualAddress,
     /// Populated pages that are not mapped by huge entries.
     small_pages: u64,
-    /// Where it stopped before the end of its window.
-    end: Option<VirtualAddress>,
+    /// Whether these come in short stretches.
+    in_pieces: bool,
 }
 
 /// Parts `range` at `at`.
@@ -338,7 +373,7 @@ mod tests {
         };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
-        let mut plan = Plan::new(&view, &view.spans(), Need::empty());
+        let mut plan = Plan::new(&view, &view.spans(), Need::ENTRIES);
         let (mut pages, mut most) = (0, 0);
         while let Some(step) = plan.next().expect("a step") {
             assert_eq!(step.action, Action::Read);

@@ -49,7 +49,7 @@ fn a_small_region_is_read_straight() {
     let mut world = World::new([region(0x100, 64)]);
     world.maps(0x110, 8, 5000);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(
         pages.len(),
@@ -66,7 +66,7 @@ fn what_is_empty_is_not_read() {
         world.maps(0x1000 + part * 4_000_000, 1, 10_000 + 7 * part);
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert!(
         read(&world.entries_read) <= 2 * 1000,
@@ -82,7 +82,7 @@ fn what_is_dense_is_hardly_scanned() {
     let mut world = World::new([region(0x1000, pages_in)]);
     world.maps(0x1000, pages_in, 1 << 20);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in);
     let scanned = read(&world.scanned);
@@ -95,13 +95,71 @@ fn dense_then_empty_then_dense() {
     world.maps(0x1000, 10_000, 1 << 20);
     world.maps(0x1000 + (1 << 29), 10_000, 1 << 21);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert!(
         read(&world.entries_read) < 400_000,
         "{}",
         read(&world.entries_read)
     );
+}
+
+/// States and how many pages in a row are in each.
+fn states(pages: &[Page]) -> Vec<(State, u64)> {
+    let mut states: Vec<(State, u64)> = Vec::new();
+    for page in pages {
+        match states.last_mut() {
+            Some((state, pages)) if *state == page.state => *pages += page.pages,
+            _ => states.push((page.state, page.pages)),
+        }
+    }
+    states
+}
+
+#[test]
+fn for_states_alone_what_is_present_is_not_read() {
+    let pages_in = 3_000_000;
+    let mut world = World::new([region(0x1000, pages_in), region(0x2000_0000, 8 * HUGE)]);
+    // Long stretches, some swap between them, and a part where every other page is missing.
+    world.maps(0x1000, 200_000, 1 << 20);
+    for page in 0..10 {
+        world
+            .entries
+            .insert(0x1000 + 200_000 + page, 1 << 62 | 0x20);
+    }
+    world.maps(0x1000 + 300_000, 50_000, 1 << 21);
+    for page in 0..20_000 {
+        world.maps(0x1000 + 400_000 + 2 * page, 1, 5_000_000 + 3 * page);
+    }
+    world.maps_huge(0x2000_0000 + HUGE, 1 << 18);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::empty());
+    let entries = read(&world.entries_read);
+    // A region's first pages are scanned before it is known what there is; the last part is read, and a little beyond.
+    assert!(entries < 100_000, "{entries}");
+    let (plain, _) = swept(&target, Need::ENTRIES);
+    assert_complete(&world, &plain);
+    assert_eq!(states(&pages), states(&plain));
+    for page in pages.iter().filter(|page| page.state == State::Present) {
+        assert_eq!((page.frame(), page.kind), (None, None), "not looked at");
+    }
+    // Holes say nothing about entries.
+    let (with_holes, _) = swept(&target, Need::HOLES);
+    assert_eq!(with_holes, pages);
+}
+
+#[test]
+fn huge_mappings_that_are_split_under_way_are_read_page_by_page() {
+    let mut world = World::new([region(0, 8 * HUGE)]);
+    for part in 0..8 {
+        world.maps_huge(part * HUGE, (100 + part) * HUGE);
+    }
+    // What the scan calls huge no longer is: the last page of the third, and the first of the sixth, lie elsewhere.
+    world.entries.insert(3 * HUGE - 1, PRESENT | EXCLUSIVE | 7);
+    world.entries.insert(5 * HUGE, PRESENT | EXCLUSIVE | 9);
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::ENTRIES);
+    assert_complete(&world, &pages);
 }
 
 #[test]
@@ -238,7 +296,7 @@ fn only_what_may_be_the_zero_page_is_asked_about() {
         kinds,
         [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]
     );
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     let second = pages
         .iter()
         .find(|page| page.address.get() == 0x5000 * PAGE);
@@ -409,7 +467,7 @@ fn many_cores_keep_the_order() {
     }
     world.maps(0x1_000_000, 50, 33);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in + 100);
     // And it can be stopped there too.
@@ -418,7 +476,7 @@ fn many_cores_keep_the_order() {
     let stopped = sweep(
         &view,
         &view.spans(),
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |_| {
             chunks += 1;
@@ -440,7 +498,7 @@ fn changes_are_said() {
     let again = sweep(
         &view,
         &view.spans(),
-        Need::empty(),
+        Need::ENTRIES,
         &mut || Ok(()),
         &mut |_| Ok(()),
     );
@@ -453,7 +511,7 @@ fn changes_are_said() {
         let gone = sweep(
             &view,
             &view.spans(),
-            Need::empty(),
+            Need::ENTRIES,
             &mut || Ok(()),
             &mut |_| Ok(()),
         );
@@ -492,7 +550,7 @@ fn what_is_behind_is_asked_only_where_it_matters() {
         (0x1_0fff, is(false)),
     ]);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Need::empty());
+    let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.behind_asked), 0);
     assert!(pages.iter().all(|page| page.behind.is_none()));

@@ -136,7 +136,8 @@ impl Watcher {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> Result<(Before, Sweep)> {
         let size = view.page();
-        let need = view.obtainable(Need::HUGE) | (self.extra & (Need::FLAGS | Need::COUNTS));
+        let extra = self.extra & (Need::FLAGS | Need::COUNTS);
+        let need = view.obtainable(Need::HUGE) | extra | Need::ENTRIES;
         let nothing = Memory::default();
         let before = self
             .before

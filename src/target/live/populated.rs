@@ -104,6 +104,9 @@ pub(super) fn visit(
     Ok(())
 }
 
+/// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
+const SCAN_PAGES: u64 = 1 << 20;
+
 fn scan(
     attached: &Attached,
     memory: &Memory,
@@ -124,7 +127,7 @@ fn scan(
             end: range.end().get(),
             any_of: ANY.bits(),
             returned: asked.bits(),
-            max_pages: 0,
+            max_pages: SCAN_PAGES,
         };
         let (stretches, stopped) = match sys::scan(&memory.page_map, question, &mut found) {
             Err(Errno::INTR) => continue,
@@ -150,6 +153,13 @@ fn scan(
         if stopped <= start {
             // A walk that does not get on would never end.
             return Err(attached.failed(memory, "pagemap", Errno::IO));
+        }
+        // So many pages that whoever asked may not want to hear of more.
+        if stopped < range.end().get()
+            && stretches.len() < found.len()
+            && joined.finish().is_break()
+        {
+            return Ok(ControlFlow::Break(()));
         }
         start = stopped;
     }

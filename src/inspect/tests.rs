@@ -347,7 +347,7 @@ fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
     world.hugetlbfs = Some(device);
     world.entries.insert(0x1000, PRESENT | FILE | 0x200);
     let (_, target) = world.target();
-    for need in [Need::empty(), Need::KINDS | Need::BEHIND] {
+    for need in [Need::ENTRIES, Need::KINDS | Need::BEHIND] {
         let mut kinds = Vec::new();
         each(&target, need, |page, _| kinds.push((page.state, page.kind)));
         kinds.dedup();

@@ -17,8 +17,6 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     let available = view.availability();
     match field {
         F::Kind | F::Anonymous | F::Zero => Need::KINDS,
-        F::File | F::Shmem | F::PrivateCopy | F::HugeZero => Need::ENTRIES,
-        F::Hugetlb | F::Vdso | F::DeviceMemory => Need::ENTRIES,
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
@@ -36,8 +34,12 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
         F::Cgroup => Need::CGROUPS,
         F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
         F::Address => Need::EACH,
+        F::State | F::Present | F::Swapped | F::Guard | F::Poisoned | F::Migrating => Need::empty(),
+        F::UserfaultWriteProtected | F::HardwarePoisoned | F::Device => Need::empty(),
+        F::Untouched | F::PfnMapped | F::Outside | F::Unmapped => Need::empty(),
+        F::Readable | F::Writable | F::Executable | F::Private | F::Shared => Need::empty(),
         _ if frame_flag(field).is_some() => Need::FLAGS,
-        _ => Need::empty(),
+        _ => Need::ENTRIES,
     }
 }
 

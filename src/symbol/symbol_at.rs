@@ -17,8 +17,6 @@ pub struct SymbolAt {
     pub offset: u64,
     /// What it names.
     pub kind: Kind,
-    /// Whether no other file can mean it: a static function or variable.
-    pub is_local: bool,
     /// The ELF section it lies in.
     pub section: Option<Name>,
     /// The module that defines it, by its whole name in `maps`.

@@ -149,7 +149,10 @@ impl View<'_> {
             }
         }
         // The place in the library that a variable was copied from is never used.
-        found.retain(|one| copied.is_empty() || one.kind != Kind::Object || one.is_local);
+        let is_passed_over = |one: &SymbolAt| {
+            one.kind == Kind::Object && copied.iter().all(|copy| copy.module != one.module)
+        };
+        found.retain(|one| copied.is_empty() || !is_passed_over(one));
         found.extend(copied);
         match thread_local {
             Some(module) if found.is_empty() => Err(Error::ThreadLocal {
@@ -434,7 +437,6 @@ impl View<'_> {
             size: symbol.size,
             offset,
             kind: symbol.kind,
-            is_local: symbol.local,
             section: section.map(Name::new),
             module: module.name.clone(),
             file_address: VirtualAddress::new(symbol.address),

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(super) mod programs;
+mod stripped;
 
 pub const TESTS: &[Test] = &[
     ("symbols::statics_of_this_program", statics_of_this_program),
@@ -40,6 +41,22 @@ pub const TESTS: &[Test] = &[
         a_file_that_changes_is_read_again,
     ),
     ("symbols::names_are_completed", names_are_completed),
+    (
+        "symbols::what_was_stripped_is_found_by_name_and_checksum",
+        stripped::what_was_stripped_is_found_by_name_and_checksum,
+    ),
+    (
+        "symbols::a_program_in_another_mount_namespace",
+        stripped::a_program_in_another_mount_namespace,
+    ),
+    (
+        "symbols::a_program_whose_file_is_gone",
+        stripped::a_program_whose_file_is_gone,
+    ),
+    (
+        "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
+        stripped::the_copy_of_a_variable_is_the_one_that_is_used,
+    ),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[

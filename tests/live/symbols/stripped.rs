@@ -1,0 +1,250 @@
+//! Programs whose symbols are in another file, and files that are not where they were.
+
+use super::super::support::{at, skip};
+use super::super::target::Target;
+use super::programs::{compile, is_installed};
+use super::with_names;
+use pmdb::symbol::{Answers, NoSeparate, NoSymbols, Symbols};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+extern char **environ;
+__attribute__((noinline)) static int hidden(int x) { return x + getpid(); }
+int main(void) {
+    printf("%p %p\n", (void *)hidden, (void *)&environ);
+    fflush(stdout);
+    return getchar() == hidden(1);
+}
+"#;
+
+fn run(command: &str, arguments: &[&str], folder: &Path) -> bool {
+    let done = Command::new(command)
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    done.is_ok_and(|status| status.success())
+}
+
+/// A program without symbols, and what was stripped from it beside it.
+fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
+    if !is_installed("gcc") || !is_installed("objcopy") {
+        skip(test, "there is no C compiler, or no objcopy here");
+        return None;
+    }
+    // Without a build-id the checksum has to tell; and the address of `environ` has to be a constant.
+    let flags = ["-no-pie", "-fno-pic", "-g", "-Wl,--build-id=none"];
+    let program = compile(folder, "program", PROGRAM, &flags);
+    let program = program.expect("to compile");
+    for (command, arguments) in [
+        (
+            "objcopy",
+            &["--only-keep-debug", "program", "program.debug"][..],
+        ),
+        ("strip", &["program"]),
+        ("objcopy", &["--add-gnu-debuglink=program.debug", "program"]),
+    ] {
+        assert!(run(command, arguments, folder), "{command} {arguments:?}");
+    }
+    Some(program)
+}
+
+/// What answers for the names of `program` in a target, and whether the static function at `hidden` has its name.
+fn answers(
+    target: &Target,
+    hidden: u64,
+) -> (Result<Answers, NoSymbols>, Result<String, NoSeparate>, bool) {
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let mut found = None;
+        let survey = names.survey(&mut || Ok(()), &mut |survey| {
+            if survey.module.is_called(b"program") {
+                let answers = survey.answers.map(|(answers, count)| {
+                    assert!(count > 0);
+                    answers
+                });
+                found = Some((answers, survey.separate.map(|path| path.to_string())));
+            }
+            Ok(())
+        });
+        survey.expect("nobody stops it");
+        let (answers, separate) = found.expect("the program among its modules");
+        let symbol = names.at(at(hidden));
+        let is_named = symbol.is_some_and(|one| one.name().as_bytes() == b"hidden");
+        (answers, separate, is_named)
+    })
+}
+
+pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
+    let test = "symbols::what_was_stripped_is_found_by_name_and_checksum";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = stripped(test, folder.path()) else {
+        return;
+    };
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let hidden = target.numbers()[0];
+    let debug = folder.path().join("program.debug");
+    let (by, separate, is_named) = answers(&target, hidden);
+    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert_eq!(separate.expect("its path"), debug.to_str().expect("plain"));
+    assert!(is_named);
+
+    // Another file of that name.
+    let bytes = std::fs::read(&debug).expect("the debug file");
+    let mut other = bytes.clone();
+    *other.last_mut().expect("bytes") ^= 1;
+    std::fs::write(&debug, other).expect("to overwrite");
+    let (by, separate, is_named) = answers(&target, hidden);
+    assert_eq!(by.expect("symbols"), Answers::DynamicTable);
+    assert!(matches!(separate, Err(NoSeparate::OfAnotherBuild { .. })));
+    assert!(!is_named);
+
+    // What would wait for a writer, or is no file.
+    std::fs::remove_file(&debug).expect("to remove it");
+    for make in [
+        &["mkfifo", "program.debug"][..],
+        &["mkdir", "program.debug"],
+        &["ln", "-s", "/dev/zero", "program.debug"],
+    ] {
+        assert!(run(make[0], &make[1..], folder.path()), "{make:?}");
+        let (_, separate, _) = answers(&target, hidden);
+        assert!(
+            matches!(separate, Err(NoSeparate::Unreadable(_))),
+            "{make:?}: {separate:?}"
+        );
+        assert!(run("rm", &["-rf", "program.debug"], folder.path()));
+    }
+
+    // A link to the right one, in the folder that gdb looks into next.
+    let hidden_folder = folder.path().join(".debug");
+    std::fs::create_dir(&hidden_folder).expect("a folder");
+    std::fs::write(folder.path().join("kept"), bytes).expect("to write");
+    let link = hidden_folder.join("program.debug");
+    std::os::unix::fs::symlink("../kept", &link).expect("a link");
+    let (_, separate, is_named) = answers(&target, hidden);
+    assert_eq!(separate.expect("its path"), link.to_str().expect("plain"));
+    assert!(is_named);
+    target.send("");
+}
+
+pub(super) fn a_program_in_another_mount_namespace() {
+    let test = "symbols::a_program_in_another_mount_namespace";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(_) = stripped(test, folder.path()) else {
+        return;
+    };
+    // The file system is mounted where nobody else sees it, over the folder that the test sees.
+    let inner = folder.path().join("inner");
+    std::fs::create_dir(&inner).expect("a folder");
+    let script =
+        "mount -t tmpfs none inner && cp program program.debug inner && exec inner/program";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount"]);
+    let is_possible = |unshare: &mut Command| {
+        let tried = unshare
+            .args(["sh", "-c", "mount -t tmpfs none /mnt"])
+            .stderr(Stdio::null())
+            .status();
+        tried.is_ok_and(|status| status.success())
+    };
+    let mut tried = Command::new("unshare");
+    tried.args(["--user", "--map-root-user", "--mount"]);
+    if !is_possible(&mut tried) {
+        return skip(test, "mount namespaces cannot be made here");
+    }
+    let mut target = Target::spawn(
+        unshare
+            .args(["sh", "-c", script])
+            .current_dir(folder.path()),
+    );
+    let hidden = target.numbers()[0];
+    assert!(!inner.join("program").exists(), "the test sees the file");
+    let (by, separate, is_named) = answers(&target, hidden);
+    match separate {
+        Ok(path) => assert!(path.ends_with("/inner/program.debug"), "{path}"),
+        // The root of a process of another user namespace takes rights.
+        Err(NoSeparate::Unreadable(reason)) => {
+            return skip(
+                test,
+                &format!("the root of the process cannot be entered: {reason}"),
+            );
+        }
+        Err(reason) => panic!("{reason}"),
+    }
+    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert!(is_named);
+    target.send("");
+}
+
+pub(super) fn a_program_whose_file_is_gone() {
+    let test = "symbols::a_program_whose_file_is_gone";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    let program = compile(folder.path(), "program", PROGRAM, &[]).expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let hidden = target.numbers()[0];
+    // Another file of that name must not speak for it.
+    let other = folder.path().join("other");
+    std::fs::copy("/bin/sh", &other).expect("another file");
+    std::fs::rename(&other, &program).expect("to put it there");
+    match answers(&target, hidden) {
+        (Ok(Answers::Itself), _, is_named) => assert!(is_named),
+        (Err(NoSymbols::Unreadable(reason)), ..) => {
+            assert!(
+                reason.to_string().contains("gone or was replaced"),
+                "{reason}"
+            );
+            skip(
+                test,
+                &format!("without rights there is no way to the file: {reason}"),
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    std::fs::remove_file(&program).expect("to remove it");
+    match answers(&target, hidden) {
+        (Ok(Answers::Itself), _, is_named) => assert!(is_named),
+        (Err(NoSymbols::Unreadable(_)), ..) => {}
+        other => panic!("{other:?}"),
+    }
+    target.send("");
+}
+
+pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
+    let test = "symbols::the_copy_of_a_variable_is_the_one_that_is_used";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    let flags = ["-no-pie", "-fno-pic"];
+    let program = compile(folder.path(), "program", PROGRAM, &flags).expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let used = names.find(None, "environ").expect("a search");
+        let starts: Vec<_> = used.iter().map(|one| one.start).collect();
+        let (module, _) = names.file_address(at(words[1])).expect("a module");
+        if !module.is_called(b"program") {
+            return skip(test, "the linker of this machine makes no copy relocations");
+        }
+        assert_eq!(starts, [at(words[1])], "{used:?}");
+        // Who asks for the library's own place gets it.
+        let library = names
+            .modules()
+            .iter()
+            .find(|one| one.is_called(b"libc.so.6"));
+        if library.is_some() {
+            let own = names.find(Some("libc.so.6"), "environ").expect("a search");
+            assert!(own.iter().all(|one| one.start != at(words[1])), "{own:?}");
+        }
+    });
+    target.send("");
+}

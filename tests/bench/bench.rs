@@ -17,6 +17,7 @@ mod ours;
 mod peers;
 mod questions;
 mod subject;
+mod symbols;
 mod table;
 #[allow(dead_code, reason = "the live tests ask more of it")]
 #[path = "../live/target.rs"]

@@ -48,3 +48,13 @@ pub fn run_page_types(program: &PathBuf, pid: u32) {
     command.arg("-p").arg(pid.to_string()).stdout(Stdio::null());
     assert!(command.status().expect("to start it").success());
 }
+
+/// All symbols of a file by `nm`, if it is installed.
+pub fn nm(path: &str) {
+    let mut command = Command::new("nm");
+    command
+        .arg(path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    _ = command.status();
+}

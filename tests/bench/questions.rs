@@ -20,6 +20,7 @@ pub const ALL: &[Question] = &[
     ("e processes", processes),
     ("f start", start),
     ("g machine", machine),
+    ("s symbols", super::symbols::symbols),
     ("w watch", watch),
 ];
 

@@ -7,6 +7,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use std::os::fd::AsRawFd;
 
 pub const SCENARIOS: &[Scenario] = &[
+    ("library", |arguments| library(&arguments[0])),
     ("small", |arguments| small(number(arguments, 0))),
     ("huge", |arguments| huge(number(arguments, 0))),
     ("reserved", |arguments| {
@@ -209,4 +210,13 @@ fn fork(work: impl FnOnce()) -> i32 {
             child
         }
     }
+}
+
+/// Loads a library and says so.
+fn library(path: &str) {
+    let path = std::ffi::CString::new(path).expect("a path");
+    // SAFETY: the libraries of a language, which do nothing before they are called.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
+    announce(if handle.is_null() { "failed" } else { "loaded" });
+    wait();
 }

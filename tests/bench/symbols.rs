@@ -1,0 +1,137 @@
+//! (s) Names of addresses in large libraries.
+
+use super::floor::own_anonymous_bytes;
+use super::measure::in_turn;
+use super::table::{Required, Table};
+use super::target::Target;
+use super::{Size, peers};
+use Required::{Bytes, Time};
+use pmdb::kernel::{AddressRange, VirtualAddress};
+use pmdb::symbol::{Answers, Symbols};
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+/// Enough for an index to be made, and for it to pay.
+const MANY: u64 = 10_000;
+
+/// A library, what its names have to come from, and what the answers may cost.
+struct Library {
+    name: &'static str,
+    path: Option<PathBuf>,
+    answers: Answers,
+    first: Duration,
+    memory: u64,
+}
+
+pub fn symbols(size: &Size, table: &mut Table) {
+    let driver = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = driver
+        .ok()
+        .and_then(|out| String::from_utf8(out.stdout).ok());
+    for library in [
+        Library {
+            name: "(s) libpython with its debug package",
+            path: in_folder(Path::new("/usr/lib/x86_64-linux-gnu"), "libpython3."),
+            answers: Answers::DebugFile,
+            first: Duration::from_millis(40),
+            memory: 100 * MIB,
+        },
+        Library {
+            name: "(s) librustc_driver",
+            path: sysroot.and_then(|root| {
+                in_folder(&Path::new(root.trim()).join("lib"), "librustc_driver-")
+            }),
+            answers: Answers::Itself,
+            first: Duration::from_millis(300),
+            memory: 100 * MIB,
+        },
+    ] {
+        ask(&library, size, table);
+    }
+}
+
+/// The first library in a folder whose name begins so.
+fn in_folder(folder: &Path, beginning: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(beginning) && name.contains(".so"))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+fn ask(library: &Library, size: &Size, table: &mut Table) {
+    let Some(path) = library.path.as_ref().and_then(|path| path.to_str()) else {
+        return table.without(library.name, "the library is not installed");
+    };
+    let mut target = Target::start("library", &[path]);
+    if target.line() != "loaded" {
+        return table.without(library.name, "it cannot be loaded here");
+    }
+    let attached = target.attach();
+    let regions = attached.process.regions().expect("its regions");
+    let real = std::fs::canonicalize(path).expect("its path");
+    let is_it = |name: &[u8]| name == real.as_os_str().as_encoded_bytes();
+    let code = regions
+        .iter()
+        .find(|one| one.permissions.execute && is_it(one.name.as_bytes()));
+    let code: AddressRange = code.expect("its code").range;
+    let place = |number: u64| {
+        let step = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % code.len();
+        VirtualAddress::new(code.start().get() + step)
+    };
+
+    let mut right = None;
+    let surveyed = Symbols::default();
+    let view = surveyed.over(&attached, &regions);
+    let survey = view.survey(&mut || Ok(()), &mut |survey| {
+        if is_it(survey.module.name.as_bytes()) {
+            right = Some(matches!(&survey.answers, Ok((by, _)) if *by == library.answers));
+        }
+        Ok(())
+    });
+    survey.expect("nobody stops it");
+    if right != Some(true) {
+        return table.without(library.name, "its symbols are not installed");
+    }
+
+    let kept = Symbols::default();
+    let before = own_anonymous_bytes();
+    let many = || {
+        let view = kept.over(&attached, &regions);
+        (0..MANY)
+            .filter(|&number| view.at(place(number)).is_some())
+            .count() as u64
+    };
+    assert!(many() > MANY / 2, "most of the code has names");
+    let grown = own_anonymous_bytes().saturating_sub(before);
+    let [first, answers, nm] = in_turn(
+        size.rounds,
+        [
+            &mut || {
+                let symbols = Symbols::default();
+                black_box(symbols.over(&attached, &regions).at(place(1)));
+            },
+            &mut || _ = many(),
+            &mut || peers::nm(path),
+        ],
+    );
+    let name = library.name;
+    let row = |what: &str| format!("{name}: {what}");
+    table.row(&row("first answer"), &first, "nm", &nm, Time(library.first));
+    table.row(
+        &row("10,000 answers"),
+        &answers,
+        "nm",
+        &nm,
+        Time(Duration::from_millis(10)),
+    );
+    table.bytes(&row("memory"), grown, Bytes(library.memory));
+}

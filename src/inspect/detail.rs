@@ -124,6 +124,18 @@ impl View<'_> {
             {
                 self.behind(&viewed.region, range)
             }
+            (Some(range), Some(viewed), Some(entry))
+                if !entry.is_present() && viewed.backing == Backing::Hugetlb =>
+            {
+                let asked = self.behind(&viewed.region, range);
+                // What nobody else can map, nobody else has put anything into.
+                let is_own = !viewed.region.permissions.shared
+                    && viewed.region.name.as_bytes() == b"/anon_hugepage";
+                asked.or_else(|reason| match is_own {
+                    true => Ok(Behind::Hole),
+                    false => Err(reason),
+                })
+            }
             _ => Err(Reason::NotApplicable(
                 "asked only of untouched pages of files and shared memory",
             )),

@@ -64,6 +64,8 @@ impl View<'_> {
                     .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
                 _ => None,
             },
+            pool_promised: told("nr").map(|without| !without),
+            folio_shared: self.folio_shared(detail),
             stack_grows: self.stack_grows(detail, smaps.as_deref()),
         };
         Consequences {
@@ -80,6 +82,21 @@ impl View<'_> {
         let is_asked =
             detail.page.flags?.contains(PageFlags::COMPOUND_TAIL) && self.kernel() < (6, 10);
         is_asked.then(|| flags_of(machine, folio.head).ok())?
+    }
+
+    /// Whether a page of the large folio at `detail` is known to be mapped more than once.
+    fn folio_shared(&self, detail: &PageDetail) -> bool {
+        let Ok((folio, _)) = &detail.folio else {
+            return false;
+        };
+        let pages = usize::try_from(folio.frames()).unwrap_or_default();
+        if folio.order == 0 || detail.page.kind == Some(Kind::Hugetlb) || !self.has_exact_counts() {
+            return false;
+        }
+        let mut counts = vec![0; pages];
+        let machine = &*self.target().machine;
+        let read = machine.frame_counts(folio.head, &mut counts).unwrap_or(0);
+        counts.iter().take(read).any(|&times| times > 1)
     }
 
     /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).

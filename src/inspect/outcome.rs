@@ -53,6 +53,10 @@ pub struct Facts {
     pub minor_told: Option<bool>,
     /// Whether the hugetlb pool that its region takes pages from has one for whoever wants one.
     pub pool_has_spare: Option<bool>,
+    /// Whether the pool may have promised its pages to that region: without MAP_NORESERVE.
+    pub pool_promised: Option<bool>,
+    /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
+    pub folio_shared: bool,
     /// Of an address in no region: whether a stack would grow to it.
     pub stack_grows: Option<bool>,
 }
@@ -188,9 +192,7 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
     }
     let effects: &[Effect] = match (facts.kind, facts.behind) {
         (Some(Kind::Anonymous), _) => &[Effect::Zeros],
-        // One may be promised to this mapping; that does not show.
-        (Some(Kind::Hugetlb), _) if facts.pool_has_spare == Some(true) => &[Effect::Zeros],
-        (Some(Kind::Hugetlb), _) => &[Effect::Zeros, Effect::PoolEmpty],
+        (Some(Kind::Hugetlb), behind) => from_pool(facts, behind),
         (Some(Kind::Cached), _) => &[Effect::MapCached],
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
@@ -200,27 +202,60 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
         _ => &[Effect::Map],
     };
-    let of_object = matches!(facts.backing, Some(Backing::File | Backing::Shmem));
+    let of_object = match (facts.backing, facts.behind) {
+        (Some(Backing::File | Backing::Shmem), _) => Some(true),
+        // Nobody has what is behind a private mapping of the pool before it is written to.
+        (Some(Backing::Hugetlb), Some(Behind::Contents { .. })) => Some(true),
+        (Some(Backing::Hugetlb), None) => None,
+        _ => Some(false),
+    };
     Outcome {
         effects: effects.to_vec(),
-        copies: Some(access == Access::Write && of_object && !permissions.shared),
+        copies: match access == Access::Write && !permissions.shared {
+            true => of_object,
+            false => Some(false),
+        },
+    }
+}
+
+/// A page of the hugetlb pool: the one that its file has, or a fresh one.
+fn from_pool(facts: &Facts, behind: Option<Behind>) -> &'static [Effect] {
+    use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
+    let spare = facts.pool_has_spare == Some(true);
+    let promised = facts.pool_promised != Some(false);
+    match (behind, spare, promised) {
+        (Some(Behind::PastEnd), ..) => &[PastEnd],
+        (Some(Behind::Contents { .. }), ..) => &[MapCached],
+        (Some(Behind::Hole), true, _) => &[Zeros],
+        // One may be promised to this mapping; that does not show.
+        (Some(Behind::Hole), false, true) => &[Zeros, PoolEmpty],
+        (Some(Behind::Hole), false, false) => &[PoolEmpty, Zeros],
+        (None, true, _) => &[Zeros, MapCached],
+        (None, false, true) => &[Zeros, MapCached, PoolEmpty],
+        (None, false, false) => &[PoolEmpty, MapCached, Zeros],
     }
 }
 
 /// What a userfaultfd puts before a page is filled; `None` where it is told nothing. Of what an object has, it is told as "minor", in
 /// swap or not, and of what nobody has as "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
 fn told(facts: &Facts) -> Option<&'static [Effect]> {
-    use Effect::{Map, MapCached, Notify, SwapIn, Zeros};
+    use Effect::{MapCached, Notify, SwapIn, Zeros};
     let missing = facts.missing_told == Some(true);
     let minor = facts.minor_told == Some(true);
     match (facts.kind?, facts.behind) {
-        (Kind::Anonymous, _) | (Kind::Shmem, Some(Behind::Hole)) if missing => Some(&[Notify]),
-        (Kind::Cached | Kind::MaybeSwapped, _) if minor => Some(&[Notify]),
+        (Kind::Anonymous, _) | (Kind::Shmem | Kind::Hugetlb, Some(Behind::Hole)) if missing => {
+            Some(&[Notify])
+        }
+        (Kind::Cached | Kind::MaybeSwapped, _) | (Kind::Hugetlb, Some(Behind::Contents { .. }))
+            if minor =>
+        {
+            Some(&[Notify])
+        }
         // What is behind it was not told.
-        (Kind::Shmem, None) | (Kind::Hugetlb, _) if missing && minor => Some(&[Notify]),
-        (Kind::Shmem, None) | (Kind::Hugetlb, _) if minor => Some(&[Notify, Zeros]),
+        (Kind::Shmem | Kind::Hugetlb, None) if missing && minor => Some(&[Notify]),
+        (Kind::Shmem | Kind::Hugetlb, None) if minor => Some(&[Notify, Zeros]),
         (Kind::Shmem, None) if missing => Some(&[Notify, MapCached, SwapIn]),
-        (Kind::Hugetlb, _) if missing => Some(&[Notify, Map]),
+        (Kind::Hugetlb, None) if missing => Some(&[Notify, MapCached]),
         _ => None,
     }
 }
@@ -258,9 +293,19 @@ fn write(facts: &Facts, permissions: Permissions) -> Outcome {
         Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
+            // A read maps a page of the pool so that the first write is noticed; then it is taken as it is (hugetlb_wp in mm/hugetlb.c).
+            Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
+                Own::No => &[Reuse],
+                _ => unless_clean(facts, &[Nothing, Reuse]),
+            },
             Some(true) => match facts.own() {
                 Own::Yes => unless_clean(facts, &[Nothing]),
-                // One of a large folio is copied as long as anybody has another page of that.
+                // As long as anybody else has any page of the folio (__wp_can_reuse_large_anon_folio in mm/memory.c, and any kernel before).
+                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => {
+                    unless_clean(facts, &[Nothing, Copy])
+                }
+                Own::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
+                Own::No if facts.folio_shared => &[Copy],
                 Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
                 Own::OfFolio(false) => &[Reuse, Copy, Nothing],
                 // And one in the swap cache as long as anybody else has its slot (wp_can_reuse_anon_folio in mm/memory.c).

@@ -11,6 +11,8 @@ use pmdb::inspect::{Access, View};
 use pmdb::report::{Effect, Fault, Outcome, Owner};
 use pmdb::target::Target;
 
+pub mod large;
+
 pub const TESTS: &[Test] = &[
     ("explain::anonymous_memory", anonymous_memory),
     ("explain::files", files),
@@ -22,7 +24,6 @@ pub const TESTS: &[Test] = &[
     ("explain::merged_pages", merged_pages),
     ("explain::swap", swap),
     ("explain::shared_memory_in_swap", shared_memory_in_swap),
-    ("explain::the_huge_page_pool", the_huge_page_pool),
     ("explain::huge_pages", huge_pages),
     (
         "explain::userfaults_that_take_note",
@@ -471,38 +472,6 @@ fn shared_memory_in_swap() {
     }
     drop(puppet);
     drop(swap);
-}
-
-fn the_huge_page_pool() {
-    const NAME: &str = "explain::the_huge_page_pool";
-    let pool = match super::system::huge_pages() {
-        Ok(pool) => pool,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let Some(bytes) = huge_page_bytes() else {
-        return skip(NAME, "no size of huge pages");
-    };
-    let mut puppet = Puppet::start();
-    let answer = puppet.asks("hugetlb", &[bytes]);
-    let Ok(memory) = u64::try_from(answer) else {
-        return skip(NAME, &format!("error {}", -answer));
-    };
-    makes(
-        &mut puppet,
-        "hugetlb, untouched",
-        memory,
-        Write,
-        Effect::Zeros,
-    );
-    let tail = memory + 5 * page_bytes();
-    let owner = makes(&mut puppet, "hugetlb", tail, Write, Effect::Nothing);
-    assert_eq!(owner, Some(Owner::Sole));
-    let child = puppet.does("fork", &[memory, 0]);
-    let owner = makes(&mut puppet, "hugetlb after fork", tail, Write, Effect::Copy);
-    assert_eq!(owner, Some(Owner::CopyOnWrite));
-    puppet.does("kill", &[child]);
-    drop(puppet);
-    drop(pool);
 }
 
 fn huge_pages() {

@@ -50,6 +50,7 @@ const TESTS: &[&[Test]] = &[
     behind::TESTS,
     cgroup::TESTS,
     explain::TESTS,
+    explain::large::TESTS,
     expressions::TESTS,
     files::TESTS,
     huge::TESTS,

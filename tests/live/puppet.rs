@@ -129,6 +129,8 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let more = numbers.get(2).map_or(0, |&flags| flags as i32);
             fresh(rw, flags | more | size << libc::MAP_HUGE_SHIFT, None)
         }
+        "pooled" => pooled(number(0), number(1)),
+        "pooled_again" => pooled_again(number(0), number(1)),
         "reserved" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
             small(fresh(libc::PROT_NONE, flags, None))
@@ -209,6 +211,33 @@ fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a file of our own.
     assert_eq!(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as i64) }, 0);
     fd
+}
+
+/// The file of the hugetlb pool that [`pooled`] made.
+static POOLED: std::sync::OnceLock<OwnedFd> = std::sync::OnceLock::new();
+
+/// Maps a new file of the hugetlb pool; the error number where there is none.
+fn pooled(bytes: usize, flags: usize) -> i64 {
+    // SAFETY: a name that ends in zero.
+    let fd = unsafe { libc::memfd_create(c"pmdb-pool".as_ptr(), libc::MFD_HUGETLB) };
+    if fd < 0 {
+        return answer(-1);
+    }
+    // SAFETY: the number is ours.
+    let file = POOLED.get_or_init(|| unsafe { OwnedFd::from_raw_fd(fd) });
+    // SAFETY: a file of our own.
+    if unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) } != 0 {
+        return answer(-1);
+    }
+    pooled_again(bytes, flags)
+}
+
+/// Maps it once more.
+fn pooled_again(bytes: usize, flags: usize) -> i64 {
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let fd = POOLED.get().expect("a file").as_raw_fd();
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    answer(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, flags as i32, fd, 0) } as i64)
 }
 
 /// Memory that even the kernel does not map for itself; the error number where it has none to give.

@@ -43,6 +43,8 @@ fn page(state: State, kind: Kind) -> Facts {
         missing_told: Some(false),
         minor_told: Some(false),
         pool_has_spare: Some(true),
+        pool_promised: Some(true),
+        folio_shared: false,
         stack_grows: None,
     }
 }
@@ -75,15 +77,31 @@ fn where_nothing_is_mapped() {
         behind: Some(Behind::Hole),
         ..untouched(Kind::Shmem)
     };
-    let no_spare = Facts {
+    // Of what is behind it nothing is told.
+    let pooled = untouched(Kind::Hugetlb);
+    let without = |behind, promised| Facts {
+        behind,
         pool_has_spare: Some(false),
-        ..untouched(Kind::Hugetlb)
+        pool_promised: Some(promised),
+        ..pooled
     };
+    let of_pool = |behind| Facts {
+        behind: Some(behind),
+        ..pooled
+    };
+    let is_there = Behind::Contents { cached: true };
     for (facts, effects) in [
         (untouched(Kind::Anonymous), &[Zeros][..]),
         (told, &[Notify]),
-        (untouched(Kind::Hugetlb), &[Zeros]),
-        (no_spare, &[Zeros, PoolEmpty]),
+        (of_pool(Behind::Hole), &[Zeros]),
+        (of_pool(is_there), &[MapCached]),
+        (of_pool(Behind::PastEnd), &[PastEnd]),
+        (pooled, &[Zeros, MapCached]),
+        (without(Some(Behind::Hole), true), &[Zeros, PoolEmpty]),
+        (without(Some(Behind::Hole), false), &[PoolEmpty, Zeros]),
+        (without(Some(is_there), false), &[MapCached]),
+        (without(None, true), &[Zeros, MapCached, PoolEmpty]),
+        (without(None, false), &[PoolEmpty, MapCached, Zeros]),
         (untouched(Kind::Cached), &[MapCached]),
         (untouched(Kind::NotCached), &[ReadFile]),
         (untouched(Kind::File), &[MapCached, ReadFile]),
@@ -104,7 +122,6 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
         (Kind::MaybeSwapped, true),
         (Kind::PastEnd, false),
         (Kind::Anonymous, false),
-        (Kind::Hugetlb, false),
     ] {
         let private = untouched(kind);
         assert_eq!(outcome(&private, Write).copies, Some(copies), "{kind:?}");
@@ -437,10 +454,11 @@ fn which_pages_a_userfaultfd_is_told_of() {
         ),
         (
             untouched(Kind::Hugetlb),
-            &[Notify, Map],
+            &[Notify, MapCached],
             &[Notify, Zeros],
             notify,
         ),
+        (hole(Kind::Hugetlb), notify, &[Zeros], notify),
     ] {
         let told = |missing, minor| Facts {
             missing_told: Some(missing),
@@ -469,7 +487,7 @@ fn what_the_page_map_does_not_show_of_the_pool() {
     };
     let poisoned: &[Effect] = &[Poisoned, Wait, Hwpoison];
     check(doubtful(State::Poisoned), poisoned, poisoned);
-    let untouched: &[Effect] = &[Zeros, Poisoned, Wait];
+    let untouched: &[Effect] = &[Zeros, MapCached, Poisoned, Wait];
     check(doubtful(State::Untouched), untouched, untouched);
 }
 
@@ -506,4 +524,53 @@ fn how_swap_is_felt_depends_on_the_swap_cache() {
     assert_eq!(outcome(&swapped, Read).fault(), None);
     let file = outcome(&untouched(Kind::NotCached), Read);
     assert_eq!(file.fault(), Some(crate::report::Fault::Major));
+}
+
+#[test]
+fn a_write_to_a_private_mapping_of_a_file_of_the_pool() {
+    let copies = |behind, access| {
+        let facts = Facts {
+            behind,
+            ..untouched(Kind::Hugetlb)
+        };
+        outcome(&facts, access).copies
+    };
+    let is_there = Some(Behind::Contents { cached: true });
+    assert_eq!(copies(is_there, Write), Some(true));
+    assert_eq!(copies(is_there, Read), Some(false));
+    assert_eq!(copies(Some(Behind::Hole), Write), Some(false));
+    assert_eq!(copies(None, Write), None);
+}
+
+/// A read of one's own page of the pool does not make it writable.
+#[test]
+fn the_first_write_to_ones_own_page_of_the_pool() {
+    let page = |flags| Facts {
+        kind: Some(Kind::Hugetlb),
+        backing: Some(Backing::Hugetlb),
+        ..present(flags | PageFlags::HUGE, 1)
+    };
+    check(page(HEAD | OWN), &[Nothing], &[Nothing, Reuse]);
+    check(page(TAIL | OWN), &[Nothing], &[Nothing, Reuse]);
+    // Left over from a fork.
+    check(page(HEAD), &[Nothing], &[Reuse]);
+}
+
+/// Nobody takes over a page of a large folio as long as another process has any of it.
+#[test]
+fn what_a_child_has_left_of_a_large_folio() {
+    let left = |flags, shared| Facts {
+        folio_shared: shared,
+        ..present(flags, 1)
+    };
+    check(left(HEAD, true), &[Nothing], &[Copy]);
+    check(left(HEAD, false), &[Nothing], &[Reuse, Copy]);
+    check(left(TAIL, true), &[Nothing], &[Copy, Nothing]);
+    check(left(TAIL | OWN, true), &[Nothing], &[Nothing, Copy]);
+    check(left(HEAD | OWN, true), &[Nothing], &[Nothing]);
+    let by_one_entry = Facts {
+        huge: Some(true),
+        ..left(TAIL, true)
+    };
+    check(by_one_entry, &[Nothing], &[Copy]);
 }

@@ -83,6 +83,8 @@ struct Asked<'f> {
     /// Up to the end of its last page.
     size: u64,
     shared_memory: bool,
+    /// Of a file of the hugetlb pool: bytes of the pages that it has.
+    pool_bytes: Option<u64>,
     way: Way,
 }
 
@@ -94,20 +96,17 @@ impl<'f> Asked<'f> {
         const HUGETLBFS: u64 = 0x9584_58f6;
         let failed =
             |error| Error::io(format!("looking at the file behind {}", region.name), error);
-        let size = u64::try_from(fstat(file).map_err(failed)?.st_size).unwrap_or(0);
+        let stat = fstat(file).map_err(failed)?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
         // A signed or an unsigned word of 32 or 64 bits, by architecture.
         let filesystem = fstatfs(file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
-        if filesystem == HUGETLBFS {
-            return Err(Error::NotAvailable {
-                what: "the hugetlb pool has no page cache to ask".to_owned(),
-            });
-        }
         Ok(Asked {
             file,
             region,
             page,
             size: size.checked_next_multiple_of(page.bytes()).unwrap_or(size),
             shared_memory: filesystem == TMPFS,
+            pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
             // The page cache of a file of an overlay is that of the file below, and cachestat looks at its own, which is empty.
             way: match filesystem == OVERLAYFS {
                 true => Way::Map,
@@ -118,6 +117,21 @@ impl<'f> Asked<'f> {
 
     /// The bytes from `from` up to `to`, all of them before the end of the file.
     fn contents(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
+        if let Some(bytes) = self.pool_bytes {
+            let behind = match bytes {
+                0 => Ok(Behind::Hole),
+                bytes if bytes >= self.size => Ok(Behind::Contents { cached: true }),
+                // Neither SEEK_DATA nor cachestat looks into the pool.
+                _ => Err(Error::NotAvailable {
+                    what: format!(
+                        "{} has some of its huge pages, and the kernel does not tell which",
+                        self.region.name
+                    ),
+                }),
+            };
+            runs.add(from, to, behind);
+            return Ok(());
+        }
         if !self.shared_memory {
             return self.cached(from, to, runs);
         }

@@ -1,0 +1,213 @@
+//! Accesses to pages of the hugetlb pool, and to large folios that a child has copied in part.
+
+use super::super::Test;
+use super::super::access::Felt;
+use super::super::puppet::Puppet;
+use super::super::states::MADV_COLLAPSE;
+use super::super::support::{
+    self, huge_page_bytes, page_bytes, plain_entry, pool_page_bytes, skip,
+};
+use super::super::system;
+use super::Access::{self, Read, Write};
+use super::{makes, said};
+use pmdb::report::{Effect, Owner};
+
+pub const TESTS: &[Test] = &[
+    ("explain::the_huge_page_pool", the_huge_page_pool),
+    ("explain::a_file_of_the_pool", a_file_of_the_pool),
+    (
+        "explain::a_pool_that_promised_nothing",
+        a_pool_that_promised_nothing,
+    ),
+    ("explain::a_folio_copied_in_part", a_folio_copied_in_part),
+];
+
+/// Has the puppet make an access, and compares the likeliest and all that was said with what happened.
+fn happens(
+    puppet: &mut Puppet,
+    what: &str,
+    address: u64,
+    access: Access,
+    effects: &[Effect],
+    is: Effect,
+) {
+    let target = puppet.0.attach();
+    let (outcome, _) = said(&target, address, access);
+    let before = plain_entry(puppet.0.pid(), address);
+    let verb = match access {
+        Read => "load",
+        Write => "store",
+    };
+    let felt = Felt::from_answer(puppet.asks(verb, &[address]));
+    println!(
+        "{what}: {access:?} said {:?}, felt {felt:?}",
+        outcome.effects
+    );
+    if let Felt::Signal(signal) = felt {
+        assert_eq!((signal, is), (libc::SIGBUS, Effect::PoolEmpty), "{what}");
+    } else {
+        let after = plain_entry(puppet.0.pid(), address);
+        let stayed = before == after;
+        let happened = match felt {
+            Felt::Faults { minor: 0, major: 0 } if stayed => Effect::Nothing,
+            Felt::Faults { minor: 1, major: 0 } if before.is_some_and(|entry| entry >> 63 == 0) => {
+                is
+            }
+            Felt::Faults { minor: 1, major: 0 } if stayed => Effect::Reuse,
+            Felt::Faults { minor: 1, major: 0 } => Effect::Copy,
+            other => panic!("{what}: {other:?}"),
+        };
+        assert_eq!(happened, is, "{what}");
+    }
+    assert!(outcome.effects.contains(&is), "{what}: {outcome:?}");
+    if support::is_root() {
+        assert_eq!(outcome.effects, effects, "{what}");
+    }
+}
+
+fn the_huge_page_pool() {
+    const NAME: &str = "explain::the_huge_page_pool";
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no size of huge pages");
+    };
+    let mut puppet = Puppet::start();
+    let answer = puppet.asks("hugetlb", &[bytes]);
+    let Ok(memory) = u64::try_from(answer) else {
+        return skip(NAME, &format!("error {}", -answer));
+    };
+    makes(
+        &mut puppet,
+        "hugetlb, untouched",
+        memory,
+        Write,
+        Effect::Zeros,
+    );
+    let tail = memory + 5 * page_bytes();
+    let own: &[Effect] = &[Effect::Nothing, Effect::Reuse];
+    let (_, owner) = said(&puppet.0.attach(), tail, Write);
+    assert_eq!(owner, Some(Owner::Sole));
+    happens(&mut puppet, "hugetlb", tail, Write, own, Effect::Nothing);
+    let child = puppet.does("fork", &[memory, 0]);
+    let owner = makes(&mut puppet, "hugetlb after fork", tail, Write, Effect::Copy);
+    assert_eq!(owner, Some(Owner::CopyOnWrite));
+    puppet.does("kill", &[child]);
+    drop(puppet);
+    drop(pool);
+}
+
+/// A page that the file has is mapped, and is no page of zeros; and one's own that was only read is not writable yet.
+fn a_file_of_the_pool() {
+    const NAME: &str = "explain::a_file_of_the_pool";
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = pool_page_bytes();
+    let mut puppet = Puppet::start();
+    let answer = puppet.asks("pooled", &[bytes, libc::MAP_SHARED as u64]);
+    let Ok(first) = u64::try_from(answer) else {
+        return skip(NAME, &format!("error {}", -answer));
+    };
+    let again =
+        |puppet: &mut Puppet, flags: i32| puppet.does("pooled_again", &[bytes, flags as u64]);
+    let second = again(&mut puppet, libc::MAP_SHARED);
+    makes(&mut puppet, "nobody has it", first, Write, Effect::Zeros);
+    makes(
+        &mut puppet,
+        "the file has it",
+        second,
+        Read,
+        Effect::MapCached,
+    );
+    let private = again(&mut puppet, libc::MAP_PRIVATE);
+    makes(
+        &mut puppet,
+        "the file has it, private",
+        private,
+        Read,
+        Effect::MapCached,
+    );
+    drop(puppet);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("hugetlb", bytes / page_bytes());
+    makes(&mut puppet, "one's own, read", memory, Read, Effect::Zeros);
+    let own: &[Effect] = &[Effect::Nothing, Effect::Reuse];
+    happens(
+        &mut puppet,
+        "one's own, first write",
+        memory,
+        Write,
+        own,
+        Effect::Reuse,
+    );
+    drop(puppet);
+    drop(pool);
+}
+
+/// MAP_NORESERVE takes what is left, and nothing is.
+fn a_pool_that_promised_nothing() {
+    const NAME: &str = "explain::a_pool_that_promised_nothing";
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = pool_page_bytes();
+    let mut puppet = Puppet::start();
+    // Whatever is there is promised to somebody else.
+    while puppet.asks("hugetlb", &[bytes]) > 0 {}
+    let answer = puppet.asks(
+        "hugetlb",
+        &[
+            bytes,
+            bytes.trailing_zeros().into(),
+            libc::MAP_NORESERVE as u64,
+        ],
+    );
+    let Ok(memory) = u64::try_from(answer) else {
+        return skip(NAME, &format!("error {}", -answer));
+    };
+    let empty: &[Effect] = &[Effect::PoolEmpty, Effect::Zeros];
+    happens(
+        &mut puppet,
+        "nothing to spare",
+        memory,
+        Write,
+        empty,
+        Effect::PoolEmpty,
+    );
+    drop(puppet);
+    drop(pool);
+}
+
+/// As long as the child has any page of it, none is taken over.
+fn a_folio_copied_in_part() {
+    const NAME: &str = "explain::a_folio_copied_in_part";
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no transparent huge pages");
+    };
+    let pages = bytes / page_bytes();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("huge", pages);
+    puppet.writes(memory, pages);
+    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
+    let target = puppet.0.attach();
+    let view = pmdb::inspect::View::at(&target, support::at(memory)).expect("a view");
+    if view.detail(support::at(memory)).expect("its detail").huge != Ok(true) {
+        return skip(NAME, "the kernel gave no huge page, or cannot say");
+    }
+    if !support::is_root() {
+        return skip(NAME, "inside huge pages it takes flags and counts to tell");
+    }
+    puppet.does("fork", &[memory, 1]);
+    makes(
+        &mut puppet,
+        "the child copied it and has the rest",
+        memory,
+        Write,
+        Effect::Copy,
+    );
+}

@@ -17,7 +17,10 @@ fn main() {
         // The standard library asks for `-lgcc_s`. What the linker finds under that name is a script of its own, which names the archive.
         let script = Path::new(&folder).join("libgcc_s.so");
         if fs::write(script, format!("INPUT(\"{}\")\n", archive.display())).is_ok() {
-            println!("cargo:rustc-link-search=native={}", folder.to_string_lossy());
+            println!(
+                "cargo:rustc-link-search=native={}",
+                folder.to_string_lossy()
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use super::{
     Error, GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, field,
-    sweep,
+    region_stats, sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::lang::PageField;
@@ -479,4 +479,19 @@ fn exclusive_without_a_scan_and_without_counts() {
     let (asked, detail, swept) = answers(HUGE, false);
     assert_eq!((asked, detail), (false, None));
     assert!(swept.iter().all(Option::is_none), "{swept:?}");
+}
+
+#[test]
+fn regions_that_change_while_they_are_counted_are_named() {
+    let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
+    let view = View::of(&target).expect("a view");
+    let all: Vec<_> = view.regions().iter().collect();
+    let mut counted = 0;
+    let swept = region_stats(&view, &all, Need::empty(), &mut || Ok(()), &mut |_, _| {
+        counted += 1;
+        world.regions.lock().expect("a lock")[0] = region(0x1000, 11);
+        Ok(())
+    });
+    assert_eq!(counted, 2);
+    assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
 }

@@ -11,7 +11,9 @@ pub const DELETED: &[u8] = b" (deleted)";
 /// The kernel writes it in pieces, and regions may merge or grow between two of them: what an earlier line has covered
 /// already is taken off a later one, so that regions never overlap.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
-    let mut regions = Vec::new();
+    /// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
+    const SHORT_LINE: usize = 50;
+    let mut regions = Vec::with_capacity(bytes.len() / SHORT_LINE + 1);
     let mut covered = VirtualAddress::new(0);
     for line in text::lines(bytes) {
         let region = region(line.bytes).ok_or_else(|| line.bad("maps"))?;

@@ -40,7 +40,7 @@ pub(super) struct LiveMachine {
     soft_dirty: OnceLock<Option<bool>>,
     exact_map_counts: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
-    unmounted: Option<Device>,
+    unmounted: OnceLock<Option<Device>>,
     /// What was found out about the kernel with the first process that was opened.
     abilities: OnceLock<Abilities>,
     /// Whose mounts count too: those of a container are not in pmdb's own list.
@@ -62,7 +62,7 @@ impl LiveMachine {
             huge_page_bytes: OnceLock::new(),
             soft_dirty: OnceLock::new(),
             exact_map_counts: OnceLock::new(),
-            unmounted: device_of_a_memfd(),
+            unmounted: OnceLock::new(),
             abilities: OnceLock::new(),
             target,
         }
@@ -214,7 +214,9 @@ impl Machine for LiveMachine {
     fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
         // Disks have numbers of their own; everything without one has a major number of 0.
         match device.major {
-            0 if self.unmounted == Some(device) => Some(MemoryFiles::Shared),
+            0 if *self.unmounted.get_or_init(device_of_a_memfd) == Some(device) => {
+                Some(MemoryFiles::Shared)
+            }
             0 => self.mounted_memory_files(device),
             _ => None,
         }

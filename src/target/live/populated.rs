@@ -119,6 +119,11 @@ fn scan(
     if wanted.contains(Categories::WRITTEN) {
         asked |= Categories::WRITE_TRACKED;
     }
+    // A huge mapping would be cut by that.
+    let most = match wanted.contains(Categories::HUGE) {
+        true => 0,
+        false => SCAN_PAGES,
+    };
     let mut found = [sys::PageRegion::default(); 512];
     let mut start = range.start().get();
     while start < range.end().get() {
@@ -127,7 +132,7 @@ fn scan(
             end: range.end().get(),
             any_of: ANY.bits(),
             returned: asked.bits(),
-            max_pages: SCAN_PAGES,
+            max_pages: most,
         };
         let (stretches, stopped) = match sys::scan(&memory.page_map, question, &mut found) {
             Err(Errno::INTR) => continue,
@@ -155,7 +160,8 @@ fn scan(
             return Err(attached.failed(memory, "pagemap", Errno::IO));
         }
         // So many pages that whoever asked may not want to hear of more.
-        if stopped < range.end().get()
+        if most > 0
+            && stopped < range.end().get()
             && stretches.len() < found.len()
             && joined.finish().is_break()
         {

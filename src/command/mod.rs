@@ -13,6 +13,7 @@ mod echo;
 mod error;
 mod examine;
 mod explain;
+mod find;
 mod flags;
 mod format;
 mod frames;
@@ -36,6 +37,7 @@ mod summary;
 mod symbol;
 mod symbols;
 mod table;
+mod telescope;
 #[cfg(test)]
 mod tests;
 mod through;
@@ -118,6 +120,12 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             fault,
             address,
         } => examine::run(context, *layout, *fault, address.as_ref()),
+        Command::Find {
+            layout,
+            range,
+            patterns,
+        } => find::run(context, *layout, range, patterns),
+        Command::Telescope { address, count } => telescope::run(context, address, *count),
         Command::Set(assignment) => set::run(context, assignment),
         Command::Show(shown) => show::run(context, *shown),
         Command::Echo(text) => echo::run(context, text),

@@ -19,6 +19,8 @@ pub static TABLE: &[About] = &[
     super::explain::ABOUT,
     super::decode::ABOUT,
     super::examine::ABOUT,
+    super::telescope::ABOUT,
+    super::find::ABOUT,
     super::print::ABOUT,
     super::symbol::ABOUT_SYMBOL,
     super::symbol::ABOUT_ADDRESS,

@@ -34,6 +34,8 @@ pub static COMMANDS: &[CommandName] = &[
     short("explain", &["e"]),
     plain("decode"),
     plain("x"),
+    plain("telescope"),
+    plain("find"),
     short("print", &["p"]),
     plain("info symbol"),
     plain("info address"),

@@ -17,6 +17,10 @@ pub enum Expected {
     Format,
     /// The count and letters behind `x/`.
     Layout,
+    /// The size and count behind `find/`.
+    Search,
+    /// A number, a text or bytes to look for.
+    Pattern,
     /// Exactly this mark: `(`, `..`, `,`.
     Mark(&'static str),
     /// One of the operators of expressions.
@@ -73,6 +77,8 @@ impl Expected {
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
             Expected::How => "`--how`".into(),
             Expected::Fault => "`--fault`".into(),
+            Expected::Search => "a size (b h w g) and a count, as in find/w4".into(),
+            Expected::Pattern => "a value, a \"text\" or hex\"bytes\"".into(),
             Expected::Format => "a format (x d u o t a c z s f)".into(),
             Expected::Layout => {
                 "a count, a format (x d u o t a c z s f) and a size (b h w g), as in x/8xg".into()
@@ -120,6 +126,8 @@ impl Expected {
             Expected::Word(word) => vec![word],
             Expected::How => vec!["--how"],
             Expected::Fault => vec!["--fault"],
+            Expected::Search => letters(super::words::UNITS).collect(),
+            Expected::Pattern => functions().collect(),
             Expected::Format => letters(super::words::FORMATS).collect(),
             Expected::Layout => letters(super::words::FORMATS)
                 .chain(letters(super::words::UNITS))

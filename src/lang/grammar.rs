@@ -163,6 +163,7 @@ fn shown(word: &str) -> String {
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),
         "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),
+        "COUNT_OR_UNIT" => "/UN".into(),
         "nfu" => "/NFU".into(),
         "VARIABLE" => "$NAME".into(),
         _ => choice_of_literals(word).unwrap_or_else(|| {

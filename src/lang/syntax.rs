@@ -169,6 +169,22 @@ pub enum Command {
         /// Where; where the last one ended if absent.
         address: Option<Spanned<Expression>>,
     },
+    /// `find[/UN] RANGE, PATTERN, …`
+    Find {
+        /// The size of numbers, and at most so many matches.
+        layout: Layout,
+        /// Where to look.
+        range: Spanned<Range>,
+        /// What follows each other there; at least one.
+        patterns: Vec<Spanned<Pattern>>,
+    },
+    /// `telescope ADDRESS [N]`
+    Telescope {
+        /// Of the first word.
+        address: Spanned<Expression>,
+        /// How many words; the command's default if absent.
+        count: Option<u64>,
+    },
     /// `set $NAME = VALUE` or `set SETTING VALUE`
     Set(Assignment),
     /// `show [SETTING | convenience]`
@@ -197,6 +213,15 @@ pub enum Command {
         /// The exit status; 0 if absent.
         status: Option<Spanned<Expression>>,
     },
+}
+
+/// A part of what `find` looks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// A number in the target's byte order, or the bytes of a text.
+    Value(Expression),
+    /// Bytes as they lie in memory.
+    Bytes(Vec<u8>),
 }
 
 /// Whom to attach to.

@@ -1,9 +1,10 @@
 //! Records of what memory holds.
 
-use super::SymbolBrief;
-use super::wire::{not, optional_bytes};
+use super::wire::{every_state, not, optional_bytes, optional_hex};
+use super::{RegionBrief, SymbolBrief};
 use crate::kernel::{Kind, State, VirtualAddress};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A row of `x`: units that follow each other, or pages that were not read.
 #[derive(Clone, Debug, Serialize)]
@@ -38,4 +39,70 @@ pub struct Memory {
     /// Why a page that is present was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<&'static str>,
+}
+
+/// A place that `find` has found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Match {
+    /// Of the first byte.
+    pub address: VirtualAddress,
+    /// The symbol there.
+    pub symbol: Option<SymbolBrief>,
+    /// The region there.
+    pub region: Option<RegionBrief>,
+}
+
+/// What closes `find`.
+#[derive(Clone, Debug, Serialize)]
+pub struct FindSummary {
+    /// How many places were found.
+    pub matches: u64,
+    /// Bytes that were looked through.
+    pub searched: u64,
+    /// Pages that are there and could not be read, or changed each time that they were.
+    pub unread: u64,
+    /// Whether it was broken off before the end of the range: by the count, or by Ctrl-C.
+    pub cut_short: bool,
+    /// Pages of the range in each state; those that are not present were not looked through.
+    #[serde(flatten, serialize_with = "every_state")]
+    pub states: BTreeMap<State, u64>,
+}
+
+/// A row of `telescope`: a word of memory, and where it leads.
+#[derive(Clone, Debug, Serialize)]
+pub struct Telescope {
+    /// Of the word.
+    pub address: VirtualAddress,
+    /// How far it is from the first.
+    pub offset: u64,
+    /// The symbol there.
+    pub symbol: Option<SymbolBrief>,
+    /// The word; `None` where it was not read.
+    #[serde(serialize_with = "optional_hex")]
+    pub value: Option<u64>,
+    /// The state of its page.
+    pub state: State,
+    /// Where the word points to, where that points to, and so on, as far as they are addresses.
+    pub chain: Vec<Link>,
+    /// Why it is followed no further: `value`, `text`, `cycle`, `depth`, `unread`.
+    pub ends: &'static str,
+}
+
+/// An address that memory holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Link {
+    /// The address.
+    pub address: VirtualAddress,
+    /// The region it lies in.
+    pub region: RegionBrief,
+    /// The symbol there.
+    pub symbol: Option<SymbolBrief>,
+    /// The state of its page.
+    pub state: State,
+    /// The word there; `None` where it was not read.
+    #[serde(serialize_with = "optional_hex")]
+    pub value: Option<u64>,
+    /// The text there, where there is one that can be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }

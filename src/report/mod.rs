@@ -86,6 +86,12 @@ pub enum Record {
     ReadsSummary(ReadsSummary),
     /// A row of `x`.
     Memory(Box<Memory>),
+    /// A row of `find`.
+    Match(Match),
+    /// What closes `find`.
+    FindSummary(FindSummary),
+    /// A row of `telescope`.
+    Telescope(Box<Telescope>),
     /// `print`
     Value(ValueReport),
     /// `info symbol`, `info address`

@@ -51,6 +51,16 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// A number as `bytes` bytes, eight at most, as they lie in memory.
+    pub fn bytes(self, number: u64, bytes: u8) -> Vec<u8> {
+        let most = usize::from(bytes).min(size_of::<u64>());
+        let mut all: Vec<u8> = number.to_le_bytes().into_iter().take(most).collect();
+        if !self.little_endian {
+            all.reverse();
+        }
+        all
+    }
+
     /// Bytes as they lie in memory, eight at most, as a number.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);

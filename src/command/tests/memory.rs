@@ -264,3 +264,125 @@ fn only_an_explicit_word_reads_through() {
         "0x503000:       <not resident: guard>"
     );
 }
+
+#[test]
+fn find_looks_through_what_is_resident_and_counts_the_rest() {
+    let fake = heap();
+    let watched = fake.watched.clone();
+    let mut session = Session::on(fake);
+    let rest =
+        "; not resident, not looked through: 1 page swapped, 1 page guard, 3 pages untouched";
+    for (line, said) in [
+        // Across two pages.
+        (
+            "find [heap], hex\"fe ff 01\"",
+            format!("0x500ffe  [heap] rw-p\n1 match in 12 KiB{rest}"),
+        ),
+        (
+            "find [heap], \"cross\"",
+            format!("0x505ffa  [heap] rw-p\n1 match in 12 KiB{rest}"),
+        ),
+        (
+            "find/h 0x500000, +256, 0x0302",
+            "0x500002  [heap] rw-p\n1 match in 256 B".to_owned(),
+        ),
+        (
+            "find/b 0x500010..0x500020, 0x10, 0x11",
+            "0x500010  [heap] rw-p\n1 match in 16 B".to_owned(),
+        ),
+        // What begins before the range, or ends behind it, is not in it.
+        (
+            "find/b 0x500011..0x500020, 0x10, 0x11",
+            "0 matches in 15 B".to_owned(),
+        ),
+        (
+            "find/b 0x500000..0x500011, 0x10, 0x11",
+            "0 matches in 17 B".to_owned(),
+        ),
+        (
+            "find 0x500000, +4p, -1",
+            "0 matches in 8 KiB; not resident, not looked through: 1 page swapped, 1 page guard"
+                .to_owned(),
+        ),
+        (
+            "find/b2 0x505010..0x505020, 0x78, 0x78",
+            "0x505010  [heap] rw-p\n0x505011  [heap] rw-p\n2 matches in 16 B; stopped early"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+    assert_eq!(session.says("print $numfound"), "$1 = 2");
+    assert_eq!(session.says("print $_ - 0"), "$2 = 0x505011  in [heap]");
+    session.says("find [heap], \"not there\"");
+    assert_eq!(session.says("print $numfound"), "$3 = 0");
+    assert_eq!(session.says("print $_ - 0"), "$4 = 0x505011  in [heap]");
+    // Pages that are not resident were never read: the fake has no bytes for them, and would have said so.
+    assert!(watched.memory_reads.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
+    let mut fake = heap();
+    fake.layout.little_endian = false;
+    fake.layout.pointer_bytes = 4;
+    let mut session = Session::on(fake);
+    for (line, found) in [
+        ("find/h [heap], 0x0203", true),
+        ("find/h1 [heap], 0x0302", false),
+        ("find [heap], 0x80818283", true),
+        ("find [heap], 0x8081828384858687", true),
+        // An address has the size of a pointer.
+        (
+            "find [heap], page(0) + 0x80818283 - page(0) + page(0)",
+            true,
+        ),
+    ] {
+        let said = session.says(line);
+        assert_eq!(said.starts_with("0x500"), found, "{line}: {said}");
+    }
+    for line in [
+        "find/b [heap], 256",
+        "find/b [heap], -129",
+        "find [heap], +5",
+        "find 0x500000, 5",
+        "find/0 [heap], 5",
+        "find [heap], \"\"",
+    ] {
+        session.refuses(line);
+    }
+}
+
+#[test]
+fn telescope_follows_addresses_to_their_ends() {
+    let mut words = Vec::new();
+    for word in [
+        0x50_0010u64, // a number
+        0x50_0018,    // itself, by way of what is there
+        0x41,
+        0x50_0008,
+        0x50_5ffa, // a text that ends with its page
+        0x50_2000, // swapped
+        0x50_0038,
+        0x50_0030, // in a circle
+    ] {
+        words.extend(word.to_le_bytes());
+    }
+    let mut session = Session::on(heap().page(0x50_0000, 0x1234, &words));
+    let said = session.says("telescope 0x500000");
+    let rows: Vec<&str> = said.lines().collect();
+    assert_eq!(
+        rows,
+        [
+            "0x500000        +0x000  0x500010  [heap] rw-p \u{2192} 0x41",
+            "0x500008        +0x008  0x500018  [heap] rw-p \u{2192} 0x500008 (a cycle)",
+            "0x500010        +0x010  0x41",
+            "0x500018        +0x018  0x500008  [heap] rw-p \u{2192} 0x500018 (a cycle)",
+            "0x500020        +0x020  0x505ffa  [heap] rw-p \u{2192} \"cross\"",
+            "0x500028        +0x028  0x502000  [heap] rw-p \u{2192} <not resident: swapped>",
+            "0x500030        +0x030  0x500038  [heap] rw-p \u{2192} 0x500030 (a cycle)",
+            "0x500038        +0x038  0x500030  [heap] rw-p \u{2192} 0x500038 (a cycle)",
+        ],
+        "{said}"
+    );
+}

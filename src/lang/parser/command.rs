@@ -7,6 +7,7 @@ use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
 use super::filter::filter;
+use super::find::find;
 use super::layout::{format, layout};
 use super::names::symbol;
 use super::range::{address, range, value};
@@ -33,6 +34,7 @@ const LOOKING: &[&str] = &[
     "summary",
     "explain",
     "x",
+    "telescope",
 ];
 
 /// The name of a command, in full.
@@ -182,6 +184,11 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             .parse(input)
         }
         "watch" => watch(input),
+        "find" => find(input),
+        "telescope" => map((address, opt(number)), |(address, count)| {
+            Command::Telescope { address, count }
+        })
+        .parse(input),
         "print" => map((opt(format), range), |(format, value)| Command::Print {
             format,
             value,

@@ -157,9 +157,14 @@ pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let quoted = input
         .first()
         .is_none_or(|token| token.kind != TokenKind::Name);
-    let whole = match start.node {
+    Ok((behind, whole(start, quoted)))
+}
+
+/// A range that is one expression: `all`, unless it is in quotes, is everything.
+pub(super) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
+    let range = match start.node {
         Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,
         other => Range::Expression(other),
     };
-    Ok((behind, Spanned::new(whole, start.at)))
+    Spanned::new(range, start.at)
 }

@@ -40,7 +40,12 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
 fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
     let in_parentheses = || Some("as an operator it stands in parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
-        (_, text) if expected == [Expected::Format] || expected == [Expected::Layout] => {
+        (_, text)
+            if matches!(
+                expected,
+                [Expected::Format | Expected::Layout | Expected::Search]
+            ) =>
+        {
             (format!("`{}` is no format", short(text)), None)
         }
         (TokenKind::BadNumber(fault), word) => number(*fault, word),

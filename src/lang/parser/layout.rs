@@ -19,6 +19,13 @@ pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     })
 }
 
+/// `/UN` of `find`: a size, and how many matches at most.
+pub(super) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
+    slash(input, Expected::Search, |layout| {
+        layout.format.is_none().then_some(layout)
+    })
+}
+
 /// `/NFU` of `x`.
 pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
     if let Some(place) = instructions(input) {

@@ -5,6 +5,7 @@ mod command;
 mod expression;
 mod fault;
 mod filter;
+mod find;
 mod layout;
 mod names;
 mod operators;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::lexer::escape;
 use super::syntax::{
-    Assignment, Command, Expression, Format, Layout, Line, Name, Output, Range, SettingValue,
-    Shown, Summarized, TargetName,
+    Assignment, Command, Expression, Format, Layout, Line, Name, Output, Pattern, Range,
+    SettingValue, Shown, Summarized, TargetName,
 };
 use super::words::{
     COLOR_CHOICES, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, UNITS, spelled,
@@ -158,6 +158,20 @@ impl Display for Command {
                     None => Ok(()),
                 }
             }
+            Command::Find {
+                layout,
+                range,
+                patterns,
+            } => {
+                write!(f, "find{layout} {}", range.node)?;
+                patterns
+                    .iter()
+                    .try_for_each(|pattern| write!(f, ", {}", pattern.node))
+            }
+            Command::Telescope { address, count } => {
+                write!(f, "telescope {}", address.node)?;
+                count.map_or(Ok(()), |count| write!(f, " {count}"))
+            }
             Command::Set(assignment) => write!(f, "set {assignment}"),
             Command::Show(Shown::All) => f.write_str("show"),
             Command::Show(Shown::Setting(setting)) => write!(f, "show {}", setting.name()),
@@ -240,5 +254,25 @@ impl Display for Layout {
         f.write_str(self.format.map_or("", Format::letter))?;
         let unit = self.unit.map(|unit| spelled(UNITS, &unit));
         f.write_str(unit.unwrap_or_default())
+    }
+}
+
+impl Display for Pattern {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Value(value) => {
+                let text = value.to_string();
+                // Behind a comma a plus would begin a length.
+                match text.starts_with('+') {
+                    true => write!(f, "({text})"),
+                    false => f.write_str(&text),
+                }
+            }
+            Pattern::Bytes(bytes) => {
+                f.write_str("hex\"")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("\"")
+            }
+        }
     }
 }

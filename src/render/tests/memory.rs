@@ -1,7 +1,8 @@
-//! Samples of `x`.
+//! Samples of `x`, `find` and `telescope`.
 
 use crate::kernel::{Kind, State, VirtualAddress};
 use crate::report::*;
+use std::collections::BTreeMap;
 
 fn brief(name: &str, offset: u64) -> SymbolBrief {
     SymbolBrief {
@@ -95,4 +96,106 @@ pub fn memory_unread() -> Memory {
         unread: Some("the kernel does not read it"),
         ..memory_untouched()
     }
+}
+
+fn libc() -> RegionBrief {
+    RegionBrief {
+        start: VirtualAddress::new(0x7fff_f7dc_0000),
+        end: VirtualAddress::new(0x7fff_f7de_9000),
+        perms: "r-xp".into(),
+        offset: 0,
+        name: "/usr/lib/libc.so.6".into(),
+        deleted: false,
+    }
+}
+
+pub fn place_found() -> Match {
+    Match {
+        address: VirtualAddress::new(0x7fff_f7de_80c4),
+        symbol: Some(brief("malloc", 20)),
+        region: Some(libc()),
+    }
+}
+
+pub fn find_summary() -> FindSummary {
+    FindSummary {
+        matches: 1,
+        searched: 132 << 10,
+        unread: 0,
+        cut_short: false,
+        states: BTreeMap::from([
+            (State::Present, 33),
+            (State::Untouched, 31),
+            (State::Swapped, 1),
+        ]),
+    }
+}
+
+pub fn find_summary_early() -> FindSummary {
+    FindSummary {
+        matches: 4096,
+        unread: 2,
+        cut_short: true,
+        states: BTreeMap::from([(State::Present, 35)]),
+        ..find_summary()
+    }
+}
+
+fn link(symbol: Option<SymbolBrief>, address: u64, value: Option<u64>) -> Link {
+    Link {
+        address: VirtualAddress::new(address),
+        region: libc(),
+        symbol,
+        state: State::Present,
+        value,
+        text: None,
+    }
+}
+
+pub fn telescope() -> Telescope {
+    Telescope {
+        address: VirtualAddress::new(0x7fff_ffff_e010),
+        offset: 8,
+        symbol: None,
+        value: Some(0x7fff_f7de_80c0),
+        state: State::Present,
+        chain: vec![
+            link(
+                Some(brief("malloc", 16)),
+                0x7fff_f7de_80c0,
+                Some(0x7fff_f7de_8000),
+            ),
+            link(None, 0x7fff_f7de_8000, Some(0x41)),
+        ],
+        ends: "value",
+    }
+}
+
+pub fn telescope_text() -> Telescope {
+    let mut row = telescope();
+    row.chain.truncate(1);
+    if let Some(link) = row.chain.last_mut() {
+        link.text = Some(r#""hello\n""#.into());
+    }
+    row.ends = "text";
+    row
+}
+
+pub fn telescope_cycle() -> Telescope {
+    let mut row = telescope();
+    if let Some(link) = row.chain.last_mut() {
+        link.value = Some(0x7fff_f7de_80c0);
+    }
+    row.ends = "cycle";
+    row
+}
+
+pub fn telescope_swapped() -> Telescope {
+    let mut row = telescope();
+    if let Some(link) = row.chain.last_mut() {
+        link.value = None;
+        link.state = State::Swapped;
+    }
+    row.ends = "unread";
+    row
 }

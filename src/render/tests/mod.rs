@@ -127,6 +127,13 @@ const FIELDS: &[(&str, &str)] = &[
         "memory",
         "address symbol length format unit bytes values [symbols] source [faulted] state kind [unread]",
     ),
+    ("match", "address symbol region"),
+    (
+        "find-summary",
+        "matches searched unread cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
+         pfn_mapped outside unmapped",
+    ),
+    ("telescope", "address offset symbol value state chain ends"),
     ("value", "number [name] kind value [also] symbol region"),
     (
         "symbol",

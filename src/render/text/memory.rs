@@ -1,17 +1,20 @@
 //! What memory holds: rows as gdb's `x` has them.
 
-use super::block::{symbol, symbol_text};
+use super::block::{region_name, symbol, symbol_text};
 use super::look::Look;
 use super::words;
-use crate::kernel::Kind;
+use crate::kernel::{Kind, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::render::units::size;
-use crate::report::Memory;
+use crate::render::units::{count, counted, size};
+use crate::report::{FindSummary, Match, Memory, RegionBrief, Telescope};
 use std::io::{self, Write};
 
 /// Columns from one tab stop to the next: gdb writes tabs.
 const TAB: usize = 8;
+
+/// Columns of an address of a 64-bit process.
+const ADDRESS: usize = 14;
 
 /// `0x7ffe… <buf+16>:  0x01  0x02`
 pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
@@ -64,4 +67,95 @@ fn absent(line: &mut Line, memory: &Memory) {
     if memory.length > memory.unit.into() {
         line.push(Role::Dim, format!("  {}", size(memory.length)));
     }
+}
+
+/// `0x7ffe… <buf+16>  [heap]`
+pub fn found(look: &Look, found: &Match, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = Line::new(look.theme, None);
+    line.push(Role::Address, found.address);
+    if let Some(named) = &found.symbol {
+        line.plain(" ");
+        symbol(&mut line, named);
+    }
+    if let Some(region) = &found.region {
+        of_region(&mut line, region);
+    }
+    line.end(out)
+}
+
+fn of_region(line: &mut Line, region: &RegionBrief) {
+    let file = region.name.file_name();
+    let name = region_name(&file).1;
+    line.push(Role::Dim, format!("  {name} {}", region.perms));
+}
+
+/// `2 matches in 1.2 MiB; not looked at: 12 pages untouched, 3 swapped`
+pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2);
+    let matches = match summary.matches {
+        1 => "1 match".to_owned(),
+        matches => format!("{} matches", count(matches)),
+    };
+    line.plain(format!("{matches} in {}", size(summary.searched)));
+    let mut separator = "; not resident, not looked through: ";
+    let states = summary.states.iter();
+    for (state, pages) in states.filter(|(state, pages)| **state != State::Present && **pages > 0) {
+        let text = format!("{} {}", counted(*pages, "page"), state.word());
+        line.word(separator, words::state_role(*state), text);
+        separator = ", ";
+    }
+    if summary.unread > 0 {
+        let text = format!("{} could not be read", counted(summary.unread, "page"));
+        line.word("; ", Role::Warn, text);
+    }
+    if summary.cut_short {
+        line.word("; ", Role::Note, "stopped early");
+    }
+    line.end(out)
+}
+
+/// `0x7ffe…  +0x08  0x55…  <main+4> tgt r-xp → 0x41`
+pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = Line::new(look.theme, None);
+    line.push(Role::Address, row.address);
+    line.pad_to(ADDRESS)
+        .push(Role::Dim, format!("  +{:#05x}", row.offset))
+        .plain("  ");
+    match row.value {
+        Some(value) => line.push(Role::Raw, format!("{value:#x}")),
+        None => line.push(
+            words::state_role(row.state),
+            format!("<not resident: {}>", row.state.word()),
+        ),
+    };
+    for (index, link) in row.chain.iter().enumerate() {
+        if index > 0 {
+            line.push(Role::Dim, " \u{2192} ")
+                .push(Role::Raw, link.address);
+        }
+        if let Some(named) = &link.symbol {
+            line.plain(" ");
+            symbol(&mut line, named);
+        }
+        of_region(&mut line, &link.region);
+    }
+    let Some(last) = row.chain.last() else {
+        if row.ends == "cycle" {
+            line.plain(" (a cycle)");
+        }
+        return line.end(out);
+    };
+    line.push(Role::Dim, " \u{2192} ");
+    match (row.ends, &last.text, last.value) {
+        ("text", Some(text), _) => line.plain(text),
+        (_, _, None) => line.push(
+            words::state_role(last.state),
+            format!("<not resident: {}>", last.state.word()),
+        ),
+        ("cycle", _, Some(value)) => line.plain(format!("{value:#x} (a cycle)")),
+        ("depth", _, Some(value)) => line.plain(format!("{value:#x} \u{2192} \u{2026}")),
+        (_, _, Some(value)) => line.plain(format!("{value:#x}")),
+    };
+    line.end(out)
 }

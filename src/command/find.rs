@@ -1,0 +1,303 @@
+//! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
+
+use super::through::{self, Go};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, translate, walk};
+use crate::eval::{self, Integer, Spans, Subject, Value};
+use crate::inspect::{Need, Page, ReadEnd, View, read_resident};
+use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::lang::{self, Expression, Layout, Pattern, Spanned, UnaryOperator};
+use crate::report::{FindSummary, Match, Record, Sink, Stopped};
+use crate::symbol;
+use crate::target::{self, Target};
+use memchr::memmem::Finder;
+
+pub(super) const ABOUT: About = About {
+    name: "find",
+    group: Group::Memory,
+    summary: "where bytes stand in memory",
+    text: "Looks through what is resident of a range for values that follow each other: numbers in the target's byte order, the \
+           bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes); \
+           without one 4 bytes if it fits them, else 8, and an address that of a pointer. A count behind the slash ends the \
+           search after so many. Matches may overlap.\n\n\
+           Pages that are not resident are not touched; the last line counts them by state. $_ is the last match, $numfound how \
+           many there were.\n\n\
+           A range is A..B or A, +LENGTH, a region, a symbol with a size, all: where gdb has `find A, B, VALUE`, write \
+           find A..B, VALUE.",
+    examples: &[
+        Example {
+            line: "find [stack], \"PATH=\"",
+            does: "a text on the stack",
+        },
+        Example {
+            line: "find/b demo_buffer, 1, 2",
+            does: "two bytes that follow each other",
+        },
+        Example {
+            line: "find/g1 all, demo_buffer",
+            does: "the first pointer to a buffer, anywhere",
+        },
+        Example {
+            line: "find demo_buffer, +4p, hex\"7f 45 4c 46\"",
+            does: "bytes in hexadecimal",
+        },
+    ],
+};
+
+/// Bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Bytes that may be looked for.
+const LONGEST: usize = 64 << 10;
+
+pub(super) fn run(
+    context: &mut Context,
+    layout: Layout,
+    range: &Spanned<lang::Range>,
+    patterns: &[Spanned<Pattern>],
+) -> Outcome {
+    let target = context.target()?;
+    if layout.count == Some(0) {
+        return Err(Error::Refused {
+            message: "`find/0` asks for nothing".to_owned(),
+            hint: Some("leave the count out, or write 1 or more".to_owned()),
+        });
+    }
+    if let [only] = patterns
+        && let Pattern::Value(Expression::Unary { operator, .. }) = &only.node
+        && operator.node == UnaryOperator::Plus
+    {
+        let error = eval::Error::new(only.at, "this is a length: what to look for is missing");
+        return Err(error.hint("find A, +LENGTH, VALUE").into());
+    }
+    let spans = match eval::subject(range, context.state)? {
+        Subject::Sized(spans) | Subject::Range(spans) => spans,
+        Subject::Address(_) => {
+            let error = eval::Error::new(range.at, "one address is no range to look through");
+            return Err(error
+                .hint("find A..B, VALUE or find A, +LENGTH, VALUE")
+                .into());
+        }
+    };
+    let mut wanted = Vec::new();
+    for pattern in patterns {
+        wanted.extend(bytes(pattern, layout, context, &target)?);
+    }
+    if wanted.is_empty() || wanted.len() > LONGEST {
+        let message = match wanted.len() {
+            0 => "no bytes to look for".to_owned(),
+            _ => format!("more than {LONGEST} bytes to look for"),
+        };
+        return Err(Error::Refused {
+            message,
+            hint: None,
+        });
+    }
+    let view = View::of(&target)?;
+    let regions: Vec<Region> = view
+        .regions()
+        .iter()
+        .map(|one| one.region.clone())
+        .collect();
+    let mut search = Search {
+        symbols: context.state.symbols.over(&target, &regions),
+        view: &view,
+        finder: Finder::new(&wanted),
+        buffer: Vec::new(),
+        next: None,
+        matches: 0,
+        last: None,
+        most: layout.count.unwrap_or(u64::MAX),
+        searched: 0,
+        unread: 0,
+    };
+    let ended = search.through(&spans, context.sink);
+    let (matches, last) = (search.matches, search.last);
+    drop(search);
+    let count = Value::Integer(Integer::from(matches));
+    context.state.variables.insert("numfound".to_owned(), count);
+    if last.is_some() {
+        context.state.last_address = last;
+    }
+    ended?;
+    Ok(Flow::Done)
+}
+
+/// The bytes of a part of what is looked for.
+fn bytes(
+    pattern: &Spanned<Pattern>,
+    layout: Layout,
+    context: &Context,
+    target: &Target,
+) -> Result<Vec<u8>, Error> {
+    let expression = match &pattern.node {
+        Pattern::Bytes(bytes) => return Ok(bytes.clone()),
+        Pattern::Value(expression) => Spanned::new(expression.clone(), pattern.at),
+    };
+    let value = eval::evaluate(&expression, context.state)?;
+    let words = target.process.layout();
+    if let Value::Text(text) = &value {
+        return Ok(text.clone().into_bytes());
+    }
+    let number = eval::integer(&expression, context.state)?.get();
+    let usual = match value {
+        Value::Address(_) => words.pointer_bytes,
+        _ if fits(number, 4) => 4,
+        _ => 8,
+    };
+    let size = layout.unit.map_or(usual, lang::Unit::bytes);
+    if !fits(number, size) {
+        let message = format!("{number} does not fit {size} bytes");
+        return Err(eval::Error::new(pattern.at, message).into());
+    }
+    Ok(target::Layout::bytes(words, number as u64, size))
+}
+
+/// Whether a number can be written in so many bytes, with or without a sign.
+fn fits(number: i128, bytes: u8) -> bool {
+    let bits = 8 * u32::from(bytes);
+    (-(1i128 << (bits - 1))..1i128 << bits).contains(&number)
+}
+
+/// One search.
+struct Search<'a> {
+    view: &'a View<'a>,
+    symbols: symbol::View<'a>,
+    finder: Finder<'a>,
+    /// Bytes that end at `next`: the last ones, with which a match may begin that goes on there.
+    buffer: Vec<u8>,
+    /// Where the buffer ends.
+    next: Option<VirtualAddress>,
+    matches: u64,
+    last: Option<VirtualAddress>,
+    most: u64,
+    /// Bytes that were looked through.
+    searched: u64,
+    /// Pages that are there, and were not.
+    unread: u64,
+}
+
+impl Search<'_> {
+    /// Looks through all that is resident.
+    fn through(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+        let need = walk::holes(spans) | Need::empty();
+        let mut failed = None;
+        let mut ended = through::sweep(
+            self.view,
+            spans.ranges(),
+            need,
+            sink,
+            |page, _, totals, sink| {
+                totals.add(page);
+                if page.state != State::Present {
+                    return Ok(Go::On);
+                }
+                match self.page(page, spans, sink) {
+                    Ok(()) if self.matches >= self.most => Ok(Go::NoFurther),
+                    Ok(()) => Ok(Go::On),
+                    Err(Error::Stopped(stopped)) => Err(stopped),
+                    Err(error) => {
+                        failed = Some(error);
+                        Ok(Go::NoFurther)
+                    }
+                }
+            },
+        )?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        ended.totals.finish();
+        let summary = FindSummary {
+            matches: self.matches,
+            searched: self.searched,
+            unread: self.unread,
+            cut_short: self.matches >= self.most || ended.stopped.is_some(),
+            states: ended.totals.states().map(),
+        };
+        if ended.stopped == Some(Stopped::Closed) {
+            return Err(Stopped::Closed.into());
+        }
+        sink.emit(Record::FindSummary(summary))?;
+        match ended.stopped {
+            Some(stopped) => Err(stopped.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Looks through the part of these pages that is in the spans.
+    fn page(&mut self, page: &Page, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Some(pages) = page.range(self.view.page()) else {
+            return Ok(());
+        };
+        let ranges = spans.ranges();
+        let first = ranges.partition_point(|span| span.end() <= pages.start());
+        let touched = ranges.iter().skip(first);
+        for span in touched.take_while(|span| span.start() < pages.end()) {
+            if let Some(range) = span.intersection(pages) {
+                self.range(range, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks through a range that is resident, or was.
+    fn range(&mut self, range: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
+        let page = self.view.page();
+        let mut from = range.start();
+        while from < range.end() && self.matches < self.most {
+            sink.check()?;
+            if self.next != Some(from) {
+                self.buffer.clear();
+            }
+            let kept = self.buffer.len();
+            let left = range.end().get() - from.get();
+            let wanted = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+            self.buffer.resize(kept + wanted, 0);
+            let into = self.buffer.get_mut(kept..).unwrap_or_default();
+            let read = read_resident(self.view.target(), from, into)?;
+            self.buffer.truncate(kept + read.bytes);
+            self.searched += read.bytes as u64;
+            let end = VirtualAddress::new(from.get() + read.bytes as u64);
+            let begins = VirtualAddress::new(from.get() - kept as u64);
+            self.matches_in_buffer(begins, sink)?;
+            // What a match could begin with that goes on behind.
+            let keep = self.finder.needle().len().saturating_sub(1);
+            let surplus = self.buffer.len().saturating_sub(keep);
+            self.buffer.drain(..surplus);
+            self.next = Some(end);
+            from = end;
+            if let Some(why) = read.ended {
+                self.unread += u64::from(why != ReadEnd::NotResident);
+                // The page that ended it is passed over.
+                let behind = page.floor(from).checked_add(page.bytes());
+                from = behind.unwrap_or(range.end());
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of the matches in the buffer, which begins at `begins`.
+    fn matches_in_buffer(
+        &mut self,
+        begins: VirtualAddress,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let mut from = 0;
+        while self.matches < self.most {
+            let rest = self.buffer.get(from..).unwrap_or_default();
+            let Some(found) = self.finder.find(rest) else {
+                break;
+            };
+            let address = VirtualAddress::new(begins.get() + (from + found) as u64);
+            self.matches += 1;
+            self.last = Some(address);
+            let region = self.view.region(address);
+            sink.emit(Record::Match(Match {
+                address,
+                symbol: translate::brief(&self.symbols, address),
+                region: region.map(|viewed| (&viewed.region).into()),
+            }))?;
+            from += found + 1;
+        }
+        Ok(())
+    }
+}

@@ -181,7 +181,7 @@ impl Search<'_> {
     fn through(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         let need = walk::holes(spans) | Need::empty();
         let mut failed = None;
-        let mut ended = through::sweep(
+        let ended = through::sweep(
             self.view,
             spans.ranges(),
             need,
@@ -205,7 +205,6 @@ impl Search<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        ended.totals.finish();
         let summary = FindSummary {
             matches: self.matches,
             searched: self.searched,

@@ -9,8 +9,10 @@ pub(super) const ABOUT: About = About {
     group: Group::Target,
     summary: "what this kernel and these rights allow",
     text: "Everything that pmdb makes use of where it is there: whether it is, how that was found out, what is \
-           missing without it, and what would help. Each is tried on pmdb itself, so that neither a version \
-           number nor being root is taken for an answer.\n\n\
+           missing without it, and what would help. Most are tried on pmdb itself, so that neither a version \
+           number nor being root is taken for an answer. What cannot be tried (the processes of other users, and \
+           whether map counts are exact) goes by the rights that are held and by the kernel's release and \
+           configuration, and the reason given says so.\n\n\
            With a target, what is another question for each process is asked of that one: its page map, its \
            mapped files, its memory.",
     examples: &[Example {

@@ -3,10 +3,10 @@
 use super::translate::translation;
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::inspect::View;
-use crate::kernel::{Region, VirtualAddress};
+use crate::inspect::{PageDetail, View, kind_untold};
+use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Explanation, FilePlace, Record};
+use crate::report::{Explanation, FilePlace, Reason, Record};
 
 pub(super) const ABOUT: About = About {
     name: "explain",
@@ -41,15 +41,19 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let target = context.target()?;
     let address = eval::address(place, context.state)?;
     context.state.last_address = Some(address);
-    let view = View::at(&target, address)?;
-    let detail = view.detail(address)?;
+    let (view, detail) = View::detail_at(&target, address)?;
     let consequences = view.consequences(&detail);
     let file = detail
         .region
         .as_ref()
         .and_then(|region| file_place(region, address));
+    let owner_untold = owner_untold(&detail).filter(|_| consequences.owner.is_none());
+    let mut page = translation(&view, detail, &context.state.symbols);
+    if let Some(reason) = owner_untold {
+        page.why.note("owner", &reason);
+    }
     let explanation = Explanation {
-        page: translation(&view, detail, &context.state.symbols),
+        page,
         owner: consequences.owner,
         file,
         next_read: consequences.read,
@@ -59,6 +63,20 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .sink
         .emit(Record::Explanation(Box::new(explanation)))?;
     Ok(Flow::Done)
+}
+
+/// Why it cannot be told whose a page is that is mapped.
+fn owner_untold(detail: &PageDetail) -> Option<Reason> {
+    if detail.page.state != State::Present {
+        return None;
+    }
+    Some(match (&detail.exclusive, detail.page.kind) {
+        (_, None) => kind_untold(),
+        (Err(reason), _) => reason.clone(),
+        (Ok(_), _) => Reason::NotOnThisKernel(
+            "it is in the swap cache, and whether somebody else has its slot does not show".into(),
+        ),
+    })
 }
 
 /// Which byte of which file the region maps at an address.

@@ -59,7 +59,7 @@ fn frame_at(
     address: VirtualAddress,
 ) -> Result<Fact<FrameNumber>, Error> {
     let target = context.target()?;
-    let detail = View::at(&target, address)?.detail(address)?;
+    let (_, detail) = View::detail_at(&target, address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
             let message = format!(

@@ -3,9 +3,12 @@
 use super::through::Arguments;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
-use crate::inspect::{self, Frames, GroupBy, Groups, Need, Page, frame_words, sweep_frames};
+use crate::inspect::{
+    self, Frames, GroupBy, Groups, Need, Page, field, frame_words, is_average, sweep_frames,
+};
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
-use crate::report::{self, FramesSummary, Record, Stopped};
+use crate::report::{self, FramesSummary, Record, Stopped, Why};
+use crate::target::Machine;
 use std::cell::RefCell;
 
 pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Arguments) -> Outcome {
@@ -41,7 +44,9 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         return Ok(Flow::Done);
     };
     let size = machine.page();
-    let zones = machine.zones().ok();
+    if by.is_some_and(|by| by.need().contains(Need::ZONES)) {
+        field::known(field::ZONES, machine.zones())?;
+    }
     let mut grouped = by.map(Groups::new);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     let mut more = None;
@@ -50,7 +55,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     let mut visit = |frames: &Frames| {
         if !filter
             .as_ref()
-            .is_none_or(|filter| filter.matches(&as_page(frames), None))
+            .is_none_or(|filter| filter.matches(&as_page(&*machine, frames), None))
         {
             return Ok(());
         }
@@ -60,19 +65,26 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         }
         matched += frames.frames;
         if let Some(groups) = &mut grouped {
-            groups.add(&as_page(frames), None);
+            groups.add(&as_page(&*machine, frames), None);
             return Ok(());
         }
         left -= 1;
-        let zone = zones.as_ref().and_then(|zones| zones.of(frames.first));
+        let mut why = Why::default();
+        let zone = inspect::zone(&*machine, frames.first);
+        if let Err(reason) = &zone {
+            why.note("zone", reason);
+            why.note("node", reason);
+        }
+        let zone = zone.ok();
         sink.borrow_mut().emit(Record::Frames(report::Frames {
             pfn: frames.first,
             physical: frames.first.physical(size),
             frames: frames.frames,
             bytes: frames.frames.checked_mul(size.bytes()),
             words: frame_words(&*machine, frames.flags, frames.map_count),
-            zone: zone.map(|zone| zone.name.clone()),
-            node: zone.map(|zone| zone.node),
+            node: zone.as_ref().map(|zone| zone.node),
+            zone: zone.map(|zone| zone.name),
+            why,
         }))
     };
     let one_by_one = filter
@@ -136,7 +148,7 @@ fn each(frames: &Frames) -> impl Iterator<Item = Frames> + use<> {
 }
 
 /// A frame as a page that nobody has mapped, for filters that ask only about its frame.
-fn as_page(frames: &Frames) -> Page {
+fn as_page(machine: &dyn Machine, frames: &Frames) -> Page {
     const PRESENT: u64 = 1 << 63;
     Page {
         address: VirtualAddress::default(),
@@ -148,7 +160,7 @@ fn as_page(frames: &Frames) -> Page {
         flags: frames.flags,
         map_count: frames.map_count,
         huge: None,
-        count_is_average: false,
+        count_is_average: is_average(machine, frames.flags, frames.map_count),
         order: frames.order,
         zone: frames.zone,
         cgroup: frames.cgroup,

@@ -4,7 +4,7 @@ use super::through::flags_key;
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, OfFrame};
 use crate::kernel::PageSize;
 use crate::lang::GroupKey;
-use crate::report::{CgroupPath, Group, Note, Reason, Record, Sink, Stopped, Why};
+use crate::report::{Group, Note, Reason, Record, Sink, Stopped, Why};
 use crate::target::Machine;
 
 /// By what `by KEY` groups; `None` for runs, which are a stream.
@@ -82,9 +82,10 @@ pub(super) fn name(machine: &dyn Machine, key: Key) -> (String, Why) {
         Key::Node(OfFrame::Is(node)) => node.to_string(),
         Key::Zone(OfFrame::Is(zone)) => zone_name(machine, zone),
         Key::Cgroup(OfFrame::Is(0)) => "charged to none".to_owned(),
-        Key::Cgroup(OfFrame::Is(inode)) => inspect::cgroup_path(machine, inode)
-            .unwrap_or(CgroupPath::Gone(inode))
-            .to_string(),
+        Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
+            Ok(path) => path.to_string(),
+            Err(reason) => return (format!("inode {inode}"), because("cgroup", reason)),
+        },
         Key::Node(OfFrame::Untold) | Key::Zone(OfFrame::Untold) => "in no zone".to_owned(),
         Key::Flags(OfFrame::Untold) => return unknown("flags", Reason::Changed),
         Key::Order(OfFrame::Untold) => return unknown("order", Reason::Changed),

@@ -3,7 +3,7 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words};
+use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kind_untold};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
@@ -69,8 +69,7 @@ pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>) -> Outcom
 /// One address, with all there is to know.
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
-    let view = View::at(target, address)?;
-    let detail = view.detail(address)?;
+    let (view, detail) = View::detail_at(target, address)?;
     let translation = translation(&view, detail, &context.state.symbols);
     Ok(context
         .sink
@@ -129,10 +128,9 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         }
     }
     if detail.page.kind.is_none() && detail.region.is_some() {
-        let untold = || Reason::NotOnThisKernel("what was read does not tell".into());
         why.note(
             "kind",
-            &detail.page.doubt.map_or_else(untold, Doubt::reason),
+            &detail.page.doubt.map_or_else(kind_untold, Doubt::reason),
         );
     }
     // The kind is known, but not what only a look behind it tells.

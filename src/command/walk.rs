@@ -5,6 +5,7 @@ use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{
     Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
+    kind_untold, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
 use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
@@ -185,6 +186,12 @@ impl Walk<'_> {
             }
             if page.frame().is_none() {
                 why.note("pfn", &Reason::FrameHidden);
+            }
+            if page.huge.is_none() {
+                why.note("huge", &no_scan());
+            }
+            if page.kind.is_none() && row.region.is_some() {
+                why.note("kind", &kind_untold());
             }
         }
         sink.emit(Record::Pages(Pages {

@@ -57,18 +57,19 @@ pub fn frame_filter(
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
     let mut fields = FrameFields {
+        machine: &**machine,
         need: Need::empty(),
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
     let size = machine.page();
     let names = field::Names::of(machine.clone());
     Ok(inspect::Filter::new(fields.need, move |page, region| {
-        let answers = PageAnswers {
+        let answers = FrameAnswers(PageAnswers {
             page,
             region,
             size,
             names: &names,
-        };
+        });
         predicate.holds(&answers) == Some(true)
     }))
 }
@@ -141,13 +142,16 @@ fn page_space(field: PageField) -> Option<Space> {
     }
 }
 
-struct FrameFields {
+struct FrameFields<'m> {
+    machine: &'m dyn Machine,
     need: Need,
 }
 
-impl Fields<PageField> for FrameFields {
+impl Fields<PageField> for FrameFields<'_> {
     fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
-        self.need |= field::need_of_frames(field).ok_or_else(|| {
+        let need = field::require_of_frames(field, self.machine)
+            .map_err(|cause| unanswerable(&format!("'{}'", field.name()), cause, at))?;
+        self.need |= need.ok_or_else(|| {
             let message = format!(
                 "'{}' is asked of pages of a process, not of frames",
                 field.name()
@@ -200,6 +204,24 @@ impl Answers<PageField> for PageAnswers<'_> {
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         field::flag(flag, self.page)
+    }
+}
+
+/// A frame that nobody is said to have mapped.
+struct FrameAnswers<'p>(PageAnswers<'p>);
+
+impl Answers<PageField> for FrameAnswers<'_> {
+    fn boolean(&self, field: PageField) -> Option<bool> {
+        self.0.boolean(field)
+    }
+    fn integer(&self, field: PageField) -> Option<u64> {
+        field::integer_of_frame(field, self.0.page, self.0.size)
+    }
+    fn text_is(&self, field: PageField, text: &[u8]) -> Option<bool> {
+        self.0.text_is(field, text)
+    }
+    fn flag(&self, flag: PageFlags) -> Option<bool> {
+        self.0.flag(flag)
     }
 }
 

@@ -110,9 +110,8 @@ impl Evaluator<'_> {
     }
 
     fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<State> {
-        inspect::View::at(target, address)
-            .and_then(|view| view.detail(address))
-            .map(|detail| detail.page.state)
+        inspect::View::detail_at(target, address)
+            .map(|(_, detail)| detail.page.state)
             .map_err(|cause| failed(cause, at))
     }
 }

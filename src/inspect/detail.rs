@@ -13,7 +13,7 @@ use crate::kernel::{
     SwapEntry, VirtualAddress,
 };
 use crate::report::{Fact, FolioMapping, PlaceFacts, Reason};
-use crate::target::{Behind, Categories};
+use crate::target::{Behind, Categories, Target};
 use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
@@ -62,14 +62,54 @@ struct Look {
     behind: Fact<Behind>,
 }
 
+/// How often a page that changes under the look is looked at.
+const TRIES: u32 = 3;
+
+impl<'a> View<'a> {
+    /// Finds out all there is to know of `address`, and the region that it lies in: both of one moment. What changes again and again
+    /// while it is looked at is not told.
+    ///
+    /// Fails when the kernel refuses, or the target is gone.
+    pub fn detail_at(
+        target: &'a Target,
+        address: VirtualAddress,
+    ) -> Result<(View<'a>, PageDetail)> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let view = View::at(target, address)?;
+            let detail = view.detail(address)?;
+            let now = target.process.region_at(address)?;
+            if is_same_place(detail.region.as_ref(), now.as_ref(), address) {
+                return Ok((view, detail));
+            }
+            if tries == TRIES {
+                return Ok((view, detail.unsettled()));
+            }
+        }
+    }
+}
+
+/// Whether two looks have found the same memory at `address`; its region may have grown elsewhere.
+fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualAddress) -> bool {
+    let place = |region: &Region| {
+        (
+            region.permissions,
+            region.device,
+            region.inode,
+            region.file_offset(address),
+        )
+    };
+    one.map(place) == other.map(place)
+}
+
 impl View<'_> {
-    /// Finds out all there is to know of `address`.
+    /// Finds out all there is to know of `address`, in the region that was there when the view was made.
     ///
     /// Fails when the target is gone.
     pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {
         let viewed = self.region(address);
         // A frame may be given to somebody else between the reads: what is said of it must be of one moment.
-        const TRIES: u32 = 3;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -374,6 +414,9 @@ impl PageDetail {
         self.place.cgroup = self.place.cgroup.and(Err(Reason::Changed));
         self.place.cgroup_path = self.place.cgroup_path.and(Err(Reason::Changed));
         self.exclusive = self.exclusive.and(Err(Reason::Changed));
+        self.huge = self.huge.and(Err(Reason::Changed));
+        self.page.kind = None;
+        self.page.huge = None;
         self.page.flags = None;
         self.page.map_count = None;
         self.page.order = None;

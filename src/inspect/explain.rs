@@ -60,7 +60,8 @@ impl View<'_> {
             minor_told: told("ui"),
             pool_has_spare: match page.kind {
                 Some(Kind::Hugetlb) => of_region
-                    .and_then(|(viewed, smaps)| of(smaps, &viewed.region)?.field("KernelPageSize"))
+                    .and_then(|(viewed, smaps)| Smaps::at(smaps, viewed.range().start()))
+                    .and_then(|smaps| smaps.field("KernelPageSize"))
                     .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
                 _ => None,
             },
@@ -132,14 +133,7 @@ impl View<'_> {
     }
 }
 
-/// What smaps says of `region`.
-fn of<'a>(smaps: &'a [Smaps], region: &Region) -> Option<&'a Smaps> {
-    let start = region.range.start();
-    smaps.iter().find(|one| one.range.contains(start))
-}
-
 /// Whether smaps gives `region` this flag; `None` when it does not know the region.
 fn has_flag(smaps: &[Smaps], region: &Region, code: &str) -> Option<bool> {
-    let flags = &of(smaps, region)?.vm_flags;
-    Some(flags.iter().any(|flag| flag == code))
+    Some(Smaps::at(smaps, region.range.start())?.has_flag(code))
 }

@@ -1,6 +1,7 @@
 //! A process and a machine made of tables, which count what is read of them.
 
 use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapOptions};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
@@ -40,6 +41,10 @@ pub struct World {
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
     pub hugetlbfs: Option<Device>,
+    /// What smaps says; of nothing, if it is empty.
+    pub smaps: Vec<Smaps>,
+    /// The regions as they are once entries have been read.
+    pub then: Mutex<Option<Vec<Region>>>,
     /// Nobody may see frame numbers, nor what is said of frames.
     pub hidden: bool,
     /// That of a mounted tmpfs.
@@ -183,6 +188,9 @@ impl Process for Fake {
             into[(page - first) as usize] = PageMapEntry::new(*raw & shown);
         }
         self.0.entries_read.fetch_add(count, Ordering::Relaxed);
+        if let Some(then) = self.0.then.lock().expect("a lock").take() {
+            *self.0.regions.lock().expect("a lock") = then;
+        }
         Ok(count as usize)
     }
     fn categories(&self) -> Categories {
@@ -239,6 +247,9 @@ impl Process for Fake {
     }
     fn memory(&self, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
         none()
+    }
+    fn smaps(&self) -> Result<Vec<Smaps>> {
+        Ok(self.0.smaps.clone())
     }
     fn frames_hidden(&self) -> bool {
         self.0.hidden

@@ -1,14 +1,15 @@
 //! What the fields of filters mean. Their names stand in [`crate::lang::field`]; `None` is "no answer for this one",
 //! which is neither true nor false. A page without a frame has no answer to any question about its frame.
 
-use super::Result;
 use super::frames::cgroup_path;
 use super::page::{Need, Page};
+use super::rules::Rules as _;
 use super::stats::RegionStats;
-use super::view::{View, ViewedRegion};
-use crate::kernel::{Kind, PageFlags, PageSize, State};
+use super::view::{View, ViewedRegion, reason};
+use super::{Error, Result};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
-use crate::target::Machine;
+use crate::target::{self, Machine};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -16,19 +17,21 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     use PageField as F;
     let available = view.availability();
     match field {
-        F::Kind | F::Anonymous | F::Zero => Need::KINDS,
+        F::Kind | F::Anonymous | F::Zero | F::PrivateCopy => Need::KINDS,
+        // Of most pages bit 61 tells, and of the others what tells the zero page.
+        F::File | F::Shmem | F::DeviceMemory
+            if !view.huge_files_are_marked() && view.require(Need::KINDS).is_ok() =>
+        {
+            Need::KINDS
+        }
         F::Ksm => Need::FLAGS,
         F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
-        F::Exclusive if available.counts.is_ok() => match view.has_exact_counts() {
-            true => Need::COUNTS,
-            // Flags tell which map counts are of a page by itself.
-            false => Need::COUNTS.union(Need::FLAGS),
-        },
+        F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
         F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
         F::SoftDirty => Need::SOFT_DIRTY,
         F::Cached | F::NotCached | F::PastEnd | F::MaybeSwapped => Need::BEHIND,
-        F::MapCount => Need::COUNTS,
+        F::MapCount => counts(view.has_exact_counts()),
         F::Order => Need::ORDER,
         F::Node | F::Zone => Need::ZONES,
         F::Cgroup => Need::CGROUPS,
@@ -43,22 +46,66 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     }
 }
 
-/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such thing.
-pub fn need_of_frames(field: PageField) -> Option<Need> {
-    match field {
-        PageField::MapCount => Some(Need::COUNTS),
-        PageField::Order => Some(Need::ORDER),
-        PageField::Node | PageField::Zone => Some(Need::ZONES),
-        PageField::Cgroup => Some(Need::CGROUPS),
-        PageField::Pfn | PageField::Phys => Some(Need::EACH),
-        _ => frame_flag(field).map(|_| Need::FLAGS),
+/// What map counts of single pages take: where some are averages over large folios, the flags tell which are not.
+fn counts(exact: bool) -> Need {
+    match exact {
+        true => Need::COUNTS,
+        false => Need::COUNTS.union(Need::FLAGS),
     }
 }
+
+/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such thing. A field that cannot be
+/// answered here is refused, as [`require`] does.
+pub fn require_of_frames(field: PageField, machine: &dyn Machine) -> Result<Option<Need>> {
+    let need = match field {
+        PageField::MapCount => counts(machine.has_exact_map_counts() == Some(true)),
+        PageField::Order => Need::ORDER,
+        PageField::Node | PageField::Zone => Need::ZONES,
+        PageField::Cgroup => Need::CGROUPS,
+        PageField::Pfn | PageField::Phys => Need::EACH,
+        _ => match frame_flag(field) {
+            Some(_) => Need::FLAGS,
+            None => return Ok(None),
+        },
+    };
+    if need == Need::ZONES {
+        known(ZONES, machine.zones())?;
+    }
+    if need == Need::CGROUPS {
+        known(
+            CGROUPS,
+            machine.frame_cgroups(FrameNumber::new(1), &mut [0]),
+        )?;
+        known(PATHS, machine.cgroup_path(NO_CGROUP))?;
+    }
+    Ok(Some(need))
+}
+
+/// An inode that is of no cgroup: the kernel counts from 1 on, which is the first hierarchy's own.
+const NO_CGROUP: u64 = 0;
+
+/// What cannot be known is an error that names it.
+pub fn known<T>(what: &'static str, answer: target::Result<T>) -> Result<()> {
+    let refused = |error| Error::Unknown {
+        what,
+        reason: reason(&error),
+    };
+    answer.map(drop).map_err(refused)
+}
+
+/// What errors call zones.
+pub const ZONES: &str = "zones and nodes of frames";
+const CGROUPS: &str = "memory cgroups of frames";
+const PATHS: &str = "the paths of memory cgroups";
 
 /// Refuses a field that cannot be answered here, naming it.
 pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
     let need = need(field, view);
     view.require(need)?;
+    // It is asked for by its path.
+    if field == PageField::Cgroup {
+        known(PATHS, view.target().machine.cgroup_path(NO_CGROUP))?;
+    }
     Ok(need)
 }
 
@@ -144,13 +191,25 @@ pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
 #[inline]
 pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     match field {
-        PageField::MapCount => page.map_count,
+        // An average is not the count of any page.
+        PageField::MapCount => page.map_count.filter(|_| !page.count_is_average),
         PageField::Order => page.order.map(u64::from),
         PageField::Node => page.zone.map(|zone| zone.node.into()),
         PageField::Pfn => page.frame().map(|frame| frame.get()),
         PageField::Phys => page.physical(size).map(|physical| physical.get()),
         PageField::Address => Some(page.address.get()),
         _ => None,
+    }
+}
+
+/// The same for a frame without a process, of which the entry is nothing but its number: 0 is a frame like others.
+#[inline]
+pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
+    let frame = page.entry.frame_bits();
+    match field {
+        PageField::Pfn => Some(frame),
+        PageField::Phys => Some(FrameNumber::new(frame).physical(size)?.get()),
+        _ => integer(field, page, size),
     }
 }
 
@@ -179,7 +238,11 @@ impl Names {
                 Some(zone.name.as_bytes() == text)
             }
             PageField::Cgroup => {
-                let inode = page.cgroup?;
+                // What is charged to none is in no group by that name.
+                let inode = match page.cgroup? {
+                    0 => return Some(false),
+                    inode => inode,
+                };
                 let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
                 let name = match &*last {
                     Some((known, name)) if *known == inode => name.as_ref(),
@@ -189,8 +252,7 @@ impl Names {
                         last.insert((inode, name)).1.as_ref()
                     }
                 };
-                // What is charged to none is in no group by that name.
-                Some(name.is_some_and(|name| name.as_bytes() == text))
+                name.map(|name| name.as_bytes() == text)
             }
             _ => None,
         }

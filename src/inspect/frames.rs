@@ -5,7 +5,7 @@ use super::cores::{Planned, in_order};
 use super::folio::Folio;
 use super::page::{InZone, Need};
 use super::view::reason;
-use crate::kernel::zones::{Zone, Zones};
+use crate::kernel::zones::{Spanned, Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
 use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
@@ -216,23 +216,11 @@ fn alike<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Opt
 
 /// The zone of a frame, and the frame with which another begins.
 fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
-    match zones.and_then(|zones| zones.find(frame)) {
-        Some((index, zone)) => {
-            let node = zone.node;
-            (Some(InZone { node, index }), zone.end().get())
-        }
-        None => (None, next_zone(zones, frame.get())),
-    }
-}
-
-/// Where the next zone begins after a frame that is in none.
-fn next_zone(zones: Option<&Zones>, frame: u64) -> u64 {
-    let starts = zones.into_iter().flat_map(Zones::iter);
-    let starts = starts.map(|zone| zone.start.get());
-    starts
-        .filter(|&start| start > frame)
-        .min()
-        .unwrap_or(u64::MAX)
+    let Some(zones) = zones else {
+        return (None, u64::MAX);
+    };
+    let stretch = zones.stretch(frame);
+    (InZone::of(zones, stretch.spanned), stretch.end.get())
 }
 
 /// Whether a map count may be an average over the large folio that the frame is of: where the kernel counts so, or may do so, and the
@@ -301,10 +289,17 @@ fn folio(machine: &dyn Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Fo
         .ok_or(Reason::Changed)
 }
 
-fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {
-    let none = Reason::NotApplicable("no memory zone spans this frame");
+/// The memory zone of a frame.
+pub fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {
     let zones = machine.zones().map_err(|error| reason(&error))?;
-    zones.of(frame).cloned().ok_or(none)
+    match zones.stretch(frame).spanned {
+        Spanned::By(index) => zones.get(index).cloned().ok_or(Reason::Changed),
+        Spanned::ByNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
+        Spanned::BySeveral => Err(Reason::NotOnThisKernel(
+            "several memory zones span this frame, and /proc/zoneinfo does not tell in which it lies"
+                .into(),
+        )),
+    }
 }
 
 /// The resources of `/proc/iomem` that hold a physical address, the outermost first.

@@ -41,7 +41,7 @@ pub use explain::Consequences;
 pub use filter::{Filter, Question};
 pub use folio::Folio;
 pub use frames::{
-    FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames,
+    FrameDetail, Frames, cgroup_path, frame_detail, frame_words, is_average, sweep_frames, zone,
 };
 pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
@@ -52,5 +52,5 @@ pub use rules::Rules;
 pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
-pub use view::{Availability, View, ViewedRegion};
+pub use view::{Availability, View, ViewedRegion, kind_untold, no_scan};
 pub use watch::{Change, Look, Spans, Tell, Watcher};

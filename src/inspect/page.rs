@@ -1,6 +1,7 @@
 //! What a command sees of the address space: pages, one or many alike at a time.
 
 use super::doubt::Doubt;
+use crate::kernel::zones::{Spanned, Zones};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
@@ -63,6 +64,17 @@ pub struct InZone {
     pub node: u32,
     /// Which of [`View::zones`](super::View::zones) it is.
     pub index: usize,
+}
+
+impl InZone {
+    /// The one zone, if it is one.
+    pub(super) fn of(zones: &Zones, spanned: Spanned) -> Option<InZone> {
+        let Spanned::By(index) = spanned else {
+            return None;
+        };
+        let node = zones.get(index)?.node;
+        Some(InZone { node, index })
+    }
 }
 
 /// A page, or `pages` neighbours that are the same in everything below; when frames are mapped, with consecutive frames.

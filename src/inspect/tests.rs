@@ -495,3 +495,45 @@ fn regions_that_change_while_they_are_counted_are_named() {
     assert_eq!(counted, 2);
     assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
 }
+
+/// Before the last read another mapping took the place: what is told is of that one.
+#[test]
+fn what_is_told_of_an_address_is_of_the_region_that_is_there() {
+    let address = VirtualAddress::new(0x1000 * PAGE);
+    let mut other = region(0x1000, 4);
+    other.permissions.write = false;
+    for then in [vec![other], Vec::new()] {
+        let world = World::new([region(0x1000, 4)]);
+        *world.then.lock().expect("a lock") = Some(then.clone());
+        let (_, target) = world.target();
+        let (view, detail) = View::detail_at(&target, address).expect("its detail");
+        assert_eq!(detail.region, then.first().cloned());
+        assert_eq!(view.region(address).map(|one| &one.region), then.first());
+        let state = match then.is_empty() {
+            true => State::Unmapped,
+            false => State::Untouched,
+        };
+        assert_eq!(detail.page.state, state);
+    }
+}
+
+/// An average over a folio is not the count of any of its pages: filters on counts have no answer for it.
+#[test]
+fn averages_are_compared_with_nothing() {
+    let mut world = World::new([region(0x1000, 4)]);
+    world.average_counts = true;
+    world.maps(0x1000, 2, 1 << 20);
+    let part = PageFlags::ANON | PageFlags::COMPOUND_HEAD | PageFlags::THP;
+    world.flags.insert(1 << 20, part.bits());
+    let (_, target) = world.target();
+    let view = View::of(&target).expect("a view");
+    let need = field::require(PageField::MapCount, &view).expect("it can be asked");
+    let mut told = Vec::new();
+    each(&target, need, |page, _| {
+        if page.state == State::Present {
+            let count = field::integer(PageField::MapCount, page, SIZE);
+            told.push((page.map_count, count));
+        }
+    });
+    assert_eq!(told, [(Some(1), None), (Some(1), Some(1))]);
+}

@@ -5,6 +5,7 @@ use super::page::Need;
 use super::rules::Rules;
 use super::{Error, Result};
 use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
@@ -38,6 +39,7 @@ pub struct View<'a> {
     availability: OnceLock<Availability>,
     covered_pages: OnceLock<target::Result<u64>>,
     huge_bytes: OnceLock<u64>,
+    smaps: OnceLock<target::Result<Vec<Smaps>>>,
     kernel: OnceLock<(u32, u32)>,
 }
 
@@ -84,10 +86,11 @@ impl<'a> View<'a> {
                 answer
             }
         };
+        let pools_are_told = || target.machine.pools_are_told();
         let regions = regions
             .into_iter()
             .map(|region| ViewedRegion {
-                backing: backing(&region, &mut memory_files),
+                backing: backing(&region, &mut memory_files, &pools_are_told),
                 region,
                 pfn_mapped: OnceLock::new(),
             })
@@ -104,6 +107,7 @@ impl<'a> View<'a> {
             availability: OnceLock::new(),
             covered_pages: OnceLock::new(),
             huge_bytes: OnceLock::new(),
+            smaps: OnceLock::new(),
             kernel: OnceLock::new(),
         }
     }
@@ -223,13 +227,20 @@ impl<'a> View<'a> {
             .is_some_and(|end| end <= range.end().get())
     }
 
-    /// Whether `viewed` is VM_PFNMAP. Where the kernel cannot be asked, what is known by its name to be so.
+    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells, which is read once and where such a region is likely; where that
+    /// cannot be read, what is known by its name to be so.
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
         *viewed.pfn_mapped.get_or_init(|| {
             viewed.may_be_pfn_mapped()
                 && match self.target.process.is_pfn_mapped(&viewed.region) {
                     Ok(Some(told)) => told,
-                    Ok(None) | Err(_) => viewed.is_pfn_mapped_by_name(),
+                    Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
+                    Ok(None) | Err(_) => {
+                        let smaps = self.smaps.get_or_init(|| self.target.process.smaps());
+                        let smaps = smaps.as_deref().unwrap_or_default();
+                        Smaps::at(smaps, viewed.range().start())
+                            .is_some_and(|smaps| smaps.has_flag("pf"))
+                    }
                 }
         })
     }
@@ -424,36 +435,44 @@ impl ViewedRegion {
     }
 }
 
-/// What stands behind a region, from its name, inode and device.
+/// What stands behind a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
+/// where nothing else tells.
 fn backing(
     region: &Region,
     memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
+    pools_are_told: &dyn Fn() -> bool,
 ) -> Backing {
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
     match name {
         b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
         _ if name.starts_with(b"[vvar") => Backing::Kernel,
-        b"/anon_hugepage" => Backing::Hugetlb,
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
         _ if region.inode == 0 => Backing::Anonymous,
         _ => match memory_files(region.device) {
             Some(MemoryFiles::Shared) => Backing::Shmem,
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
-            // memfd and System V segments live on tmpfs or, when they ask for huge pages, in the hugetlb pool.
-            None if region.device.major == 0
-                && (name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV")) =>
-            {
-                Backing::Hugetlb
-            }
+            None if is_called_hugetlb(region) && !pools_are_told() => Backing::Hugetlb,
             None => Backing::File,
         },
     }
 }
 
+/// What private memory, memfd and System V segments that ask for huge pages are called; the latter two live on tmpfs otherwise.
+fn is_called_hugetlb(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    region.device.major == 0
+        && (name == b"/anon_hugepage" || name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV"))
+}
+
+/// Why the kind of a page in a region is not known.
+pub fn kind_untold() -> Reason {
+    Reason::NotOnThisKernel("what was read does not tell".into())
+}
+
 /// Why PAGEMAP_SCAN has not told.
-pub(super) fn no_scan() -> Reason {
+pub fn no_scan() -> Reason {
     Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
 }
 
@@ -494,5 +513,69 @@ mod tests {
         );
         let missing = target::Error::NotAvailable { what: what() };
         assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
+    }
+
+    #[test]
+    fn a_device_decides_before_a_name() {
+        let region = |name: &str, minor| Region {
+            name: name.into(),
+            inode: 7,
+            device: Device { major: 0, minor },
+            ..crate::inspect::fake::region(1, 1)
+        };
+        // Of device 1 it is known that it is tmpfs, of 2 that it is a pool's, of 3 nothing.
+        let mut files = |device: Device| match device.minor {
+            1 => Some(MemoryFiles::Shared),
+            2 => Some(MemoryFiles::Hugetlb),
+            _ => None,
+        };
+        for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
+            let mut is = |minor, told: bool| backing(&region(name, minor), &mut files, &|| told);
+            for told in [true, false] {
+                assert_eq!(is(1, told), Backing::Shmem, "{name}");
+                assert_eq!(is(2, told), Backing::Hugetlb, "{name}");
+            }
+            assert_eq!(is(3, true), Backing::File, "{name}");
+            let by_name = match name {
+                "/tmp/file" => Backing::File,
+                _ => Backing::Hugetlb,
+            };
+            assert_eq!(is(3, false), by_name, "{name}");
+        }
+    }
+
+    /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
+    #[test]
+    fn device_mappings_without_a_scan_are_told_by_smaps() {
+        let device = |at: u64, flag: &str| {
+            let region = Region {
+                name: "/dev/some".into(),
+                inode: 3,
+                permissions: crate::kernel::Permissions {
+                    shared: true,
+                    ..Default::default()
+                },
+                ..crate::inspect::fake::region(at, 4)
+            };
+            let smaps = Smaps {
+                range: region.range,
+                fields: Vec::new(),
+                vm_flags: vec!["rd".into(), flag.into()],
+            };
+            (region, smaps)
+        };
+        let ((hidden, one), (plain, other)) = (device(0x10, "pf"), device(0x20, "mm"));
+        let world = crate::inspect::fake::World {
+            smaps: vec![one, other],
+            ..crate::inspect::fake::World::new([hidden, plain])
+        };
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let told: Vec<bool> = view
+            .regions()
+            .iter()
+            .map(|one| view.is_pfn_mapped(one))
+            .collect();
+        assert_eq!(told, [true, false]);
     }
 }

@@ -120,8 +120,12 @@ impl PageMapEntry {
     /// The frame of a present page; `None` when the page is not present, or when the kernel
     /// hides the number (it then shows 0: the opener had no CAP_SYS_ADMIN).
     pub fn frame(self) -> Option<FrameNumber> {
-        let frame = self.0 & ((1 << Self::FRAME_BITS) - 1);
+        let frame = self.frame_bits();
         (self.is_present() && frame != 0).then_some(FrameNumber::new(frame))
+    }
+    /// The bits of the frame number as they stand: 0 also where it is hidden.
+    pub const fn frame_bits(self) -> u64 {
+        self.0 & ((1 << Self::FRAME_BITS) - 1)
     }
     /// Whether the page is present but its frame number is hidden.
     pub fn is_frame_hidden(self) -> bool {

@@ -1,7 +1,7 @@
 //! `/proc/PID/smaps`: what the kernel counts in each region.
 
 use super::text::{self, BadLine};
-use super::{AddressRange, maps};
+use super::{AddressRange, VirtualAddress, maps};
 
 /// What smaps says of one region.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +21,16 @@ impl Smaps {
             .iter()
             .find(|(field, _)| field == name)
             .map(|&(_, bytes)| bytes)
+    }
+
+    /// Whether `VmFlags` has this two-letter code.
+    pub fn has_flag(&self, code: &str) -> bool {
+        self.vm_flags.iter().any(|flag| flag == code)
+    }
+
+    /// What `all` say of the region that holds `address`.
+    pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
+        all.iter().find(|one| one.range.contains(address))
     }
 }
 

@@ -5,7 +5,31 @@ use super::text::{self, BadLine};
 
 /// The zones of a machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Zones(Vec<Zone>);
+pub struct Zones {
+    zones: Vec<Zone>,
+    /// In order and without gaps from frame 0 on; behind the last there is no zone.
+    stretches: Vec<Stretch>,
+}
+
+/// Frames that the same zones span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// The frame after the last.
+    pub end: FrameNumber,
+    /// Which zones.
+    pub spanned: Spanned,
+}
+
+/// Which zones span a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spanned {
+    /// None.
+    ByNone,
+    /// This one of [`Zones::iter`].
+    By(usize),
+    /// Several, as where the memory of two nodes interleaves: in which of them a frame lies is not told.
+    BySeveral,
+}
 
 /// One zone: a stretch of frames on a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,32 +78,61 @@ impl Zones {
             }
         }
         zones.retain(|zone| zone.spanned > 0);
-        Ok(Zones(zones))
+        Ok(Zones {
+            stretches: stretches(&zones),
+            zones,
+        })
     }
 
-    /// The zone that spans `frame`. Where the zones of two nodes interleave, the first that does.
+    /// The one zone that spans `frame`; `None` when none does, and when several do.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
-        self.find(frame).map(|(_, zone)| zone)
+        match self.stretch(frame).spanned {
+            Spanned::By(index) => self.get(index),
+            Spanned::ByNone | Spanned::BySeveral => None,
+        }
     }
 
-    /// The same, and which of [`Zones::iter`] it is.
-    pub fn find(&self, frame: FrameNumber) -> Option<(usize, &Zone)> {
-        self.0.iter().enumerate().find(|(_, zone)| {
-            frame
-                .checked_sub(zone.start.get())
-                .is_some_and(|into| into.get() < zone.spanned)
+    /// Which zones span `frame`, and how far that goes.
+    pub fn stretch(&self, frame: FrameNumber) -> Stretch {
+        let after = self.stretches.partition_point(|one| one.end <= frame);
+        self.stretches.get(after).copied().unwrap_or(Stretch {
+            end: FrameNumber::new(u64::MAX),
+            spanned: Spanned::ByNone,
         })
     }
 
     /// One of [`Zones::iter`].
     pub fn get(&self, index: usize) -> Option<&Zone> {
-        self.0.get(index)
+        self.zones.get(index)
     }
 
     /// All of them, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Zone> {
-        self.0.iter()
+        self.zones.iter()
     }
+}
+
+/// Cuts all frames where a zone begins or ends.
+fn stretches(zones: &[Zone]) -> Vec<Stretch> {
+    let bounds = |zone: &Zone| [zone.start, zone.end()];
+    let mut ends: Vec<FrameNumber> = zones.iter().flat_map(bounds).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends.retain(|end| end.get() > 0);
+    let mut start = FrameNumber::new(0);
+    ends.into_iter()
+        .map(|end| {
+            let spans = |(_, zone): &(usize, &Zone)| zone.start <= start && end <= zone.end();
+            let mut by = zones.iter().enumerate().filter(spans);
+            let spanned = match (by.next(), by.next()) {
+                (None, _) => Spanned::ByNone,
+                (Some((index, _)), None) => Spanned::By(index),
+                (Some(_), Some(_)) => Spanned::BySeveral,
+            };
+            start = end;
+            Stretch { end, spanned }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -130,6 +183,24 @@ Node 1, zone   Device
         assert_eq!(of(1_048_586), None);
         assert_eq!(of(u64::MAX), None);
         assert_eq!(zones.iter().count(), 3);
+    }
+
+    /// Node 1 has frames 100 to 199 in the midst of those of node 0.
+    #[test]
+    fn where_nodes_interleave_the_zone_is_not_told() {
+        let text = b"Node 0, zone Normal\n spanned 290\n start_pfn: 10\n\
+            Node 1, zone Normal\n spanned 100\n start_pfn: 100\n";
+        let zones = Zones::parse(text).expect("zones");
+        let of = |frame| {
+            let stretch = zones.stretch(FrameNumber::new(frame));
+            (stretch.spanned, stretch.end.get())
+        };
+        assert_eq!(of(9), (Spanned::ByNone, 10));
+        assert_eq!(of(10), (Spanned::By(0), 100));
+        assert_eq!(of(150), (Spanned::BySeveral, 200));
+        assert_eq!(of(299), (Spanned::By(0), 300));
+        assert_eq!(of(300), (Spanned::ByNone, u64::MAX));
+        assert_eq!(zones.of(FrameNumber::new(150)), None);
     }
 
     #[test]

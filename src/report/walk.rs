@@ -77,6 +77,9 @@ pub struct Frames {
     pub zone: Option<String>,
     /// NUMA node.
     pub node: Option<u32>,
+    /// Why zone and node are not known.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// What closes a walk.

@@ -317,6 +317,10 @@ impl Machine for Fake {
         None
     }
 
+    fn has_exact_map_counts(&self) -> Option<bool> {
+        Some(true)
+    }
+
     fn memory_files(&self, _: Device) -> Option<MemoryFiles> {
         None
     }

@@ -279,11 +279,23 @@ pub trait Machine: Send + Sync {
         })
     }
 
+    /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.
+    fn cgroup_mount(&self) -> Result<Name> {
+        Err(Error::NotAvailable {
+            what: "this target does not tell the paths of cgroups".to_owned(),
+        })
+    }
+
     /// Swap areas (`/proc/swaps`), read anew.
     fn swaps(&self) -> Result<crate::kernel::swaps::SwapAreas>;
 
     /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
     fn swap_layout(&self) -> crate::kernel::swaps::SwapLayout;
+
+    /// The file that has the kernel's configuration; `None` when none can be read.
+    fn configuration(&self) -> Option<Name> {
+        None
+    }
 
     /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
     fn kernel_option(&self, name: &str) -> Option<bool>;
@@ -320,6 +332,11 @@ pub trait Machine: Send + Sync {
 
     /// What memory the files on `device` are, judged from mountinfo; `None` for files of a disk, and where nothing tells.
     fn memory_files(&self, device: crate::kernel::Device) -> Option<MemoryFiles>;
+
+    /// Whether that tells of the hugetlb pools too, of which most memory is in no mounted filesystem; where it does not, only names do.
+    fn pools_are_told(&self) -> bool {
+        false
+    }
 
     /// Every process that can be listed.
     fn processes(&self) -> Result<Vec<ProcessEntry>>;

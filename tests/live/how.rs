@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::puppet::Puppet;
-use super::support::{is_root, page_bytes, skip};
+use super::support::{is_root, page_bytes, pool_page_bytes, skip};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -29,6 +29,10 @@ pub const TESTS: &[Test] = &[
     (
         "how::a_command_that_fails_shows_its_reads",
         a_command_that_fails_shows_its_reads,
+    ),
+    (
+        "how::what_decides_about_the_pool_is_shown",
+        what_decides_about_the_pool_is_shown,
     ),
 ];
 
@@ -272,4 +276,34 @@ fn a_command_that_fails_shows_its_reads() {
     assert_eq!(hexadecimal(&entry["offset"]), untouched / page_bytes() * 8);
     assert_eq!(hexadecimal(&words(entry)[0]) >> 62, 0);
     assert!(objects.iter().any(|object| object["type"] == "error"));
+}
+
+/// That an access will find no page, or one, follows from the settings of the pool of just that size.
+fn what_decides_about_the_pool_is_shown() {
+    const NAME: &str = "how::what_decides_about_the_pool_is_shown";
+    let bytes = pool_page_bytes();
+    let mut puppet = Puppet::start();
+    let answer = puppet.asks(
+        "hugetlb",
+        &[
+            bytes,
+            bytes.trailing_zeros().into(),
+            libc::MAP_NORESERVE as u64,
+        ],
+    );
+    let Ok(memory) = u64::try_from(answer) else {
+        return skip(NAME, &format!("no memory of a pool: error {}", -answer));
+    };
+    let (objects, _) = asked(puppet.0.pid(), &format!("explain --how {memory:#x}"));
+    let files: Vec<&str> = objects
+        .iter()
+        .filter(is_read)
+        .map(|read| read["file"].as_str().expect("a file"))
+        .collect();
+    let pool = format!("/sys/kernel/mm/hugepages/hugepages-{}kB/", bytes / 1024);
+    assert!(
+        files.iter().any(|file| file.starts_with(&pool)),
+        "{files:?}"
+    );
+    assert!(files.contains(&"/proc/self/mountinfo"), "{files:?}");
 }

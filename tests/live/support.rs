@@ -30,6 +30,15 @@ pub fn shows_frames() -> bool {
     entry.is_some_and(|entry| entry & ((1 << 55) - 1) != 0)
 }
 
+/// Whether the kernel has PAGEMAP_SCAN, by its release: Linux 6.7.
+pub fn has_scan() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+}
+
 pub fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }

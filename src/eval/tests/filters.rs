@@ -252,3 +252,43 @@ fn a_state_in_doubt_is_no_answer_where_it_matters() {
         assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");
     }
 }
+
+/// Whether `walk pfn:0..pfn:9 where TEXT` keeps a frame.
+fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
+    let world = World::of(process());
+    let machine = world.target.as_ref().unwrap().machine.clone();
+    let Command::Walk { filter, .. } = command(&format!("walk pfn:0..pfn:9 where {text}")) else {
+        panic!("{text}");
+    };
+    let filter = eval::frame_filter(&filter.unwrap(), &machine, &world)?;
+    let entry = PageMapEntry::new(1 << 63 | frame);
+    Ok(filter.matches(&Page { entry, ..present() }, None))
+}
+
+#[test]
+fn the_first_frame_is_a_frame_like_others() {
+    for (text, kept) in [
+        ("pfn == 0", [true, false]),
+        ("pfn != 0", [false, true]),
+        ("phys < 4096", [true, false]),
+        ("phys < 8192", [true, true]),
+        ("dirty", [true, true]),
+    ] {
+        let are = [0, 1].map(|frame| keeps(text, frame).expect("an answer"));
+        assert_eq!(are, kept, "{text}");
+    }
+}
+
+/// What cannot be looked up here is refused, for frames as for pages.
+#[test]
+fn cgroups_that_cannot_be_read_are_asked_for_in_vain() {
+    let text = "cgroup == \"/\"";
+    let refusals = [
+        keeps(text, 1).map(drop),
+        holds(process(), text, &present()).map(drop),
+    ];
+    for refusal in refusals {
+        let error = refusal.expect_err("refused");
+        assert!(error.message.contains("'cgroup'"), "{error}");
+    }
+}

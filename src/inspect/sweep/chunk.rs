@@ -372,13 +372,11 @@ impl Pages<'_> {
     #[inline]
     fn zone(&self, entry: PageMapEntry, stride: u64, alike: &mut usize) -> Option<InZone> {
         let frame = entry.frame()?;
-        let (index, zone) = self.chunk.zones?.find(frame)?;
-        let left = zone.end().get().saturating_sub(frame.get()) / stride;
+        let zones = self.chunk.zones?;
+        let stretch = zones.stretch(frame);
+        let left = stretch.end.get().saturating_sub(frame.get()) / stride;
         *alike = (*alike).min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
-        Some(InZone {
-            node: zone.node,
-            index,
-        })
+        InZone::of(zones, stretch.spanned)
     }
 
     /// The categories of entry `index`, and for how many entries from there on they hold.

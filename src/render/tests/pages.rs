@@ -366,6 +366,7 @@ pub fn frames() -> Frames {
         },
         zone: Some("Normal".into()),
         node: Some(0),
+        why: Why::default(),
     }
 }
 

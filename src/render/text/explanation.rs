@@ -25,7 +25,10 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     line.end(out)?;
     if let Some(owner) = explanation.owner {
         let mut line = field(look, "whose");
-        line.prose(Role::Plain, whose(owner, page.words.map_count));
+        // An average says neither how many it are nor that it is one.
+        let words = &page.words;
+        let count = words.map_count.filter(|_| !words.map_count_average);
+        line.prose(Role::Plain, whose(owner, count));
         line.end(out)?;
     }
     frame(look, page, out)?;

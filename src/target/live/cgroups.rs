@@ -18,6 +18,11 @@ use std::sync::{Mutex, PoisonError};
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 
 impl Cgroups {
+    /// Where the hierarchy is mounted whose groups these are.
+    pub(super) fn mount() -> Result<Name> {
+        Ok(Hierarchy::open()?.point().clone())
+    }
+
     /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the process whose page was asked about:
     /// `of_process` reads `/proc/PID/cgroup`.
     pub(super) fn path(

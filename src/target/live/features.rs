@@ -221,16 +221,19 @@ pub(super) fn soft_dirty(known: Option<bool>) -> Finding {
     let feature = Feature::SoftDirty;
     let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
     match known {
-        Some(true) => yes(feature, "pmdb's own regions have `sd` among their VmFlags"),
+        Some(true) => yes(
+            feature,
+            "a page that pmdb has just written to is soft-dirty (bit 55)",
+        ),
         Some(false) => no(
             feature,
-            "pmdb's own regions have no `sd` among their VmFlags",
+            "a page that pmdb has just written to is not soft-dirty (bit 55)",
             remedy,
         ),
         None => finding(
             feature,
             None,
-            "/proc/self/smaps has no VmFlags",
+            "the entry of a page of pmdb's own cannot be read",
             Some(remedy.into()),
         ),
     }

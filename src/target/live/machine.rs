@@ -41,6 +41,8 @@ pub(super) struct LiveMachine {
     exact_map_counts: OnceLock<Option<bool>>,
     /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
     unmounted: OnceLock<Option<Device>>,
+    /// The same for memory of the hugetlb pools, each of which has one.
+    pools: OnceLock<Option<Vec<Device>>>,
     /// What was found out about the kernel with the first process that was opened.
     abilities: OnceLock<Abilities>,
     /// Whose mounts count too: those of a container are not in pmdb's own list.
@@ -63,6 +65,7 @@ impl LiveMachine {
             soft_dirty: OnceLock::new(),
             exact_map_counts: OnceLock::new(),
             unmounted: OnceLock::new(),
+            pools: OnceLock::new(),
             abilities: OnceLock::new(),
             target,
         }
@@ -108,8 +111,7 @@ impl Machine for LiveMachine {
     }
 
     fn zones(&self) -> Result<Arc<Zones>> {
-        let parse = || Ok(Arc::new(Zones::parse(&read_proc("zoneinfo")?)?));
-        self.zones.get_or_init(parse).clone()
+        self.zones.get_or_init(zones).clone()
     }
 
     fn iomem(&self) -> Result<Arc<Resources>> {
@@ -125,6 +127,10 @@ impl Machine for LiveMachine {
         self.cgroup_paths.path(inode, of_target)
     }
 
+    fn cgroup_mount(&self) -> Result<Name> {
+        Cgroups::mount()
+    }
+
     fn swaps(&self) -> Result<SwapAreas> {
         Ok(SwapAreas::parse(&read_proc("swaps")?)?)
     }
@@ -134,6 +140,12 @@ impl Machine for LiveMachine {
             options: self.config().map(Config::swap_options),
             kernel: self.kernel.number,
         }
+    }
+
+    fn configuration(&self) -> Option<Name> {
+        self.config()?;
+        let (_, place) = self.config.get()?.as_ref()?;
+        Some(place.clone())
     }
 
     fn kernel_option(&self, name: &str) -> Option<bool> {
@@ -214,12 +226,17 @@ impl Machine for LiveMachine {
     fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
         // Disks have numbers of their own; everything without one has a major number of 0.
         match device.major {
-            0 if *self.unmounted.get_or_init(device_of_a_memfd) == Some(device) => {
-                Some(MemoryFiles::Shared)
+            0 if self.unmounted() == Some(device) => Some(MemoryFiles::Shared),
+            0 if self.pools().is_some_and(|pools| pools.contains(&device)) => {
+                Some(MemoryFiles::Hugetlb)
             }
             0 => self.mounted_memory_files(device),
             _ => None,
         }
+    }
+
+    fn pools_are_told(&self) -> bool {
+        self.pools().is_some()
     }
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {
@@ -249,6 +266,17 @@ impl Machine for LiveMachine {
 }
 
 impl LiveMachine {
+    fn unmounted(&self) -> Option<Device> {
+        let ask = || device_of_a_memfd(MemfdFlags::empty());
+        *self.unmounted.get_or_init(ask)
+    }
+
+    /// The devices of the hugetlb pools; `None` where the kernel does not let itself be asked (memfd_create knows MFD_HUGETLB since
+    /// Linux 4.14).
+    fn pools(&self) -> Option<&[Device]> {
+        self.pools.get_or_init(devices_of_pools).as_deref()
+    }
+
     /// Read anew each time, as mounts come and go.
     fn mounted_memory_files(&self, device: Device) -> Option<MemoryFiles> {
         let own = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
@@ -268,6 +296,16 @@ impl LiveMachine {
 fn read_proc(name: &str) -> Result<Vec<u8>> {
     let read = Directory::open("/proc").and_then(|proc| proc.read(name));
     read.map_err(|error| Error::io(format!("reading /proc/{name}"), error))
+}
+
+fn zones() -> Result<Arc<Zones>> {
+    let zones = Zones::parse(&read_proc("zoneinfo")?)?;
+    if zones.iter().next().is_none() {
+        return Err(Error::NotAvailable {
+            what: "/proc/zoneinfo is empty: something hides it, as containers do".to_owned(),
+        });
+    }
+    Ok(Arc::new(zones))
 }
 
 fn iomem() -> Result<Arc<Resources>> {
@@ -321,12 +359,31 @@ fn kernel_version() -> KernelVersion {
 
 /// Every memfd, System V segment and shared anonymous mapping lives on one filesystem that is mounted nowhere: one of
 /// our own shows its number.
-fn device_of_a_memfd() -> Option<Device> {
-    let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC).ok()?).ok()?;
+fn device_of_a_memfd(kind: MemfdFlags) -> Option<Device> {
+    let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
     Some(Device {
         major: major(stat.st_dev),
         minor: minor(stat.st_dev),
     })
+}
+
+/// The devices of the hugetlb pools, one for each size of pages. An empty memfd takes no page of them.
+fn devices_of_pools() -> Option<Vec<Device>> {
+    /// Where a size stands among the flags: its logarithm (MFD_HUGE_SHIFT).
+    const SIZE_SHIFT: u32 = 26;
+    let Ok(pools) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
+        // Not without /sys, but then it is not known.
+        let has_settings = std::fs::exists("/sys/kernel/mm").unwrap_or(false);
+        return has_settings.then(Vec::new);
+    };
+    let device = |pool: std::io::Result<std::fs::DirEntry>| {
+        let name = pool.ok()?.file_name().into_string().ok()?;
+        let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+        let bytes = kib.parse::<u64>().ok()?.checked_mul(1024)?;
+        let size = MemfdFlags::from_bits_retain(bytes.trailing_zeros() << SIZE_SHIFT);
+        device_of_a_memfd(MemfdFlags::HUGETLB | size)
+    };
+    pools.map(device).collect()
 }
 
 /// The configuration of the kernel that runs, from itself or from where distributions leave it, and the file that has it.

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// Where the kernel says how much a PMD maps.
 const HUGE_PAGE_BYTES: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 
+/// Where the kernel says how many merged pages there are.
+const MERGED: &str = "/sys/kernel/mm/ksm/pages_shared";
+
 /// A [`Machine`] around another.
 pub(super) struct RecordedMachine {
     machine: Arc<dyn Machine>,
@@ -72,7 +75,16 @@ impl Machine for RecordedMachine {
     }
 
     fn false_flags(&self) -> Option<PageFlags> {
-        self.machine.false_flags()
+        let answer = self.machine.false_flags();
+        let found = match answer {
+            None => "not readable",
+            Some(flags) if flags.contains(PageFlags::KSM) => "none, or not told by flags",
+            Some(_) => "some",
+        };
+        let what = "whether pages are merged, and so whether the flag of it means anything";
+        self.log
+            .add_file("ksm", MERGED.to_owned(), what, found.to_owned());
+        answer
     }
 
     fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
@@ -112,7 +124,9 @@ impl Machine for RecordedMachine {
 
     fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
         let answer = self.machine.cgroup_path(inode);
-        let file = "/sys/fs/cgroup".to_owned();
+        // Of several hierarchies that of memory: their inodes may coincide.
+        let mount = self.machine.cgroup_mount();
+        let file = mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.to_string());
         self.log.add(
             "cgroup",
             Read {
@@ -137,7 +151,28 @@ impl Machine for RecordedMachine {
     }
 
     fn swap_layout(&self) -> SwapLayout {
-        self.machine.swap_layout()
+        let answer = self.machine.swap_layout();
+        let what = "the options that number the types of swap entries";
+        let file = self.configuration();
+        let found = match file {
+            Some(_) => "read",
+            None => "not readable",
+        };
+        let file = file.map_or("/proc/config.gz".to_owned(), |file| file.to_string());
+        self.log.add_file("config", file, what, found.to_owned());
+        answer
+    }
+
+    fn configuration(&self) -> Option<Name> {
+        self.machine.configuration()
+    }
+
+    fn cgroup_mount(&self) -> Result<Name> {
+        self.machine.cgroup_mount()
+    }
+
+    fn pools_are_told(&self) -> bool {
+        self.machine.pools_are_told()
     }
 
     fn kernel_option(&self, name: &str) -> Option<bool> {
@@ -183,7 +218,20 @@ impl Machine for RecordedMachine {
     }
 
     fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
-        self.machine.memory_files(device)
+        let answer = self.machine.memory_files(device);
+        // Those of disks have numbers of their own.
+        if device.major == 0 {
+            let what = format!("of which kind the files of device {device} are");
+            let found = match answer {
+                Some(MemoryFiles::Shared) => "shared memory",
+                Some(MemoryFiles::Hugetlb) => "of the hugetlb pool",
+                None => "of no kind of memory",
+            };
+            let file = "/proc/self/mountinfo".to_owned();
+            self.log
+                .add_file("mountinfo", file, &what, found.to_owned());
+        }
+        answer
     }
 
     fn processes(&self) -> Result<Vec<ProcessEntry>> {

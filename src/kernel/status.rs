@@ -136,11 +136,15 @@ fn amount(key: &[u8], value: &[u8]) -> Result<Option<(String, u64)>, ()> {
 
 /// The soft limit of the stack in `/proc/PID/limits`: `Some(None)` without one, `None` when the file does not say.
 pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
-    let limits = procfs::process::Limits::from_read(bytes).ok()?;
-    Some(match limits.max_stack_size.soft_limit {
-        procfs::process::LimitValue::Unlimited => None,
-        procfs::process::LimitValue::Value(bytes) => Some(bytes),
-    })
+    // `procfs` subtracts without looking where a line has fewer words than the kernel writes.
+    let line = text::lines(bytes).find_map(|line| line.bytes.strip_prefix(b"Max stack size"))?;
+    let soft = line
+        .split(u8::is_ascii_whitespace)
+        .find(|word| !word.is_empty())?;
+    match soft {
+        b"unlimited" => Some(None),
+        number => text::decimal(number).map(Some),
+    }
 }
 
 #[cfg(test)]

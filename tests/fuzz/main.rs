@@ -1,0 +1,124 @@
+//! Every parser of somebody else's bytes, fed with changed inputs: no panic, no hang, no unbounded memory.
+//!
+//! As a test each target runs for a moment, on the same inputs every time; `scripts/fuzz SECONDS` runs longer, on others. An input is
+//! told by its number: a panic says it, and so does the last line after an abort or a hang. `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET`
+//! runs that one alone.
+//!
+//! `libfuzzer-sys` would need the sanitizers of a nightly compiler; changing sound inputs field by field finds what tables of
+//! offsets and counts get wrong, with the compiler that builds the program.
+
+mod elf;
+mod mutate;
+mod targets;
+
+use libtest_mimic::{Arguments, Trial};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longer than this no input may take, in a build without optimisation on a busy machine.
+const LONGEST: Duration = Duration::from_secs(60);
+/// More memory than this the whole run may not take.
+const MOST_BYTES: u64 = 6 << 30;
+
+/// Something to be fed.
+pub struct Fuzzed {
+    pub name: &'static str,
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Pieces that are put in here and there.
+    pub words: &'static [&'static str],
+    pub feed: fn(&[u8]),
+}
+
+fn main() {
+    let limit = rustix::process::Rlimit {
+        current: Some(MOST_BYTES),
+        maximum: Some(MOST_BYTES),
+    };
+    rustix::process::setrlimit(rustix::process::Resource::As, limit).expect("a limit");
+    let mut arguments = Arguments::from_args();
+    // Each is one thread's work, and a machine has other things to do.
+    arguments.test_threads.get_or_insert(2);
+    let trials = targets::ALL.iter().map(|fuzzed| {
+        Trial::test(fuzzed.name, move || {
+            run(fuzzed);
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}
+
+fn number_of(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+fn run(fuzzed: &'static Fuzzed) {
+    let seeds = (fuzzed.seeds)();
+    assert!(!seeds.is_empty(), "{} has no seeds", fuzzed.name);
+    for seed in &seeds {
+        (fuzzed.feed)(seed);
+    }
+    if let Some(number) = number_of("PMDB_FUZZ_NUMBER") {
+        return (fuzzed.feed)(&mutate::input(&seeds, fuzzed.words, number));
+    }
+    let seconds = number_of("PMDB_FUZZ_SECONDS").unwrap_or(2);
+    let start = number_of("PMDB_FUZZ_START").unwrap_or(0);
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let progress = Progress::watched(fuzzed.name, start);
+    let mut number = start;
+    while Instant::now() < end {
+        progress.note(number);
+        let input = mutate::input(&seeds, fuzzed.words, number);
+        let fed = std::panic::catch_unwind(|| (fuzzed.feed)(&input));
+        if let Err(why) = fed {
+            eprintln!("{}: input {number} ({} bytes)", fuzzed.name, input.len());
+            std::panic::resume_unwind(why);
+        }
+        number += 1;
+    }
+    progress.over.store(true, Ordering::Relaxed);
+    println!("{}: {} inputs from {start} on", fuzzed.name, number - start);
+}
+
+/// The number of the input that is being fed, for whoever looks after an abort or a hang.
+struct Progress {
+    file: std::fs::File,
+    number: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Progress {
+    fn watched(name: &'static str, start: u64) -> Progress {
+        let path = format!("{}/fuzz-{name}", env!("CARGO_TARGET_TMPDIR"));
+        let file = std::fs::File::create(&path).or_else(|_| tempfile::tempfile());
+        let progress = Progress {
+            file: file.expect("a file for the number of the input"),
+            number: Arc::new(AtomicU64::new(start)),
+            over: Arc::new(AtomicBool::new(false)),
+        };
+        let (number, over) = (Arc::clone(&progress.number), Arc::clone(&progress.over));
+        std::thread::spawn(move || {
+            loop {
+                let before = number.load(Ordering::Relaxed);
+                std::thread::park_timeout(LONGEST);
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                if number.load(Ordering::Relaxed) == before {
+                    eprintln!("{name}: input {before} takes longer than {LONGEST:?}");
+                    std::process::abort();
+                }
+            }
+        });
+        progress
+    }
+
+    fn note(&self, number: u64) {
+        self.number.store(number, Ordering::Relaxed);
+        let text = format!("{number:20}\n");
+        self.file
+            .write_at(text.as_bytes(), 0)
+            .expect("to note the number");
+    }
+}

@@ -1,0 +1,157 @@
+//! What is fed, and from which sound inputs.
+
+use crate::{Fuzzed, elf};
+use pmdb::kernel::registers::Standing;
+use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
+use pmdb::lang::{self, complete, highlight};
+
+pub const ALL: &[Fuzzed] = &[
+    Fuzzed {
+        name: "elf",
+        seeds: elf::sound_seeds,
+        words: &["\0\0\0\0", "\x7fELF", "ZLIB"],
+        feed: elf::feed,
+    },
+    Fuzzed {
+        name: "language",
+        seeds: sentences,
+        words: &[
+            "(", ")", "'", "\"", "[", "]", "|", ">", "!", "#", "*", "..", ", +", ":", "::",
+            "$1 = ", "0x", "4p", " where ", " by ", " not ", "--how ", "pfn:", "\u{301}",
+            "\u{feff}", "é",
+        ],
+        feed: line,
+    },
+    Fuzzed {
+        name: "kernel-text",
+        seeds: kernel_texts,
+        words: &[
+            " ",
+            "\n",
+            ":",
+            "-",
+            "\t",
+            " kB",
+            "/SYSV",
+            " (deleted)",
+            "\\040",
+            "18446744073709551616",
+        ],
+        feed: kernel_text,
+    },
+    Fuzzed {
+        name: "words",
+        seeds: || vec![vec![0; 64], vec![0xff; 64], (0..=255).collect()],
+        words: &[],
+        feed: words,
+    },
+];
+
+/// What the grammar accepts and rejects, gdb's and the kernel's own lines among them.
+fn sentences() -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for folder in ["accept", "reject"] {
+        let folder = format!("{}/grammar/{folder}", env!("CARGO_MANIFEST_DIR"));
+        for entry in std::fs::read_dir(folder).expect("the grammar") {
+            let path = entry.expect("a file").path();
+            let text = std::fs::read_to_string(path).expect("text");
+            let sentences = text
+                .lines()
+                .filter(|line| !line.starts_with(' ') && !line.is_empty());
+            all.extend(sentences.map(|line| line.as_bytes().to_vec()));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn line(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match lang::parse_line(&text) {
+        Ok(tree) => {
+            // What is printed means the same, and is printed the same again.
+            let printed = tree.to_string();
+            let again = lang::parse_line(&printed);
+            let again = again.unwrap_or_else(|error| panic!("{text:?}: {}", error.draw(&printed)));
+            assert_eq!(again.to_string(), printed, "{text:?}");
+        }
+        Err(error) => {
+            assert!(!error.draw(&text).is_empty());
+        }
+    }
+    let cursor = bytes.iter().fold(7usize, |sum, &byte| {
+        sum.wrapping_mul(31) + usize::from(byte)
+    });
+    complete::expectation(&text, cursor % (text.len() + 1));
+    for class in highlight::classes(&text) {
+        assert!(
+            text.get(class.at.start..class.at.end).is_some(),
+            "{text:?}: {class:?}"
+        );
+    }
+}
+
+fn kernel_texts() -> Vec<Vec<u8>> {
+    let texts: [&[u8]; 10] = [
+        b"55d0c0a00000-55d0c0a01000 r-xp 00001000 08:01 77  /usr/bin/server\n\
+          7ffd1c000000-7ffd1c021000 rw-p 00000000 00:00 0 [stack]\n\
+          7f0000000000-7f0000001000 rw-s 00000000 00:01 5 /SYSV00000000 (deleted)\n",
+        b"55d0c0a00000-55d0c0a01000 r-xp 00001000 08:01 77  /usr/bin/server\nSize: 4 kB\nRss: 4 kB\n\
+          VmFlags: rd ex mr mw me\n",
+        b"Name:\tserver\nState:\tS (sleeping)\nTgid:\t8\nPid:\t8\nPPid:\t1\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n\
+          VmPeak:\t    8 kB\nVmRSS:\t    4 kB\nThreads:\t1\n",
+        b"8 (a) (b) S 1 8 8 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 12345 1000000 100 18446744073709551615 1 1 0 0 0\n",
+        b"00000000-00000fff : Reserved\n00001000-0009ffff : System RAM\n  00002000-00002fff : Kernel code\n",
+        b"Node 0, zone      DMA\n  pages free     3\n        min      1\n        spanned  4095\n        present  3998\n\
+          \n  start_pfn:           1\nNode 0, zone   Normal\n  spanned  1000\n  start_pfn:           4096\n",
+        b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram0                              partition\t1048572\t0\t-2\n\
+          /swap\\040file                            file\t1024\t0\t-3\n",
+        b"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+          30 22 0:25 / /dev/shm rw,nosuid - tmpfs tmpfs rw,size=1024k,huge=always\n",
+        b"0 0x7 0x7ffd1c000000 0x400 0x0 0x0 0x0 0x7ffd1c0000a8 0x7f0000001234\n",
+        b"Limit                     Soft Limit           Hard Limit           Units\n\
+          Max stack size            8388608              unlimited            bytes\n",
+    ];
+    texts.iter().map(|text| text.to_vec()).collect()
+}
+
+fn kernel_text(bytes: &[u8]) {
+    if let Ok(regions) = maps::parse(bytes) {
+        for region in regions {
+            _ = region.name.to_string();
+            _ = region.names().count();
+        }
+    }
+    for one in smaps::parse(bytes).unwrap_or_default() {
+        _ = one.field("Rss");
+    }
+    _ = status::Status::parse(bytes);
+    _ = status::Stat::parse(bytes);
+    _ = status::stack_limit(bytes);
+    _ = iomem::Resources::parse(bytes);
+    if let Ok(zones) = zones::Zones::parse(bytes) {
+        for zone in zones.iter() {
+            _ = zone.end();
+        }
+    }
+    _ = swaps::SwapAreas::parse(bytes);
+    _ = mounts::parse(bytes);
+    _ = Standing::parse(bytes);
+}
+
+/// Page-map entries and flags words are numbers that anything may be.
+fn words(bytes: &[u8]) {
+    for bytes in bytes.as_chunks::<8>().0 {
+        let raw = u64::from_ne_bytes(*bytes);
+        let entry = PageMapEntry::new(raw);
+        _ = (
+            entry.frame(),
+            entry.swap(),
+            entry.is_present(),
+            entry.set_bits().count(),
+        );
+        let flags = PageFlags::from_bits_retain(raw);
+        assert!(flags.names().len() <= 64);
+        _ = (flags.each().count(), flags.is_in_large_folio());
+    }
+}

@@ -119,6 +119,9 @@ fn symbols() -> (Vec<u8>, Vec<u8>) {
     (table, names)
 }
 
+/// Name, kind, flags, link, size of an entry, bytes.
+type Section = (&'static str, u32, u64, u32, u64, Vec<u8>);
+
 /// The whole file: headers, one load segment, the sections; `.debug_info` is said to be compressed if `compressed` is given.
 fn program(compressed: bool) -> Vec<u8> {
     let (table, names) = symbols();
@@ -138,8 +141,7 @@ fn program(compressed: bool) -> Vec<u8> {
             bytes
         }
     };
-    // Name, kind, flags, link, size of an entry, bytes.
-    let sections: [(&str, u32, u64, u32, u64, Vec<u8>); 9] = [
+    let sections: [Section; 9] = [
         (".text", 1, 6, 0, 0, vec![0x90; 0x100]),
         (".symtab", 2, 0, 3, 24, table),
         (".strtab", 3, 0, 0, 0, names),
@@ -183,7 +185,7 @@ fn program(compressed: bool) -> Vec<u8> {
         } else {
             bytes
         };
-        while body.len() % 16 != 0 {
+        while !body.len().is_multiple_of(16) {
             body.push(0);
         }
         headers.extend([at.to_le_bytes(), kind.to_le_bytes()].concat());

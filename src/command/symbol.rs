@@ -2,7 +2,7 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::lang::{Expression, Spanned, SymbolName};
+use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::{Record, SymbolReport};
 use crate::symbol::SymbolAt;
 
@@ -44,7 +44,15 @@ pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>
             },
         };
         let message = format!("no symbol at {address}: {why}");
-        return Err(eval::Error::new(expression.at, message).into());
+        let error = eval::Error::new(expression.at, message);
+        return Err(match symbols.file_address(address) {
+            Some((module, in_file)) => {
+                let module = Name(module.file_name().to_string());
+                error.hint(format!("in its file it is {module}!{in_file}"))
+            }
+            None => error,
+        }
+        .into());
     };
     context.state.last_address = Some(address);
     context.sink.emit(Record::Symbol(report(&symbol)))?;

@@ -92,6 +92,10 @@ pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
     match demangle(base, Form::Full) {
+        // The stub through which the function is called is not the function.
+        Some(demangled) if raw.as_bytes().ends_with(b"@plt") => {
+            Name::new((demangled + "@plt").into_bytes())
+        }
         Some(demangled) => Name::new(demangled.into_bytes()),
         None if old_version => raw.clone(),
         None => Name::new(base),
@@ -122,6 +126,8 @@ mod tests {
             ("malloc@@GLIBC_2.2.5", "malloc"),
             ("memcpy@GLIBC_2.2.5", "memcpy@GLIBC_2.2.5"),
             ("@odd", "@odd"),
+            ("getpid@plt", "getpid@plt"),
+            ("_Z1fv@plt", "f()@plt"),
             (
                 "_ZN6shapes4areaERKNS_6circleE",
                 "shapes::area(shapes::circle const&)",

@@ -7,6 +7,7 @@ use super::index::Index;
 use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
+use super::plt;
 use super::section::LONGEST_NAME;
 use super::sources::Sources;
 use super::table::{self, Symbol};
@@ -49,8 +50,14 @@ impl Loaded {
         &self.sources.image.elf
     }
 
-    /// The symbol at a file address and its name. The first few times one pass over the tables, then by an index.
+    /// The symbol at a file address and its name, or the stub there through which another file's function is called.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
+        self.listed_at(address)
+            .or_else(|| plt::stub_at(&self.sources.image, address))
+    }
+
+    /// The symbol of a table. The first few times by one pass over the tables, then by an index.
+    fn listed_at(&self, address: u64) -> Option<(Symbol, Name)> {
         if let Some(index) = self.index() {
             let symbol = index.symbol_at(address)?;
             let name = index.names().get(symbol, LONGEST_NAME)?;

@@ -30,6 +30,7 @@ mod module;
 mod names;
 mod needle;
 mod placement;
+mod plt;
 mod query;
 mod reason;
 mod search;

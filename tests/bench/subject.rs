@@ -212,11 +212,40 @@ fn fork(work: impl FnOnce()) -> i32 {
     }
 }
 
-/// Loads a library and says so.
+/// Maps the load segments of a library as the dynamic linker would, without running any of it.
 fn library(path: &str) {
-    let path = std::ffi::CString::new(path).expect("a path");
-    // SAFETY: the libraries of a language, which do nothing before they are called.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
-    announce(if handle.is_null() { "failed" } else { "loaded" });
+    use object::elf::{FileHeader64, PT_LOAD};
+    use object::read::elf::{FileHeader, ProgramHeader};
+    let file = std::fs::File::open(path).expect("the library");
+    // Whole: a tool that has changed a library has put its headers at the end.
+    let bytes = std::fs::read(path).expect("the library");
+    let header = FileHeader64::<object::Endianness>::parse(&*bytes).expect("an ELF file");
+    let endian = header.endian().expect("a byte order");
+    let segments = header
+        .program_headers(endian, &*bytes)
+        .expect("its segments");
+    let loaded = || segments.iter().filter(|one| one.p_type(endian) == PT_LOAD);
+    let page = page_bytes();
+    let end = loaded()
+        .map(|one| one.p_vaddr(endian) + one.p_memsz(endian))
+        .max();
+    let whole = map(end.expect("load segments").next_multiple_of(page) as usize);
+    for one in loaded().filter(|one| one.p_filesz(endian) > 0) {
+        let into = one.p_vaddr(endian) % page;
+        let at = whole.wrapping_add((one.p_vaddr(endian) - into) as usize);
+        let prot = match one.p_flags(endian).contains(object::elf::PF_X) {
+            true => libc::PROT_READ | libc::PROT_EXEC,
+            false => libc::PROT_READ,
+        };
+        let (len, flags) = (
+            (one.p_filesz(endian) + into) as usize,
+            libc::MAP_PRIVATE | libc::MAP_FIXED,
+        );
+        let offset = (one.p_offset(endian) - into) as libc::off_t;
+        // SAFETY: over the mapping that was just made, of which nothing is used.
+        let mapped = unsafe { libc::mmap(at.cast(), len, prot, flags, file.as_raw_fd(), offset) };
+        assert_ne!(mapped, libc::MAP_FAILED, "not mapped");
+    }
+    announce("mapped");
     wait();
 }

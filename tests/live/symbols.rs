@@ -54,6 +54,10 @@ pub const TESTS: &[Test] = &[
         stripped::a_program_whose_file_is_gone,
     ),
     (
+        "symbols::stubs_have_the_names_of_what_they_call",
+        stripped::stubs_have_the_names_of_what_they_call,
+    ),
+    (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
         stripped::the_copy_of_a_variable_is_the_one_that_is_used,
     ),

@@ -248,3 +248,45 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
     });
     target.send("");
 }
+
+pub(super) fn stubs_have_the_names_of_what_they_call() {
+    let test = "symbols::stubs_have_the_names_of_what_they_call";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !is_installed("gcc") || !cfg!(target_arch = "x86_64") {
+        return skip(test, "there is no C compiler, or this is not x86-64");
+    }
+    for flags in [
+        &["-Wl,-z,lazy"][..],
+        &["-Wl,-z,now"],
+        &["-fcf-protection=full", "-Wl,-z,ibtplt"],
+    ] {
+        let Some(program) = compile(folder.path(), "program", PROGRAM, flags) else {
+            skip(test, &format!("gcc {} does not work here", flags.join(" ")));
+            continue;
+        };
+        let mut target = Target::spawn(&mut Command::new(&program));
+        let hidden = target.numbers()[0];
+        let symbols = Symbols::default();
+        with_names(&symbols, &target.attach(), |names, regions| {
+            let code = regions.iter().find(|one| one.range.contains(at(hidden)));
+            let code = code.expect("its code").range;
+            let mut found = Vec::new();
+            for address in (code.start().get()..code.end().get()).step_by(8) {
+                let section = names.section_at(at(address)).unwrap_or_default();
+                if section.as_bytes().starts_with(b".plt")
+                    && let Some(stub) = names.at(at(address))
+                {
+                    assert_eq!(stub.section, Some(section));
+                    found.push(stub.name().to_string());
+                }
+            }
+            for expected in ["getpid@plt", "printf@plt"] {
+                assert!(
+                    found.iter().any(|one| one == expected),
+                    "{flags:?}: {found:?}"
+                );
+            }
+        });
+        target.send("");
+    }
+}

@@ -43,9 +43,11 @@ impl Stat {
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
         let rest = bytes.get(close + 1..)?.trim_ascii();
         // `procfs` takes numbers apart well, but makes text of the name and relies on something behind it: it gets another
-        // name, and never an empty rest.
+        // name, and never a rest that it takes for blanks (of Unicode too).
         let line = [b"1 (name) ", rest].concat();
-        let stat = (!rest.is_empty())
+        let stat = rest
+            .first()?
+            .is_ascii_graphic()
             .then(|| procfs::process::Stat::from_read(&line[..]))?
             .ok()?;
         let address = |address: Option<u64>| address.map(VirtualAddress::new);

@@ -85,6 +85,6 @@ fn file_place(region: &Region, address: VirtualAddress) -> Option<FilePlace> {
     (region.inode != 0).then(|| FilePlace {
         name: region.name.clone(),
         offset: region.offset.saturating_add(into),
-        deleted: region.deleted,
+        deleted: region.deleted && !region.is_without_path(),
     })
 }

@@ -405,3 +405,29 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
         assert_eq!(!filtered.iter().any(note), known, "{what}");
     }
 }
+
+#[test]
+fn who_without_the_right_to_frames_is_a_refusal() {
+    let mut world = World::new([region(0x1000, 2)]);
+    world.maps(0x1000, 1, 0x9000);
+    world.hidden = true;
+    let target = world.target().1;
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    for (line, status) in [("who 0x1000000", 4), ("who 0x1001000", 1)] {
+        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+            panic!("no command: {line}");
+        };
+        let mut sink = Kept {
+            records: Vec::new(),
+            stop_at: usize::MAX,
+        };
+        let mut context = Context {
+            state: &mut state,
+            sink: &mut sink,
+            resume: None,
+        };
+        let error = run(&command, &mut context).expect_err("no frame");
+        assert_eq!(error.status(), status, "{line}: {error:?}");
+    }
+}

@@ -100,8 +100,17 @@ fn by_address(
     let detail = view.detail(address)?;
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state.word();
-        let message = format!("nobody can be found for {address}: its page is {state}: {reason}");
-        eval::Error::new(place.at, message)
+        match reason.is_refusal() {
+            true => {
+                let what = format!("who maps the page at {address} cannot be known here");
+                eval::Error::unknown(place.at, what, &reason)
+            }
+            false => {
+                let message =
+                    format!("there is no frame to look for at {address}: its page is {state}");
+                eval::Error::new(place.at, message)
+            }
+        }
     })?;
     Ok(Question {
         seen: Some(Seen {

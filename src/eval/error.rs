@@ -49,7 +49,7 @@ impl Error {
     }
 
     /// A fact that cannot be had here, for the reason given; `what` is the beginning of the sentence.
-    pub(super) fn unknown(at: Place, what: impl fmt::Display, reason: &Reason) -> Self {
+    pub fn unknown(at: Place, what: impl fmt::Display, reason: &Reason) -> Self {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
             Reason::FrameHidden | Reason::NotPermitted { .. } => {

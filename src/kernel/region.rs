@@ -76,11 +76,45 @@ impl Region {
             .chain((!is_bracketed).then_some(tail))
     }
 
+    /// Whether it is memory that never stood in a folder, which the kernel gives a path all the same and marks it as deleted: shared
+    /// anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2), MAP_HUGETLB.
+    pub fn is_without_path(&self) -> bool {
+        let name = self.name.as_bytes();
+        let begins = |prefix: &&[u8]| name.starts_with(prefix);
+        let named: [&[u8]; 2] = [b"/memfd:", b"/SYSV"];
+        let whole: [&[u8]; 3] = [b"/dev/zero", b"/anon_hugepage", b"/secretmem"];
+        self.deleted && (named.iter().any(begins) || whole.contains(&name))
+    }
+
     /// Where in the file behind the region `address` lies; `None` outside of it or with no file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);
         inside
             .then(|| address.get() - self.range.start().get())
             .and_then(|into| self.offset.checked_add(into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::maps;
+
+    #[test]
+    fn memory_that_never_stood_in_a_folder() {
+        for (name, is) in [
+            ("/dev/zero (deleted)", true),
+            ("/memfd:one (deleted)", true),
+            ("/SYSV00000000 (deleted)", true),
+            ("/anon_hugepage (deleted)", true),
+            ("/secretmem (deleted)", true),
+            // The device itself, mapped privately.
+            ("/dev/zero", false),
+            ("/tmp/gone (deleted)", false),
+            ("/memfd:one", false),
+        ] {
+            let line = format!("55d0a0000000-55d0a0021000 rw-s 00000000 00:01 7 {name}\n");
+            let regions = maps::parse(line.as_bytes()).expect("a row");
+            assert_eq!(regions[0].is_without_path(), is, "{name}");
+        }
     }
 }

@@ -64,9 +64,9 @@ impl Reason {
     /// The way out, where more rights are one.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Reason::FrameHidden => {
-                Some("run pmdb with sudo and outside of containers, or give it the capability")
-            }
+            Reason::FrameHidden => Some(
+                "run pmdb outside of containers and with that capability: sudo or setcap give it",
+            ),
             Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
             _ => None,
         }

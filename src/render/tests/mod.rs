@@ -10,8 +10,8 @@ mod session;
 mod who;
 
 use super::{Json, Renderer, Text, Theme};
-use crate::kernel::{Kind, Name, State};
-use crate::report::{ErrorPlace, ErrorReport, Record, Translation};
+use crate::kernel::{Kind, Name, PageFlags, State};
+use crate::report::{ErrorPlace, ErrorReport, Record, SearchEnd, Translation, WhoSummary};
 use jiff::tz::TimeZone;
 use samples::*;
 use serde_json::Value;
@@ -269,6 +269,37 @@ fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
 }
 
 #[test]
+fn explain_says_what_is_special_of_a_page() {
+    let with = |flags: PageFlags| {
+        let mut page = present();
+        page.words.flags = Some(flags);
+        text(None, &[Record::Explanation(Box::new(explained(page)))])
+    };
+    let everyday = PageFlags::ANON | PageFlags::LRU;
+    let given_up = with(everyday);
+    assert!(given_up.contains("MADV_FREE"), "{given_up}");
+    let kept = with(everyday | PageFlags::SWAPBACKED);
+    assert!(!kept.contains("MADV_FREE"), "{kept}");
+    // Part of a large folio.
+    assert!(kept.contains("15 of them mapped here"), "{kept}");
+}
+
+#[test]
+fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
+    let said = |ended| {
+        let summary = WhoSummary {
+            unreadable: 1,
+            ended,
+            ..who_counted()
+        };
+        text(None, &[Record::WhoSummary(summary)])
+    };
+    let unread = "could not be read";
+    assert!(!said(SearchEnd::Counted).contains(unread));
+    assert!(said(SearchEnd::Interrupted).contains(unread));
+}
+
+#[test]
 fn a_walk_has_one_heading_and_says_each_reason_once() {
     let walk = [
         Record::Pages(pages()),
@@ -288,8 +319,8 @@ start          end                size  state      kind           frame     coun
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
 stopped early: the totals are of what was looked at
 the regions changed meanwhile: run it again for a consistent picture
-hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb with sudo and outside of containers, or give
-          it the capability)
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb outside of containers and with that
+          capability: sudo or setcap give it)
 unknown   flags, map count: /proc/kpageflags may be read by root alone
 
 "#]].raw());

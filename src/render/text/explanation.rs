@@ -4,7 +4,7 @@ use super::Look;
 use super::block::{self, field};
 use super::footnotes::Footnotes;
 use super::words;
-use crate::kernel::{Kind, State};
+use crate::kernel::{Kind, PageFlags, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation};
@@ -22,6 +22,12 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
         line.plain("; ")
             .prose(Role::Plain, "one entry maps the whole huge page");
     }
+    if may_be_dropped(page) {
+        line.plain("; ").prose(
+            Role::Note,
+            "given up with MADV_FREE: until it is written to, the kernel may throw its contents away",
+        );
+    }
     line.end(out)?;
     if let Some(owner) = explanation.owner {
         let mut line = field(look, "whose");
@@ -32,6 +38,9 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
         line.end(out)?;
     }
     frame(look, page, out)?;
+    if let Some(folio) = &page.folio {
+        block::folio(look, folio, page.huge, out)?;
+    }
     block::place(look, &page.place, out)?;
     behind(look, explanation, out)?;
     access(look, "read", &explanation.next_read, out)?;
@@ -60,6 +69,13 @@ fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<(
         line.word("  ", role, name).plain(" ").plain(&region.perms);
     }
     line.end(out)
+}
+
+/// Whether the kernel may drop the page instead of writing it to swap: anonymous memory is backed by swap but for that.
+fn may_be_dropped(page: &Translation) -> bool {
+    page.words.flags.is_some_and(|flags| {
+        flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED)
+    })
 }
 
 /// What the page is.
@@ -128,8 +144,14 @@ fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()>
 fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     if let Some(file) = &explanation.file {
         let mut line = field(look, "file");
-        line.push(Role::Name, &file.name)
-            .plain(format!(", byte {:#x}", file.offset));
+        let region = explanation.page.region.as_ref();
+        let is_marked = region.is_some_and(|region| region.deleted);
+        match file.name.as_bytes() == b"/dev/zero" && is_marked {
+            // The name that the kernel gives it would mislead.
+            true => line.push(Role::Dim, "shared memory without a name"),
+            false => line.push(Role::Name, &file.name),
+        };
+        line.plain(format!(", byte {:#x}", file.offset));
         if file.deleted {
             line.plain(", ").push(Role::Warn, "deleted");
         }
@@ -212,8 +234,10 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::Zeros => "zeros are mapped",
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
-        Effect::MapCached => "the page is mapped from the page cache, the disk is not read",
-        Effect::ReadFile => "the file is read from its disk",
+        Effect::MapCached => "the page is mapped from the page cache, nothing has to be read",
+        Effect::ReadFile => {
+            "the file is read from its disk (where it has a hole, nothing is there to read)"
+        }
         Effect::SwapIn => {
             "the page is read back from swap (a minor fault if the swap cache still has it)"
         }

@@ -50,7 +50,8 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
     prose(look, role, &text, out)?;
-    if summary.unreadable > 0 {
+    // Once all are found it does not matter.
+    if summary.unreadable > 0 && summary.ended != SearchEnd::Counted {
         let text = format!("{} could not be read", processes(summary.unreadable));
         prose(look, Role::Warn, &text, out)?;
     }

@@ -77,6 +77,14 @@ impl LiveModules {
     fn refused(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
+                Error::NotAvailable {
+                    what: format!(
+                        "{name} is memory that stands in no folder: only CAP_SYS_ADMIN or \
+                         CAP_CHECKPOINT_RESTORE reaches it"
+                    ),
+                }
+            }
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::NotAvailable {
                 what: format!(
                     "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \

@@ -20,6 +20,9 @@ const HUGE_PAGE_BYTES: &str = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_siz
 /// Where the kernel says how many merged pages there are.
 const MERGED: &str = "/sys/kernel/mm/ksm/pages_shared";
 
+/// The frame that is read to find out whether any may be: every machine has it, and nobody maps it.
+const PROBE: FrameNumber = FrameNumber::new(1);
+
 /// A [`Machine`] around another.
 pub(super) struct RecordedMachine {
     machine: Arc<dyn Machine>,
@@ -46,6 +49,7 @@ impl RecordedMachine {
             read.iter().map(|&one| word(one)).collect()
         });
         let what = match into.len() {
+            1 if first == PROBE => format!("{what} of frame {first}: whether they may be read"),
             1 => format!("{what} of frame {first}"),
             _ => format!("{what} from frame {first} on"),
         };

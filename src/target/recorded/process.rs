@@ -16,6 +16,9 @@ const BYTES: usize = 16;
 /// Entries that are read again by a single command: those of a GiB.
 const MOST_ENTRIES: u64 = 1 << 18;
 
+/// The kernel's call that finds what is populated.
+const SCAN: &str = "PAGEMAP_SCAN";
+
 /// A [`Process`] around another.
 pub(super) struct RecordedProcess<P> {
     pid: u32,
@@ -42,7 +45,9 @@ impl<P: Deref<Target = dyn Process>> RecordedProcess<P> {
         let range = range.to_pages(page);
         let (offset, length) = (page.index(range.start()) * 8, range.pages(page) * 8);
         let file = self.file("pagemap");
-        let repeat = (range.pages(page) <= MOST_ENTRIES).then(|| {
+        // The scan tells more than entries do, and no command makes it.
+        let is_scan = self.way() == SCAN;
+        let repeat = (!is_scan && range.pages(page) <= MOST_ENTRIES).then(|| {
             // Lines of zeros are left out.
             dump(&file, offset, length).replacen("xxd", "xxd -a", 1)
         });
@@ -67,7 +72,7 @@ impl<P: Deref<Target = dyn Process>> RecordedProcess<P> {
             .categories()
             .intersects(Categories::ZERO | Categories::HUGE)
         {
-            true => "PAGEMAP_SCAN",
+            true => SCAN,
             false => "entries",
         }
     }

@@ -163,7 +163,7 @@ impl Differences {
             .keys()
             .all(|kind| matches!(*kind, "symbols" | "files"));
         assert!(
-            explained && (count("files") + count("symbols")) * 50 < looked_at,
+            explained && count("files") * 50 < looked_at,
             "{name}: of {looked_at}: {:#?}",
             self.0
         );

@@ -240,7 +240,8 @@ fn of_c_as_addr2line_says() {
         ("packed-zstd", &["-O2", "-g", "-gz=zstd"]),
         ("version-2", &["-O2", "-gdwarf-2"]),
         ("version-4", &["-O2", "-gdwarf-4"]),
-        ("large", &["-O2", "-g", "-gdwarf64"]),
+        // The binutils that read -gdwarf64 with DWARF 5 are newer than those of Debian 12.
+        ("large", &["-O2", "-gdwarf-4", "-gdwarf64"]),
         ("whole-program", &["-O2", "-g", "-flto"]),
         ("narrow", &["-O2", "-g", "-m32"]),
     ] {

@@ -5,10 +5,12 @@ use super::super::file::File;
 use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
-use super::super::{demangle, search};
+use super::super::{copied, demangle, plt, search, separate};
 use super::NEVER;
 use super::builder::*;
+use crate::kernel::Name;
 use crate::target::ReadAt;
+use crate::target::fake::Fake;
 use proptest::prelude::*;
 
 /// Asks everything that can be asked of one file.
@@ -19,6 +21,17 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         if let Some(number) = loaded.elf().section_at(address) {
             loaded.elf().section_name(number);
         }
+    }
+    let image = &loaded.sources.image;
+    image.build_id();
+    for name in [&b".debug_info"[..], b".debug_line", b".gnu_debugdata"] {
+        _ = image.section(name, 1 << 20);
+        image.has_section(name);
+    }
+    _ = separate::find(&*Fake::new().target().modules, &Name::from("/p"), image);
+    copied::by(image);
+    for address in [0x1004, 0x2004, u64::MAX] {
+        plt::stub_at(image, address);
     }
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     let mut names = std::collections::BTreeSet::new();
@@ -32,6 +45,28 @@ fn sound() -> Builder {
     Builder {
         dynamic: vec![entry("exported", 0x1010, 8, GLOBAL, FUNCTION)],
         versions: vec![2],
+        sections: vec![
+            Extra::build_id(&[1, 2, 3, 4]),
+            Extra::debuglink(b"p.debug", 7),
+            Extra {
+                flags: 0x800,
+                ..Extra::new(
+                    ".debug_info",
+                    [&[1, 0, 0, 0, 0, 0, 0, 0, 8][..], &[0; 40]].concat(),
+                )
+            },
+            Extra::new(".zdebug_line", b"ZLIB\0\0\0\0\0\0\0\x08damaged".to_vec()),
+            Extra::new(".gnu_debugdata", b"\xfd7zXZ\0\0\x04damaged".to_vec()),
+            // An address, a copy relocation of x86-64, and an addend.
+            Extra {
+                kind: 4,
+                flags: 2,
+                ..Extra::new(
+                    ".rela.dyn",
+                    [&[0, 0x30, 0, 0, 0, 0, 0, 0, 5][..], &[0; 15]].concat(),
+                )
+            },
+        ],
         ..Builder::with(vec![
             entry("main", 0x1000, 8, GLOBAL, FUNCTION),
             entry("_ZN6shapes4areaEi", 0x1010, 8, GLOBAL, FUNCTION),
@@ -207,8 +242,13 @@ fn flipped_bits_in_a_real_file() {
         state ^= state << 17;
         (state % below.max(1) as u64) as usize
     };
-    for _ in 0..200 {
+    for round in 0..200 {
         let mut bytes = sound.clone();
+        if round % 2 == 1 && bytes.len() > 64 {
+            // Without section headers the dynamic segment is gone by.
+            bytes[40..48].fill(0);
+            bytes[58..64].fill(0);
+        }
         for _ in 0..8 {
             // Half of them in the headers at the beginning, and in the section headers at the end.
             let at = match random(4) {

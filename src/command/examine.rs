@@ -68,6 +68,12 @@ pub(super) fn run(
         _ => Unit::GiantWord,
     };
     let (format, unit) = context.state.examined.settle(layout, pointer);
+    let again = written.is_none() && layout == Layout::default();
+    let count = layout.count.unwrap_or(match again {
+        true => context.state.examined.count,
+        false => 1,
+    });
+    context.state.examined.count = count;
     let view = View::of(&target)?;
     if let (None, Some(written)) = (view.region(start), written) {
         return Err(region::unmapped(written, start, &view)?);
@@ -88,7 +94,6 @@ pub(super) fn run(
         last: None,
         faulted: 0,
     };
-    let count = layout.count.unwrap_or(1);
     let ended = match format {
         Format::Text => examination.texts(count, context.sink),
         _ => examination.units(count, context.sink),

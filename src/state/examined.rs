@@ -10,6 +10,8 @@ pub struct Examined {
     pub format: Format,
     /// Its size.
     pub unit: Unit,
+    /// How many it showed: as many again where neither a format nor an address is given.
+    pub count: u64,
     /// The address behind the last that was shown.
     pub next: Option<VirtualAddress>,
 }
@@ -19,6 +21,7 @@ impl Default for Examined {
         Examined {
             format: Format::Hexadecimal,
             unit: Unit::Word,
+            count: 1,
             next: None,
         }
     }

@@ -18,6 +18,7 @@ mod huge;
 mod identity;
 mod lines;
 mod machine;
+mod memory;
 mod page_map;
 mod programs;
 mod puppet;
@@ -58,6 +59,7 @@ const TESTS: &[&[Test]] = &[
     identity::TESTS,
     lines::TESTS,
     machine::TESTS,
+    memory::TESTS,
     page_map::TESTS,
     programs::TESTS,
     reconcile::TESTS,
@@ -74,6 +76,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     expressions::SCENARIOS,
     files::SCENARIOS,
     identity::SCENARIOS,
+    memory::SCENARIOS,
     page_map::SCENARIOS,
     puppet::SCENARIOS,
     regions::SCENARIOS,

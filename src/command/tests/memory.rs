@@ -113,7 +113,9 @@ fn what_is_left_out_is_as_it_was_and_it_goes_on_where_it_ended() {
     session.says("translate 0x500010");
     assert_eq!(session.says("x/2xb"), "0x500010:       0x10    0x11");
     assert_eq!(session.says("print $_ - 0"), "$1 = 0x500011  in [heap]");
-    assert_eq!(session.says("x"), "0x500012:       0x12");
+    // As many again; with a format it is one.
+    assert_eq!(session.says("x"), "0x500012:       0x12    0x13");
+    assert_eq!(session.says("x/d"), "0x500014:       20");
     let (records, flow) = session.run("x/2xb 0x500000", None);
     assert_eq!(records.len(), 1);
     let next = Resume::Address(VirtualAddress::new(0x50_0002));

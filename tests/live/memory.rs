@@ -1,0 +1,361 @@
+//! What `x`, `find`, `telescope` and `print` read: against the target's own bytes and gdb; and that looking changes nothing, page by page.
+
+use super::answers::program;
+use super::behind::{DiskFile, Held, drop_cached, is_cached};
+use super::puppet::Puppet;
+use super::states::MADV_GUARD_INSTALL;
+use super::support::{Numbers, page_bytes, plain_entry, plain_maps, skip};
+use super::system;
+use super::target::{Target, announce, wait};
+use super::{Scenario, Test};
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub const TESTS: &[Test] = &[
+    ("memory::looking_changes_nothing", looking_changes_nothing),
+    (
+        "memory::the_page_cache_is_read_and_not_filled",
+        the_page_cache_is_read_and_not_filled,
+    ),
+    ("memory::fault_reads_through", fault_reads_through),
+    ("memory::rows_are_gdb_s", rows_are_gdb_s),
+];
+
+pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
+    let mut numbers = Numbers(7);
+    let bytes: Vec<u8> = (0..BYTES).map(|_| numbers.next() as u8).collect();
+    let text = *b"plain\0tab\tquote\" back\\slash\x1b\x7f\n\0\0end";
+    let (bytes, text) = (std::hint::black_box(bytes), std::hint::black_box(text));
+    announce(format_args!(
+        "{:#x} {:#x}",
+        bytes.as_ptr().addr(),
+        text.as_ptr().addr()
+    ));
+    wait();
+    drop(bytes);
+})];
+
+/// Bytes that the scenario shows.
+const BYTES: usize = 512;
+
+/// Pages of each stretch of memory that is looked at.
+const PAGES: u64 = 4;
+
+/// The records of some commands on a process.
+fn records(pid: u32, lines: &[String]) -> Vec<Value> {
+    let json = program(&[], pid, true, lines);
+    json.lines()
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect()
+}
+
+/// Rows of `x`: state, source, and length of each.
+fn rows(records: &[Value]) -> Vec<(String, Option<String>, u64)> {
+    let rows = records.iter().filter(|record| record["type"] == "memory");
+    rows.map(|row| {
+        let word = |field: &str| row[field].as_str().map(str::to_owned);
+        let state = word("state").expect("a state");
+        (
+            state,
+            word("source"),
+            row["length"].as_u64().expect("bytes"),
+        )
+    })
+    .collect()
+}
+
+/// What would change if a page of a process were touched: the bits of its entries (its frames may move by themselves), and its faults.
+#[derive(PartialEq, Debug)]
+struct Standing {
+    entries: Vec<(u64, u64)>,
+    faults: Vec<String>,
+}
+
+impl Standing {
+    /// Of every page of every region that is not too large to read one by one.
+    fn of(pid: u32) -> Standing {
+        // The frame, whether others map it too, who come and go, and whether it is soft-dirty: bits 0 to 56.
+        const RESTLESS: u64 = (1 << 57) - 1;
+        let map = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+        let mut entries = Vec::new();
+        for (start, end, _) in plain_maps(pid) {
+            let mut words = vec![0; ((end - start) / page_bytes() * 8) as usize];
+            let read = map
+                .read_at(&mut words, start / page_bytes() * 8)
+                .expect("a read");
+            let words = words[..read].chunks_exact(8);
+            let words = words.map(|word| u64::from_ne_bytes(word.try_into().expect("eight")));
+            for (address, entry) in (start..).step_by(page_bytes() as usize).zip(words) {
+                let present = entry >> 63 == 1;
+                entries.push((address, if present { entry & !RESTLESS } else { entry }));
+            }
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("its stat");
+        let behind_name = stat.rsplit_once(')').expect("a name").1;
+        let fields: Vec<&str> = behind_name.split_whitespace().collect();
+        // Minor and major faults, its own and those of children it has waited for.
+        let faults = fields[7..11].iter().map(|field| (*field).to_owned());
+        Standing {
+            entries,
+            faults: faults.collect(),
+        }
+    }
+}
+
+fn looking_changes_nothing() {
+    const NAME: &str = "memory::looking_changes_nothing";
+    let swap = system::swap();
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let written = puppet.maps("anonymous", PAGES);
+    puppet.writes(written, PAGES);
+    let untouched = puppet.maps("anonymous", PAGES);
+    puppet.writes(untouched, 1);
+    let zeros = puppet.maps("anonymous", PAGES);
+    puppet.reads(zeros, PAGES);
+    let shared = puppet.maps("memfd", PAGES);
+    puppet.writes(shared, 1);
+    let guard = puppet.maps("anonymous", PAGES);
+    puppet.writes(guard, PAGES);
+    let guarded = puppet.advises(guard + page_bytes(), 1, MADV_GUARD_INSTALL);
+    let swapped = puppet.maps("anonymous", PAGES);
+    puppet.writes(swapped, PAGES);
+    _ = puppet.advises(swapped, PAGES, libc::MADV_PAGEOUT);
+    let file = DiskFile::of(PAGES * page_bytes());
+    drop_cached(&file, 0, PAGES);
+    let held = Held::of(&file, 1, 1);
+    let mapped = puppet.maps_file(&file, PAGES, libc::PROT_READ, libc::MAP_PRIVATE);
+    puppet.0.stop();
+    let cached = || -> Vec<bool> { (0..PAGES).map(|page| is_cached(&file, page)).collect() };
+    let (before, cached_before) = (Standing::of(pid), cached());
+
+    let areas = [written, untouched, zeros, shared, guard, swapped, mapped];
+    let bytes = PAGES * page_bytes();
+    let mut lines = Vec::new();
+    for area in areas {
+        lines.push(format!("x/{bytes}xb {area:#x}"));
+        lines.push(format!("x/{}xg {:#x}", bytes / 8, area + 4));
+        lines.push(format!("x/20s {area:#x}"));
+        lines.push(format!("telescope {area:#x} {}", bytes / 8));
+        lines.push(format!("find {area:#x}, +{bytes}, 0x01020304"));
+        lines.push(format!("print *{:#x}", area + 2 * page_bytes()));
+        lines.push(format!("print u32({area:#x})"));
+    }
+    lines.push("find/b3 all, \"no such text: \", hex\"00 ff 00 ff\"".to_owned());
+    let said = program(&[], pid, false, &lines);
+    assert!(said.contains("<not resident: untouched>"), "{said}");
+    assert_eq!(cached(), cached_before);
+    let after = Standing::of(pid);
+    for (before, after) in before.entries.iter().zip(&after.entries) {
+        assert_eq!(before, after, "page {:#x}", before.0);
+    }
+    assert_eq!(before, after);
+
+    // And it says what is true of each page.
+    let of = |area: u64| rows(&records(pid, &[format!("x/{bytes}xb {area:#x}")]));
+    let states = |area: u64| {
+        let mut states: Vec<(String, u64)> = Vec::new();
+        for (state, _, length) in of(area) {
+            match states.last_mut() {
+                Some((last, total)) if *last == state => *total += length,
+                _ => states.push((state, length)),
+            }
+        }
+        states
+    };
+    let page = page_bytes();
+    let known = |parts: &[(&str, u64)]| -> Vec<(String, u64)> {
+        let parts = parts.iter();
+        parts
+            .map(|(state, pages)| ((*state).to_owned(), pages * page))
+            .collect()
+    };
+    assert_eq!(states(written), known(&[("present", PAGES)]));
+    assert_eq!(states(zeros), known(&[("present", PAGES)]));
+    let rest = [("present", 1), ("untouched", PAGES - 1)];
+    assert_eq!(states(untouched), known(&rest));
+    assert_eq!(states(shared), known(&rest));
+    match guarded {
+        Ok(()) => {
+            let parts = [("present", 1), ("guard", 1), ("present", PAGES - 2)];
+            assert_eq!(states(guard), known(&parts));
+        }
+        Err(error) => skip(NAME, &format!("MADV_GUARD_INSTALL: error {error}")),
+    }
+    match (&swap, plain_entry(pid, swapped)) {
+        (Ok(_), Some(entry)) if entry >> 62 == 1 => {
+            assert_eq!(states(swapped), known(&[("swapped", PAGES)]));
+        }
+        (Err(reason), _) => skip(NAME, reason),
+        (Ok(_), entry) => skip(NAME, &format!("not swapped out: {entry:x?}")),
+    }
+    drop(held);
+    drop(puppet);
+    drop(swap);
+}
+
+/// The pages of a file that are in the page cache, once it stands still: what is read ahead comes by itself.
+fn settled(file: &File, pages: u64) -> Vec<bool> {
+    let cached = || -> Vec<bool> { (0..pages).map(|page| is_cached(file, page)).collect() };
+    let (mut last, mut since) = (cached(), Instant::now());
+    while since.elapsed() < Duration::from_millis(100) {
+        let now = cached();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        std::thread::yield_now();
+    }
+    last
+}
+
+fn the_page_cache_is_read_and_not_filled() {
+    const NAME: &str = "memory::the_page_cache_is_read_and_not_filled";
+    const MANY: u64 = 64;
+    let file = DiskFile::of(MANY * page_bytes());
+    drop_cached(&file, 0, MANY);
+    let mut puppet = Puppet::start();
+    let mapped = puppet.maps_file(&file, MANY, libc::PROT_READ, libc::MAP_PRIVATE);
+    puppet.0.stop();
+    let pid = puppet.0.pid();
+    // One read, with which the kernel reads some pages ahead and marks one of them: who reads that, reads more.
+    file.read_exact_at(&mut [0], 0).expect("a read");
+    let before = settled(&file, MANY);
+    if before.iter().all(|cached| *cached) || !before[0] {
+        return skip(NAME, "the kernel keeps all of the file, or nothing of it");
+    }
+    let lines = [format!("x/{}xb {mapped:#x}", MANY * page_bytes())];
+    let rows = records(pid, &lines);
+    assert_eq!(settled(&file, MANY), before);
+    let mut from_file = vec![false; MANY as usize];
+    for row in rows.iter().filter(|row| row["type"] == "memory") {
+        let address = row["address"].as_str().expect("an address");
+        let address = u64::from_str_radix(&address[2..], 16).expect("a number");
+        let page = (address - mapped) / page_bytes();
+        assert_eq!(row["state"], "untouched");
+        if row["source"] == "file" {
+            from_file[page as usize] = true;
+            let bytes = row["bytes"].as_str().expect("bytes");
+            assert!(
+                bytes.as_bytes().chunks(2).all(|byte| byte == b"07"),
+                "{row}"
+            );
+        }
+    }
+    // Who may not know what is cached is not shown it.
+    if from_file.iter().any(|shown| *shown) {
+        assert_eq!(from_file, before);
+    } else {
+        skip(NAME, "this user may not ask what the page cache holds");
+    }
+    for page in 0..MANY {
+        assert_eq!(plain_entry(pid, mapped + page * page_bytes()), Some(0));
+    }
+}
+
+fn fault_reads_through() {
+    let file = DiskFile::of(page_bytes());
+    drop_cached(&file, 0, 1);
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let anonymous = puppet.maps("anonymous", 1);
+    let mapped = puppet.maps_file(&file, 1, libc::PROT_READ, libc::MAP_PRIVATE);
+    puppet.0.stop();
+    for (address, bytes) in [(anonymous, "00000000"), (mapped, "07070707")] {
+        assert_eq!(plain_entry(pid, address), Some(0));
+        let records = records(pid, &[format!("x/4xb --fault {address:#x}")]);
+        let row = &records[0];
+        // What was in the page cache already needs no fault.
+        let source = row["source"].as_str();
+        assert_eq!(row["bytes"], bytes, "{row}");
+        assert_eq!(row["faulted"], true, "{row}");
+        assert_eq!(source, Some("memory"), "{row}");
+        assert_eq!(row["state"], "untouched", "{row}");
+        let entry = plain_entry(pid, address).expect("an entry");
+        assert_eq!(entry >> 63, 1, "{entry:#x}");
+        assert!(
+            records[1]["message"]
+                .as_str()
+                .expect("a note")
+                .contains("--fault")
+        );
+    }
+}
+
+/// Lines behind each `==`, blanks made alike, and without the symbols behind addresses: of these gdb knows others.
+fn parts(text: &str) -> Vec<String> {
+    let plain = |line: &str| {
+        let (label, rest) = line.split_once(':').unwrap_or((line, ""));
+        let label = label.split(" <").next().unwrap_or(label);
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        format!("{label}: {}", words.join(" "))
+    };
+    let parts = text.split("==\n").skip(1);
+    parts
+        .map(|part| {
+            let lines = part.lines().take_while(|line| line.starts_with("0x"));
+            lines.map(plain).collect::<Vec<_>>().join("\n")
+        })
+        .collect()
+}
+
+fn rows_are_gdb_s() {
+    const NAME: &str = "memory::rows_are_gdb_s";
+    let version = Command::new("gdb")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status();
+    if !version.is_ok_and(|status| status.success()) {
+        return skip(NAME, "there is no gdb");
+    }
+    let mut target = Target::start("memory", &[]);
+    let announced = target.numbers();
+    let [bytes, text] = announced[..] else {
+        panic!("{announced:?}");
+    };
+    let mut lines = Vec::new();
+    for unit in ["b", "h", "w", "g"] {
+        for format in ["x", "d", "u", "o", "t", "a", "c", "z", "f"] {
+            lines.push(format!("x/19{format}{unit} {bytes:#x}"));
+            lines.push(format!("x/3{format}{unit} {:#x}", bytes + 101));
+        }
+    }
+    lines.push(format!("x/5s {text:#x}"));
+    // What is left out, and where it goes on.
+    for sticky in [
+        "x/2xh", "x", "x/d", "x/3c", "x", "x/a", "x", "x/2f", "x/x", "x/ow", "x/s", "x/x",
+    ] {
+        let first = sticky == "x/2xh";
+        let address = if first {
+            format!(" {bytes:#x}")
+        } else {
+            String::new()
+        };
+        lines.push(format!("{sticky}{address}"));
+    }
+    let marked = |mark: &str| -> Vec<String> {
+        let marked = lines
+            .iter()
+            .flat_map(|line| [mark.to_owned(), line.clone()]);
+        marked.collect()
+    };
+    let mut gdb = Command::new("gdb");
+    gdb.args(["-q", "-nx", "-batch", "-p", &target.pid().to_string()]);
+    gdb.args(["-ex", "set width 0", "-ex", "set print repeats unlimited"]);
+    gdb.args(["-ex", "set print max-symbolic-offset 1"]);
+    for line in marked("echo ==\\n") {
+        gdb.args(["-ex", &line]);
+    }
+    let output = gdb.output().expect("gdb runs");
+    let theirs = parts(&String::from_utf8_lossy(&output.stdout));
+    if theirs.iter().all(String::is_empty) {
+        return skip(NAME, "gdb may not attach");
+    }
+    let ours = parts(&program(&[], target.pid(), false, &marked("echo ==")));
+    assert_eq!(ours.len(), lines.len());
+    for ((line, ours), theirs) in lines.iter().zip(&ours).zip(&theirs) {
+        assert_eq!(ours, theirs, "{line}");
+    }
+}

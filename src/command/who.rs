@@ -196,6 +196,7 @@ fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSum
         physical: question.frame.physical(machine.page()),
         words,
         mappings: answer.mappings,
+        left: answer.left,
         processes: answer.processes,
         looked_at: answer.looked_at,
         listed: answer.listed,

@@ -348,7 +348,17 @@ impl Machine for Fake {
     }
     fn open(&self, pid: u32) -> Result<Opened> {
         let mut all = self.0.processes.iter();
+        let gone = || {
+            Err(Error::Gone {
+                what: "gone".into(),
+            })
+        };
         match all.find(|(one, _)| one.pid == pid) {
+            Some((_, Some(world)))
+                if *world.liveness.lock().expect("a lock") == Some(Liveness::Exited) =>
+            {
+                gone()
+            }
             Some((_, Some(world))) => Ok(Opened {
                 process: Box::new(Fake(world.clone())),
                 modules: Box::new(Fake(world.clone())),
@@ -357,9 +367,7 @@ impl Machine for Fake {
                 what: "refused".into(),
                 remedy: String::new(),
             }),
-            None => Err(Error::Gone {
-                what: "gone".into(),
-            }),
+            None => gone(),
         }
     }
     fn compare_memory(&self, one: u32, other: u32) -> Option<Order> {

@@ -31,8 +31,10 @@ pub struct WhoSummary {
     /// Its words.
     #[serde(flatten)]
     pub words: FrameWords,
-    /// Mappings found.
+    /// Mappings found, without those that are known to have left.
     pub mappings: u64,
+    /// Mappings that were shown and have left meanwhile.
+    pub left: u64,
     /// Processes that have them.
     pub processes: u64,
     /// Processes that were looked at.

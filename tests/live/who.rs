@@ -35,6 +35,10 @@ pub const TESTS: &[Test] = &[
         a_process_that_ends_meanwhile,
     ),
     (
+        "who::a_page_that_moves_meanwhile",
+        a_page_that_moves_meanwhile,
+    ),
+    (
         "who::processes_of_others_are_counted",
         processes_of_others_are_counted,
     ),
@@ -421,6 +425,46 @@ fn a_process_that_ends_meanwhile() {
     assert_eq!(heard.places, BTreeSet::from([place]));
     // The count went down with the child: what was found is all there is now.
     assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
+}
+
+fn a_page_that_moves_meanwhile() {
+    if !is_root() {
+        return skip(
+            "who::a_page_that_moves_meanwhile",
+            "frame numbers are hidden",
+        );
+    }
+    // Parent and child have a page in common. When it is found in one of them, that one writes to it, or ends: only the other has it then.
+    for exits in [false, true] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 1);
+        puppet.writes(memory, 1);
+        let child = puppet.does("fork", &[memory, 0]);
+        let (parent, child) = ((puppet.0.pid(), memory), (child as u32, memory));
+        let seen = if exits { child } else { parent };
+        let frame = frame_at(seen);
+        let mut heard = Heard {
+            at_first: Some(Box::new(|| match exits {
+                true => {
+                    puppet.does("kill", &[child.0.into()]);
+                }
+                false => puppet.writes(memory, 1),
+            })),
+            ..Heard::default()
+        };
+        let answer = search(&asked(frame, Some(seen)), &mut heard);
+        assert_eq!(heard.places, BTreeSet::from([parent, child]));
+        drop(heard);
+        let stays = if exits { parent } else { child };
+        assert_eq!(frame_at(stays), frame);
+        assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
+        assert_eq!((answer.mappings, answer.left), (1, 1));
+        assert_eq!(answer.processes, 1);
+        assert!(answer.moved);
+        if !exits {
+            puppet.does("kill", &[child.0.into()]);
+        }
+    }
 }
 
 /// What `pmdb` says to nobody with some rights; `None` if that cannot be had here.

@@ -1,6 +1,7 @@
 //! Looking for a frame in one process.
 
 use super::crew::Check;
+use super::told::Places;
 use crate::inspect::Result;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
 use crate::report::Stopped;
@@ -9,6 +10,8 @@ use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB.
 const BATCH: usize = 8192;
+/// Pages that are read at once, with those between them: 4 KiB of entries, sooner read than a second system call is made.
+const NEAR: usize = 512;
 /// Neighbours that map the frame, found in one process: so many are told of before more are looked for.
 const MANY: usize = 256;
 /// Entries that may be read before what was found is told of.
@@ -61,6 +64,34 @@ impl Hunter {
         let read = process.entries(self.page.index(address), &mut entry)?;
         let [entry] = entry;
         Ok(read == 1 && entry.frame() == Some(self.frame))
+    }
+
+    /// Those of the pages at `places` that map the frame.
+    pub fn are_at(
+        &self,
+        process: &dyn Process,
+        places: &Places,
+        Room(room): &mut Room,
+    ) -> Result<Places> {
+        let places: Vec<VirtualAddress> = places.iter().copied().collect();
+        let mut there = Places::new();
+        let mut left = &places[..];
+        while let Some(&first) = left.first() {
+            let first = self.page.index(first);
+            let nth = |place: VirtualAddress| (self.page.index(place) - first) as usize;
+            let (near, far) = left.split_at(left.partition_point(|&place| nth(place) < NEAR));
+            let pages = near.last().map_or(0, |&last| nth(last) + 1);
+            let into = room.get_mut(..pages).unwrap_or_default();
+            let read = process.entries(first, into)?;
+            let entries = room.get(..read).unwrap_or_default();
+            let maps = |&place: &VirtualAddress| {
+                let entry = entries.get(nth(place));
+                entry.is_some_and(|entry| entry.frame() == Some(self.frame))
+            };
+            there.extend(near.iter().copied().filter(maps));
+            left = far;
+        }
+        Ok(there)
     }
 
     /// Goes through what is populated in `range`. What is left of it is returned, if there is something to tell before, or if `check`

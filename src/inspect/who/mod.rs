@@ -4,8 +4,10 @@
 //! file lies where processes map that offset of that file: their `maps` name the few page-map entries to read. Anonymous memory
 //! is shared by forking, so it mostly lies at the same address in relatives: one entry a process. Only what is left is searched through,
 //! by a scan for what is populated and a read of that. A clue is what the first mapping found says of where the
-//! others are. Processes are looked at on several cores ([`crew`]), and told of in order.
+//! others are. Processes are looked at on several cores ([`crew`]), and told of in order. What was told may leave
+//! while the search goes on, so when the numbers agree it is looked at [`again`].
 
+mod again;
 mod crew;
 mod hunt;
 mod nature;
@@ -74,7 +76,7 @@ pub trait Audience {
 pub enum Ended {
     /// Nobody can map such a frame: there was nothing to search for.
     Nobody(&'static str),
-    /// As many mappings as the kernel counts were found.
+    /// As many mappings as the kernel counts were found, and all of them were there still after that count.
     Counted,
     /// Everything that could be looked at was.
     Searched,
@@ -91,8 +93,10 @@ pub struct Answer {
     pub map_count: Fact<u64>,
     /// Why that number could not end the search, if it could not.
     pub uncounted: Option<Reason>,
-    /// Mappings found, each page once.
+    /// Mappings found, each page once, without those that are known to have left.
     pub mappings: u64,
+    /// Mappings that the audience was told of and that were no more, when all were looked at again before the end.
+    pub left: u64,
     /// Processes that have them.
     pub processes: u64,
     /// Processes that were looked at.

@@ -1,5 +1,6 @@
 //! The search through all processes: the likely places first, then the rest, until every mapping that the kernel counts is found.
 
+use super::again::look_again;
 use super::crew::{Take, in_order};
 use super::hunt::{Hunter, Room};
 use super::nature::{self, Nature};
@@ -24,30 +25,34 @@ pub struct Search<'a> {
     nature: Nature,
     hunter: Hunter,
     told: Told<'a>,
+    /// Rounds through the processes so far.
+    rounds: u32,
 }
 
 impl<'a> Search<'a> {
     pub fn new(machine: &'a Arc<dyn Machine>, question: &'a Question) -> Self {
         let flags = flags_of(&**machine, question.frame);
         let map_count = count_of(&**machine, question.frame);
+        let counted = nature::is_counted(&flags, &map_count, &**machine);
         Search {
             machine,
             question,
             nature: Nature::of(&flags),
-            counted: nature::is_counted(&flags, &map_count, &**machine),
+            told: Told::new(&**machine, counted.is_ok()),
+            counted,
             flags,
             map_count,
             hunter: Hunter {
                 frame: question.frame,
                 page: machine.page(),
             },
-            told: Told::new(&**machine),
+            rounds: 0,
         }
     }
 
     pub fn run(mut self, audience: &mut dyn Audience) -> Result<Answer> {
         if let Nature::Unmappable(why) = self.nature {
-            return Ok(self.answer(&[], Ended::Nobody(why), false));
+            return Ok(self.answer(&[], Ended::Nobody(why)));
         }
         let mut peers = self.peers()?;
         let ended = match self.look(&mut peers, audience) {
@@ -55,8 +60,7 @@ impl<'a> Search<'a> {
             Err(Error::Stopped(stopped)) => Ended::Stopped(stopped),
             Err(error) => return Err(error),
         };
-        let moved = ended == Ended::Searched && self.has_moved();
-        Ok(self.answer(&peers, ended, moved))
+        Ok(self.answer(&peers, ended))
     }
 
     /// Every process, relatives first.
@@ -75,14 +79,8 @@ impl<'a> Search<'a> {
                 _ => 3,
             });
         }
-        let peer = |relation: Relation| Peer {
-            pid: relation.pid,
-            state: State::Unseen,
-            maps: false,
-            is_certain: false,
-            searched: false,
-        };
-        Ok(relations.into_iter().map(peer).collect())
+        let pids = relations.into_iter().map(|relation| relation.pid);
+        Ok(pids.map(Peer::new).collect())
     }
 
     fn look(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<Ended> {
@@ -112,17 +110,18 @@ impl<'a> Search<'a> {
         peers: &mut [Peer],
         audience: &mut dyn Audience,
     ) -> Result<Option<Ended>> {
-        self.go(How::Follow(clue), false, peers, audience)?;
-        let Clue::File { offset, .. } = clue else {
-            return Ok(self.is_complete().then_some(Ended::Counted));
+        let mut follow = |clue| -> Result<Option<Ended>> {
+            let pace = self.go(How::Follow(clue), false, peers, audience)?;
+            Ok(matches!(pace, Pace::Complete).then_some(Ended::Counted))
         };
-        if !self.is_complete() {
-            self.go(How::Follow(Clue::Offset(offset)), false, peers, audience)?;
+        let ended = follow(clue)?;
+        match clue {
+            Clue::File { offset, .. } if ended.is_none() => {
+                let ended = follow(Clue::Offset(offset))?;
+                Ok(ended.or(Some(Ended::Searched)))
+            }
+            _ => Ok(ended),
         }
-        Ok(Some(match self.is_complete() {
-            true => Ended::Counted,
-            false => Ended::Searched,
-        }))
     }
 
     /// What a mapping at `address` says of others.
@@ -150,14 +149,6 @@ impl<'a> Search<'a> {
         peers: &mut [Peer],
         audience: &mut dyn Audience,
     ) -> Result<Pace> {
-        let open =
-            |peer: &Peer| !peer.searched && matches!(peer.state, State::Unseen | State::Read);
-        let (places, pids): (Vec<usize>, Vec<u32>) = peers
-            .iter()
-            .enumerate()
-            .filter(|(_, peer)| open(peer))
-            .map(|(place, peer)| (place, peer.pid))
-            .unzip();
         let visitor = Visitor {
             machine: self.machine,
             question: self.question,
@@ -165,21 +156,43 @@ impl<'a> Search<'a> {
             nature: self.nature,
             how,
         };
-        let mut round = Round {
-            visitor: &visitor,
-            search: self,
-            peers,
-            places: places.into_iter(),
-            audience,
-            wants_clue,
-            pace: Pace::End,
-        };
-        in_order(&pids, &visitor, &mut round)?;
-        Ok(round.pace)
+        self.rounds += 1;
+        loop {
+            let now = self.rounds;
+            let is_open = |peer: &Peer| {
+                !peer.searched
+                    && peer.round < now
+                    && matches!(peer.state, State::Unseen | State::Read)
+            };
+            let (places, pids): (Vec<usize>, Vec<u32>) = peers
+                .iter()
+                .enumerate()
+                .filter(|(_, peer)| is_open(peer))
+                .map(|(place, peer)| (place, peer.pid))
+                .unzip();
+            let mut round = Round {
+                visitor: &visitor,
+                search: self,
+                peers,
+                places: places.into_iter(),
+                audience,
+                wants_clue,
+                pace: Pace::End,
+            };
+            in_order(&pids, &visitor, &mut round)?;
+            let pace = round.pace;
+            if self.is_complete(peers, audience)? {
+                return Ok(Pace::Complete);
+            }
+            // Otherwise some had left, and the rest is looked at too.
+            if !matches!(pace, Pace::Complete) {
+                return Ok(pace);
+            }
+        }
     }
 
-    /// Whether every mapping that the kernel counts now was found.
-    fn is_complete(&mut self) -> bool {
+    /// Whether as many mappings were found as the kernel counts now.
+    fn has_enough(&mut self) -> bool {
         if self.counted.is_err() {
             return false;
         }
@@ -188,11 +201,28 @@ impl<'a> Search<'a> {
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
 
+    /// Whether every mapping that the kernel counts was found. What has left its frame since it was told is no longer counted, though
+    /// another may be in its stead: so all that was told must be there still after the count was read.
+    fn is_complete(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<bool> {
+        while self.has_enough() {
+            let still = look_again(&**self.machine, self.hunter, peers, audience)?;
+            if !self.told.keep(peers, still) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the page is no longer where it was seen.
-    fn has_moved(&self) -> bool {
+    fn has_moved(&self, peers: &[Peer], ended: Ended) -> bool {
         let Some(seen) = &self.question.seen else {
             return false;
         };
+        if ended == Ended::Counted {
+            // All that is there was just looked at.
+            let mut is_there = peers.iter();
+            return !is_there.any(|one| one.pid == seen.pid && one.places.contains(&seen.address));
+        }
         let there = self
             .machine
             .open(seen.pid)
@@ -201,11 +231,12 @@ impl<'a> Search<'a> {
         !there.unwrap_or(false)
     }
 
-    fn answer(self, peers: &[Peer], ended: Ended, moved: bool) -> Answer {
+    fn answer(self, peers: &[Peer], ended: Ended) -> Answer {
         let count = |wanted: &dyn Fn(&Peer) -> bool| {
             peers.iter().filter(|peer| wanted(peer)).count() as u64
         };
         Answer {
+            moved: self.has_moved(peers, ended),
             uncounted: self.counted.err(),
             flags: self.flags,
             map_count: self.map_count,
@@ -216,7 +247,7 @@ impl<'a> Search<'a> {
             unreadable: count(&|peer| peer.state == State::Unreadable),
             gone: count(&|peer| peer.state == State::Gone),
             same_memory: count(&|peer| peer.state == State::Same),
-            moved,
+            left: self.told.left,
             ended,
         }
     }
@@ -226,7 +257,7 @@ impl<'a> Search<'a> {
 enum Pace {
     /// All of them were looked at.
     End,
-    /// Every mapping is found.
+    /// Every mapping is found; within a round, as many as there are.
     Complete,
     /// A mapping was found that says where others may be.
     Clue(Clue),
@@ -278,8 +309,9 @@ impl Take<u32, Result<Visit>> for Round<'_, '_> {
             return Err(stopped.into());
         }
         peer.searched = matches!(self.visitor.how, How::Search);
+        peer.round = self.search.rounds;
         self.audience.looked_at(place as u64, total)?;
-        if target.is_some() && self.search.is_complete() {
+        if target.is_some() && self.search.has_enough() {
             self.pace = Pace::Complete;
             return Ok(ControlFlow::Break(()));
         }

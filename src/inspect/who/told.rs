@@ -6,18 +6,43 @@ use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
 use crate::target::{Machine, Target};
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
+
+/// Pages of a process, by their first bytes.
+pub type Places = BTreeSet<VirtualAddress>;
 
 /// A process, and what has become of it.
 pub struct Peer {
     pub pid: u32,
     pub state: State,
+    /// When it started, once it is known to map the frame: another may have its number later.
+    pub start_time: u64,
     /// Whether it maps the frame.
     pub maps: bool,
     /// Whether its memory is known to be no other's that was told of.
     pub is_certain: bool,
     /// Whether all of it was searched through.
     pub searched: bool,
+    /// The last round that it was looked at in.
+    pub round: u32,
+    /// Pages of it that were told of, where it matters: those that a clue has led to, as a search comes by them again, and all whose
+    /// number is to be held against the map count.
+    pub places: Places,
+}
+
+impl Peer {
+    pub fn new(pid: u32) -> Self {
+        Peer {
+            pid,
+            state: State::Unseen,
+            start_time: 0,
+            maps: false,
+            is_certain: false,
+            searched: false,
+            round: 0,
+            places: Places::new(),
+        }
+    }
 }
 
 /// How looking at a process went.
@@ -39,24 +64,28 @@ pub struct Told<'a> {
     machine: &'a dyn Machine,
     /// Processes that map the frame, in the order of [`Machine::compare_memory`].
     spaces: Vec<u32>,
-    /// Mappings found by a clue: a search comes by them again.
-    pub by_clue: HashSet<(u32, VirtualAddress)>,
+    /// Whether the mappings told of are to be held against the map count.
+    is_counted: bool,
     /// The first mapping.
     pub first: Option<(VirtualAddress, Option<Region>)>,
+    /// Mappings that are there still, as far as is known.
     pub mappings: u64,
     /// Of these, those that the kernel counts each for certain: not those of a process whose memory may be another's.
     pub certain: u64,
+    /// Mappings that were told of and are no more.
+    pub left: u64,
 }
 
 impl<'a> Told<'a> {
-    pub fn new(machine: &'a dyn Machine) -> Self {
+    pub fn new(machine: &'a dyn Machine, is_counted: bool) -> Self {
         Told {
             machine,
             spaces: Vec::new(),
-            by_clue: HashSet::new(),
+            is_counted,
             first: None,
             mappings: 0,
             certain: 0,
+            left: 0,
         }
     }
 
@@ -69,8 +98,12 @@ impl<'a> Told<'a> {
         audience: &mut dyn Audience,
     ) -> Result<()> {
         for hit in hits {
-            if self.by_clue.insert((peer.pid, hit.address)) {
+            let address = hit.address;
+            if !peer.places.contains(&address) {
                 self.tell(peer, (target, regions), hit, audience)?;
+                if peer.maps {
+                    peer.places.insert(address);
+                }
             }
         }
         Ok(())
@@ -85,19 +118,17 @@ impl<'a> Told<'a> {
         audience: &mut dyn Audience,
     ) -> Result<()> {
         for hit in hits {
-            if self.by_clue.is_empty() {
+            if self.pages(&hit).all(|page| !peer.places.contains(&page)) {
                 self.tell(peer, (target, regions), hit, audience)?;
                 continue;
             }
-            let size = self.machine.page().bytes();
-            for nth in 0..hit.pages {
-                let address = VirtualAddress::new(hit.address.get() + nth * size);
-                if self.by_clue.contains(&(peer.pid, address)) {
+            for address in self.pages(&hit) {
+                if peer.places.contains(&address) {
                     continue;
                 }
-                let region = match nth {
-                    0 => hit.region.clone(),
-                    _ => target.process.region_at(address)?,
+                let region = match address == hit.address {
+                    true => hit.region.clone(),
+                    false => target.process.region_at(address)?,
                 };
                 let one = Hit {
                     address,
@@ -108,6 +139,12 @@ impl<'a> Told<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The first byte of each of neighbouring pages.
+    fn pages(&self, hit: &Hit) -> impl Iterator<Item = VirtualAddress> + use<> {
+        let (start, size) = (hit.address.get(), self.machine.page().bytes());
+        (0..hit.pages).map(move |nth| VirtualAddress::new(start + nth * size))
     }
 
     /// Tells of neighbouring pages, unless they belong to memory that was told of.
@@ -128,11 +165,15 @@ impl<'a> Told<'a> {
                 return Ok(());
             }
             peer.maps = true;
+            peer.start_time = target.process.identity().start_time;
             peer.is_certain = is_new.is_some();
         }
         self.mappings += hit.pages;
         if peer.is_certain {
             self.certain += hit.pages;
+        }
+        if self.is_counted {
+            peer.places.extend(self.pages(&hit));
         }
         if self.first.is_none() {
             self.first = Some((hit.address, hit.region.clone()));
@@ -165,4 +206,42 @@ impl<'a> Told<'a> {
             }
         }
     }
+
+    /// Takes back what was told of processes, each with the pages of it that are there `still`. Whether any had left.
+    pub fn keep(&mut self, peers: &mut [Peer], still: Vec<Still>) -> bool {
+        let before = self.left;
+        for still in still {
+            let Some(peer) = peers.get_mut(still.peer) else {
+                continue;
+            };
+            let left = (peer.places.len() - still.places.len()) as u64;
+            self.left += left;
+            self.mappings -= left;
+            if peer.is_certain {
+                self.certain -= left;
+            }
+            peer.places = still.places;
+            if peer.places.is_empty() {
+                peer.maps = false;
+                peer.state = still.state;
+                self.spaces.retain(|&space| space != peer.pid);
+            }
+        }
+        let any_left = self.left > before;
+        if any_left {
+            // The memory that they share may have been that of one that has it no more.
+            let same = peers.iter_mut().filter(|peer| peer.state == State::Same);
+            same.for_each(|peer| *peer = Peer::new(peer.pid));
+        }
+        any_left
+    }
+}
+
+/// What is left of what was told of a process.
+pub struct Still {
+    /// Which of the processes.
+    pub peer: usize,
+    pub state: State,
+    /// Pages that map the frame still.
+    pub places: Places,
 }

@@ -205,7 +205,8 @@ fn places(clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
         .collect())
 }
 
-fn state_after(error: &target::Error) -> State {
+/// What a process that cannot be looked at is.
+pub fn state_after(error: &target::Error) -> State {
     match error {
         target::Error::Gone { .. } | target::Error::NotAvailable { .. } => State::Gone,
         _ => State::Unreadable,

@@ -94,7 +94,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("mapper", "pid name address pages region symbol"),
     (
         "who-summary",
-        "pfn physical flags flags_raw map_count [map_count_average] mappings processes looked_at listed unreadable gone same_memory ended \
+        "pfn physical flags flags_raw map_count [map_count_average] mappings left processes looked_at listed unreadable gone same_memory ended \
          [because] moved why",
     ),
     (

@@ -71,6 +71,7 @@ pub fn who_counted() -> WhoSummary {
             map_count_average: false,
         },
         mappings: 3,
+        left: 0,
         processes: 2,
         looked_at: 12,
         listed: 113,
@@ -90,6 +91,7 @@ pub fn who_searched() -> WhoSummary {
             map_count: Some(5),
             ..who_counted().words
         },
+        left: 1,
         looked_at: 109,
         unreadable: 3,
         gone: 1,

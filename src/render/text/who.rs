@@ -20,7 +20,8 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
-        return line.end(out);
+        line.end(out)?;
+        return moved(look, summary, out);
     }
     let found = match summary.mappings {
         0 => "no mapping found".to_owned(),
@@ -66,13 +67,27 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         );
         prose(look, Role::Note, &text, out)?;
     }
-    if summary.moved {
-        let text = "the page has moved to another frame meanwhile: run it again";
-        prose(look, Role::Warn, text, out)?;
+    if summary.left > 0 {
+        let text = format!(
+            "{} shown above left meanwhile: the frame is not mapped there any more",
+            counted(summary.left, "mapping")
+        );
+        prose(look, Role::Warn, &text, out)?;
     }
+    moved(look, summary, out)?;
     let mut notes = Footnotes::default();
     notes.collect(&summary.why);
     notes.write(look, out)
+}
+
+fn moved(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
+    match summary.moved {
+        true => {
+            let text = "the page has moved to another frame meanwhile: run it again";
+            prose(look, Role::Warn, text, out)
+        }
+        false => Ok(()),
+    }
 }
 
 /// What it means that the search went through everything.

@@ -228,7 +228,8 @@ fn anonymous_memory_is_looked_for_at_the_same_address_of_relatives_first() {
     // Itself, its parent; then the others by number.
     assert_eq!(found, [(20, 101, 1), (50, 101, 1), (10, 101, 1)]);
     assert_eq!(answer.ended, Ended::Counted);
-    for pid in [3, 10, 20, 50] {
+    assert_eq!(town.read_of(3), (1, 0));
+    for pid in [10, 20, 50] {
         assert_eq!(town.read_of(pid), (2, 0), "{pid}");
     }
 }

@@ -2,7 +2,8 @@
 
 use super::classify::{Place, absent_kind};
 use super::page::{Need, Page};
-use super::view::{View, ViewedRegion};
+use super::region::ViewedRegion;
+use super::view::View;
 
 type Test<'f> = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f;
 

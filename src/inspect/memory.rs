@@ -1,8 +1,8 @@
 //! Reading memory without making the target fault: only what has a frame, asked before and after.
 
 use super::classify::Backing;
+use super::region::ViewedRegion;
 use super::rules::Rules;
-use super::view::ViewedRegion;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};

@@ -4,6 +4,7 @@
 //! pages delivered by [`sweep`]; [`Rows`], [`Runs`], [`Totals`] and [`Groups`] put neighbours together as they stream by. What a page
 //! *is* is decided in one place, [`classify`](classify::classify), from bytes alone.
 
+mod availability;
 pub mod classify;
 mod cores;
 mod detail;
@@ -22,6 +23,7 @@ mod large;
 mod memory;
 mod outcome;
 mod page;
+mod region;
 mod rows;
 mod rules;
 mod stats;
@@ -33,6 +35,7 @@ mod view;
 mod watch;
 pub mod who;
 
+pub use availability::Availability;
 pub use classify::Backing;
 pub use detail::PageDetail;
 pub use doubt::{Doubt, doubt};
@@ -47,10 +50,11 @@ pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
 pub use outcome::Access;
 pub use page::{InZone, Need, Page};
+pub use region::ViewedRegion;
 pub use rows::{Row, Rows, Run, Runs};
 pub use rules::Rules;
 pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
-pub use view::{Availability, View, ViewedRegion, kind_untold, no_scan};
+pub use view::{View, kind_untold, no_scan};
 pub use watch::{Change, Look, Spans, Tell, Watcher};

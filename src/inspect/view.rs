@@ -1,30 +1,21 @@
 //! What one command looks at: the regions, read once, and what holds for the machine, read when first wanted.
 
+use super::Result;
+use super::availability::Availability;
 use super::classify::{Backing, Place};
-use super::page::Need;
+use super::region::{ViewedRegion, backing};
 use super::rules::Rules;
-use super::{Error, Result};
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::zones::Zones;
 use crate::kernel::{
-    AddressRange, Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, PhysicalAddress,
-    Region, SwapEntry, VirtualAddress,
+    AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
+    VirtualAddress,
 };
 use crate::report::{Fact, Reason};
-use crate::target::{self, Categories, Target};
+use crate::target::{self, Target};
 use std::sync::{Arc, OnceLock};
-
-/// A region and what pages need to know of it.
-#[derive(Debug)]
-pub struct ViewedRegion {
-    /// The region as `maps` gives it.
-    pub region: Region,
-    /// What stands behind it.
-    pub backing: Backing,
-    pfn_mapped: OnceLock<bool>,
-}
 
 /// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
 pub struct View<'a> {
@@ -41,21 +32,6 @@ pub struct View<'a> {
     huge_bytes: OnceLock<u64>,
     smaps: OnceLock<target::Result<Vec<Smaps>>>,
     kernel: OnceLock<(u32, u32)>,
-}
-
-/// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
-#[derive(Clone, Debug)]
-pub struct Availability {
-    /// Frame numbers.
-    pub frames: Fact<()>,
-    /// `/proc/kpageflags`, and frame numbers to look it up by.
-    pub flags: Fact<()>,
-    /// `/proc/kpagecount`, and frame numbers to look it up by.
-    pub counts: Fact<()>,
-    /// Soft-dirty bits.
-    pub soft_dirty: Fact<()>,
-    /// What PAGEMAP_SCAN tells; empty where there is none.
-    pub categories: Categories,
 }
 
 impl<'a> View<'a> {
@@ -252,118 +228,14 @@ impl<'a> View<'a> {
 
     /// What can be known here.
     pub fn availability(&self) -> &Availability {
-        self.availability.get_or_init(|| {
-            let machine = &*self.target.machine;
-            let frames = match self.target.process.frames_hidden() {
-                true => Err(Reason::FrameHidden),
-                false => Ok(()),
-            };
-            let probe = |read: target::Result<usize>| match (&frames, read) {
-                (_, Err(error)) => Err(reason(&error)),
-                (Err(hidden), Ok(_)) => Err(hidden.clone()),
-                (Ok(()), Ok(_)) => Ok(()),
-            };
-            Availability {
-                flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
-                counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
-                frames,
-                soft_dirty: match machine.has_soft_dirty() {
-                    Some(true) => Ok(()),
-                    Some(false) => Err(Reason::NotOnThisKernel(
-                        "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)"
-                            .into(),
-                    )),
-                    None => Err(Reason::NotOnThisKernel(
-                        "cannot tell whether this kernel tracks soft-dirty pages".into(),
-                    )),
-                },
-                categories: self.target.process.categories(),
-            }
-        })
+        let of = || Availability::of(self.target);
+        self.availability.get_or_init(of)
     }
 
     /// Whether map counts are of one page, and not averages over large folios, for all that can be told. To find out may take
     /// milliseconds.
     pub fn has_exact_counts(&self) -> bool {
         self.target.machine.has_exact_map_counts() == Some(true)
-    }
-
-    /// Refuses what cannot be known here, naming it: for filters, before a walk.
-    pub fn require(&self, need: Need) -> Result<()> {
-        let available = self.availability();
-        let kinds = match available.categories.contains(Categories::ZERO) {
-            true => Ok(()),
-            false => available.flags.clone(),
-        };
-        let huge = match available.categories.contains(Categories::HUGE) {
-            true => Ok(()),
-            false => Err(no_scan()),
-        };
-        let zones = match need.contains(Need::ZONES) {
-            true => available
-                .frames
-                .clone()
-                .and_then(|()| self.zones().map(|_| ()).map_err(|error| reason(&error))),
-            false => Ok(()),
-        };
-        let cgroups = match need.contains(Need::CGROUPS) {
-            true => available.frames.clone().and_then(|()| {
-                let machine = &self.target.machine;
-                let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-                read.map(drop).map_err(|error| reason(&error))
-            }),
-            false => Ok(()),
-        };
-        let facts = [
-            (Need::ORDER, "the orders of folios", &available.flags),
-            (Need::ZONES, "zones and nodes of frames", &zones),
-            (Need::CGROUPS, "memory cgroups of frames", &cgroups),
-            (Need::FRAMES, "frame numbers", &available.frames),
-            (Need::FLAGS, "page flags", &available.flags),
-            (Need::COUNTS, "map counts", &available.counts),
-            (Need::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
-            (Need::KINDS, "the zero page", &kinds),
-            (Need::HUGE, "huge mappings", &huge),
-        ];
-        for (asked, what, fact) in facts {
-            if let (true, Err(reason)) = (need.contains(asked), fact) {
-                return Err(Error::Unknown {
-                    what,
-                    reason: reason.clone(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// `need` with what has to be read for it. All but states follows from entries, orders from flags; and where pages are merged,
-    /// only flags tell which.
-    pub(super) fn with_implied(&self, need: Need) -> Need {
-        let need = match need.has_entries() {
-            true => need | Need::ENTRIES,
-            false => need,
-        };
-        let merged = need.contains(Need::KINDS)
-            && !need.contains(Need::FLAGS)
-            && self.availability().flags.is_ok()
-            && self.ksm_in_use();
-        // Nor is a page that one PMD maps told from a copy without them.
-        let unmarked = need.contains(Need::KINDS)
-            && !self.huge_files_are_marked()
-            && self.availability().flags.is_ok();
-        match merged || unmarked || need.contains(Need::ORDER) {
-            true => need | Need::FLAGS,
-            false => need,
-        }
-    }
-
-    /// As much of `need` as can be known here, for commands that show what there is to show.
-    pub fn obtainable(&self, need: Need) -> Need {
-        Need::all()
-            .iter()
-            .filter(|&one| need.contains(one))
-            .filter(|&one| one == Need::KINDS || self.require(one).is_ok())
-            .collect()
     }
 }
 
@@ -392,78 +264,6 @@ impl Rules for View<'_> {
     fn huge_files_are_marked(&self) -> bool {
         self.kernel() >= (6, 11)
     }
-}
-
-impl ViewedRegion {
-    /// The addresses it covers.
-    pub fn range(&self) -> AddressRange {
-        self.region.range
-    }
-
-    /// Only drivers and the kernel itself make VM_PFNMAP mappings: never plain memory, never files of a disk.
-    fn may_be_pfn_mapped(&self) -> bool {
-        match self.backing {
-            Backing::Kernel => true,
-            Backing::File => self.region.device.major == 0,
-            Backing::Anonymous | Backing::Shmem | Backing::Hugetlb => self.is_device_file(),
-        }
-    }
-
-    fn is_device_file(&self) -> bool {
-        let name = self.region.name.as_bytes();
-        name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/")
-            || name.starts_with(b"/sys/")
-            || name.starts_with(b"/proc/")
-    }
-
-    fn is_pfn_mapped_by_name(&self) -> bool {
-        self.region.name.as_bytes().starts_with(b"[vvar") || self.physical_base().is_some()
-    }
-
-    /// For `/dev/mem` and the resource files of PCI devices: the physical address that the region's first byte maps. `maps` shows it
-    /// as the offset: for `/dev/mem` it is one, and to that of a resource file the kernel adds where the resource lies
-    /// (`pci_mmap_resource_range`).
-    pub fn physical_base(&self) -> Option<PhysicalAddress> {
-        let name = self.region.name.as_bytes();
-        let file = self.region.name.file_name();
-        let is_resource = name.starts_with(b"/sys/devices/")
-            && file
-                .as_bytes()
-                .strip_prefix(b"resource")
-                .is_some_and(|number| number.first().is_some_and(u8::is_ascii_digit));
-        (name == b"/dev/mem" || is_resource).then_some(PhysicalAddress::new(self.region.offset))
-    }
-}
-
-/// What stands behind a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
-/// where nothing else tells.
-fn backing(
-    region: &Region,
-    memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
-    pools_are_told: &dyn Fn() -> bool,
-) -> Backing {
-    let name = region.name.as_bytes();
-    let shared = region.permissions.shared;
-    match name {
-        b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
-        _ if name.starts_with(b"[vvar") => Backing::Kernel,
-        // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
-        b"/dev/zero" if !shared => Backing::Anonymous,
-        _ if region.inode == 0 => Backing::Anonymous,
-        _ => match memory_files(region.device) {
-            Some(MemoryFiles::Shared) => Backing::Shmem,
-            Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
-            None if is_called_hugetlb(region) && !pools_are_told() => Backing::Hugetlb,
-            None => Backing::File,
-        },
-    }
-}
-
-/// What private memory, memfd and System V segments that ask for huge pages are called; the latter two live on tmpfs otherwise.
-fn is_called_hugetlb(region: &Region) -> bool {
-    let name = region.name.as_bytes();
-    region.device.major == 0
-        && (name == b"/anon_hugepage" || name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV"))
 }
 
 /// Why the kind of a page in a region is not known.
@@ -513,35 +313,6 @@ mod tests {
         );
         let missing = target::Error::NotAvailable { what: what() };
         assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
-    }
-
-    #[test]
-    fn a_device_decides_before_a_name() {
-        let region = |name: &str, minor| Region {
-            name: name.into(),
-            inode: 7,
-            device: Device { major: 0, minor },
-            ..crate::inspect::fake::region(1, 1)
-        };
-        // Of device 1 it is known that it is tmpfs, of 2 that it is a pool's, of 3 nothing.
-        let mut files = |device: Device| match device.minor {
-            1 => Some(MemoryFiles::Shared),
-            2 => Some(MemoryFiles::Hugetlb),
-            _ => None,
-        };
-        for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
-            let mut is = |minor, told: bool| backing(&region(name, minor), &mut files, &|| told);
-            for told in [true, false] {
-                assert_eq!(is(1, told), Backing::Shmem, "{name}");
-                assert_eq!(is(2, told), Backing::Hugetlb, "{name}");
-            }
-            assert_eq!(is(3, true), Backing::File, "{name}");
-            let by_name = match name {
-                "/tmp/file" => Backing::File,
-                _ => Backing::Hugetlb,
-            };
-            assert_eq!(is(3, false), by_name, "{name}");
-        }
     }
 
     /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.

@@ -12,6 +12,7 @@ use pmdb::report::{Effect, Fault, Outcome, Owner};
 use pmdb::target::Target;
 
 pub mod large;
+pub mod userfaults;
 
 pub const TESTS: &[Test] = &[
     ("explain::anonymous_memory", anonymous_memory),
@@ -25,18 +26,6 @@ pub const TESTS: &[Test] = &[
     ("explain::swap", swap),
     ("explain::shared_memory_in_swap", shared_memory_in_swap),
     ("explain::huge_pages", huge_pages),
-    (
-        "explain::userfaults_that_take_note",
-        userfaults_that_take_note,
-    ),
-    (
-        "explain::userfaults_with_a_handler",
-        userfaults_with_a_handler,
-    ),
-    (
-        "explain::userfaults_of_shared_memory",
-        userfaults_of_shared_memory,
-    ),
     ("explain::stacks_grow", stacks_grow),
     ("explain::above_user_space", above_user_space),
 ];
@@ -548,107 +537,6 @@ fn huge_pages() {
         outcome.effects
     );
     assert!(outcome.effects.contains(&effect), "{outcome:?} {effect:?}");
-}
-
-fn userfaults_that_take_note() {
-    const NAME: &str = "explain::userfaults_that_take_note";
-    let page = page_bytes();
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 4);
-    puppet.writes(memory, 1);
-    let answer = puppet.asks("uffd", &[memory, 4 * page, 3 * page]);
-    if answer < 0 {
-        return skip(NAME, &format!("userfaultfd: error {}", -answer));
-    }
-    makes(
-        &mut puppet,
-        "write-protected",
-        memory,
-        Read,
-        Effect::Nothing,
-    );
-    makes(
-        &mut puppet,
-        "write-protected",
-        memory,
-        Write,
-        Effect::Unprotect,
-    );
-    makes(
-        &mut puppet,
-        "write-protected, written",
-        memory,
-        Write,
-        Effect::Nothing,
-    );
-    makes(&mut puppet, "marker", memory + page, Read, Effect::Zeros);
-    let last = memory + 3 * page;
-    makes(
-        &mut puppet,
-        "registered, not protected",
-        last,
-        Write,
-        Effect::Zeros,
-    );
-}
-
-fn userfaults_with_a_handler() {
-    const NAME: &str = "explain::userfaults_with_a_handler";
-    for mode in [1, 2] {
-        let mut puppet = Puppet::start();
-        let memory = puppet.maps("anonymous", 2);
-        if mode == 2 {
-            puppet.writes(memory, 2);
-        }
-        let answer = puppet.asks("handled", &[memory, page_bytes(), mode]);
-        if answer < 0 {
-            return skip(NAME, &format!("userfaultfd: error {}", -answer));
-        }
-        match mode {
-            1 => {
-                makes(&mut puppet, "missing page", memory, Read, Effect::Notify);
-            }
-            _ => {
-                makes(&mut puppet, "protected page", memory, Read, Effect::Nothing);
-                makes(&mut puppet, "protected page", memory, Write, Effect::Notify);
-                makes(
-                    &mut puppet,
-                    "no longer protected",
-                    memory,
-                    Write,
-                    Effect::Nothing,
-                );
-            }
-        }
-    }
-}
-
-/// Of shared memory the handler is told as missing what nobody has, and as minor what the object has.
-fn userfaults_of_shared_memory() {
-    const NAME: &str = "explain::userfaults_of_shared_memory";
-    const MISSING: u64 = 1;
-    const MINOR: u64 = 4;
-    for mode in [MISSING, MINOR] {
-        let mut puppet = Puppet::start();
-        let memory = puppet.maps("memfd", 2);
-        puppet.writes(memory, 1);
-        puppet
-            .advises(memory, 1, libc::MADV_DONTNEED)
-            .expect("to unmap the page");
-        let answer = puppet.asks("handled", &[memory, 2 * page_bytes(), mode]);
-        if answer < 0 {
-            return skip(NAME, &format!("userfaultfd: error {}", -answer));
-        }
-        let (cached, hole) = match mode {
-            MISSING => (Effect::MapCached, Effect::Notify),
-            _ => (Effect::Notify, Effect::Zeros),
-        };
-        makes(&mut puppet, "cached", memory, Read, cached);
-        let told = puppet.asks("told", &[]);
-        assert_eq!(told > 0, mode == MINOR, "of what is cached: {told}");
-        makes(&mut puppet, "a hole", memory + page_bytes(), Read, hole);
-        assert_eq!(puppet.asks("told", &[]), 1);
-    }
 }
 
 fn stacks_grow() {

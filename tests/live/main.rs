@@ -52,6 +52,7 @@ const TESTS: &[&[Test]] = &[
     cgroup::TESTS,
     explain::TESTS,
     explain::large::TESTS,
+    explain::userfaults::TESTS,
     expressions::TESTS,
     files::TESTS,
     huge::TESTS,

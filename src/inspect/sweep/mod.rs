@@ -12,12 +12,14 @@ mod frames;
 mod huge;
 mod lookup;
 mod marks;
+mod pages;
 mod pieces;
 mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use chunk::{Chunk, Pages};
+pub use chunk::Chunk;
+pub use pages::Pages;
 
 /// The words as they were read, for whoever compares rather than decodes.
 pub(super) mod raw {

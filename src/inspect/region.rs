@@ -1,0 +1,122 @@
+//! A region and what stands behind it.
+
+use super::classify::Backing;
+use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::{AddressRange, Device, PhysicalAddress, Region};
+use std::sync::OnceLock;
+
+/// A region and what pages need to know of it.
+#[derive(Debug)]
+pub struct ViewedRegion {
+    /// The region as `maps` gives it.
+    pub region: Region,
+    /// What stands behind it.
+    pub backing: Backing,
+    pub(super) pfn_mapped: OnceLock<bool>,
+}
+
+impl ViewedRegion {
+    /// The addresses it covers.
+    pub fn range(&self) -> AddressRange {
+        self.region.range
+    }
+
+    /// Only drivers and the kernel itself make VM_PFNMAP mappings: never plain memory, never files of a disk.
+    pub(super) fn may_be_pfn_mapped(&self) -> bool {
+        match self.backing {
+            Backing::Kernel => true,
+            Backing::File => self.region.device.major == 0,
+            Backing::Anonymous | Backing::Shmem | Backing::Hugetlb => self.is_device_file(),
+        }
+    }
+
+    fn is_device_file(&self) -> bool {
+        let name = self.region.name.as_bytes();
+        name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/")
+            || name.starts_with(b"/sys/")
+            || name.starts_with(b"/proc/")
+    }
+
+    pub(super) fn is_pfn_mapped_by_name(&self) -> bool {
+        self.region.name.as_bytes().starts_with(b"[vvar") || self.physical_base().is_some()
+    }
+
+    /// For `/dev/mem` and the resource files of PCI devices: the physical address that the region's first byte maps. `maps` shows it
+    /// as the offset: for `/dev/mem` it is one, and to that of a resource file the kernel adds where the resource lies
+    /// (`pci_mmap_resource_range`).
+    pub fn physical_base(&self) -> Option<PhysicalAddress> {
+        let name = self.region.name.as_bytes();
+        let file = self.region.name.file_name();
+        let is_resource = name.starts_with(b"/sys/devices/")
+            && file
+                .as_bytes()
+                .strip_prefix(b"resource")
+                .is_some_and(|number| number.first().is_some_and(u8::is_ascii_digit));
+        (name == b"/dev/mem" || is_resource).then_some(PhysicalAddress::new(self.region.offset))
+    }
+}
+
+/// What stands behind a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
+/// where nothing else tells.
+pub(super) fn backing(
+    region: &Region,
+    memory_files: &mut dyn FnMut(Device) -> Option<MemoryFiles>,
+    pools_are_told: &dyn Fn() -> bool,
+) -> Backing {
+    let name = region.name.as_bytes();
+    let shared = region.permissions.shared;
+    match name {
+        b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
+        _ if name.starts_with(b"[vvar") => Backing::Kernel,
+        // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
+        b"/dev/zero" if !shared => Backing::Anonymous,
+        _ if region.inode == 0 => Backing::Anonymous,
+        _ => match memory_files(region.device) {
+            Some(MemoryFiles::Shared) => Backing::Shmem,
+            Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
+            None if is_called_hugetlb(region) && !pools_are_told() => Backing::Hugetlb,
+            None => Backing::File,
+        },
+    }
+}
+
+/// What private memory, memfd and System V segments that ask for huge pages are called; the latter two live on tmpfs otherwise.
+fn is_called_hugetlb(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    region.device.major == 0
+        && (name == b"/anon_hugepage" || name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_decides_before_a_name() {
+        let region = |name: &str, minor| Region {
+            name: name.into(),
+            inode: 7,
+            device: Device { major: 0, minor },
+            ..crate::inspect::fake::region(1, 1)
+        };
+        // Of device 1 it is known that it is tmpfs, of 2 that it is a pool's, of 3 nothing.
+        let mut files = |device: Device| match device.minor {
+            1 => Some(MemoryFiles::Shared),
+            2 => Some(MemoryFiles::Hugetlb),
+            _ => None,
+        };
+        for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
+            let mut is = |minor, told: bool| backing(&region(name, minor), &mut files, &|| told);
+            for told in [true, false] {
+                assert_eq!(is(1, told), Backing::Shmem, "{name}");
+                assert_eq!(is(2, told), Backing::Hugetlb, "{name}");
+            }
+            assert_eq!(is(3, true), Backing::File, "{name}");
+            let by_name = match name {
+                "/tmp/file" => Backing::File,
+                _ => Backing::Hugetlb,
+            };
+            assert_eq!(is(3, false), by_name, "{name}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The pages of a stretch, made one by one of the words that were read: neighbours that are the same as one.
+
+use super::super::classify::{Evidence, classify};
+use super::super::doubt::doubt;
+use super::super::page::{InZone, Need, Page};
+use super::chunk::{Chunk, Content, Entries, UNREAD};
+use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
+use crate::target::{Behind, Categories};
+
+/// The pages of a [`Chunk`].
+pub struct Pages<'a> {
+    chunk: Chunk<'a>,
+    /// Whether entries of single pages are all that was read.
+    plain: bool,
+    /// Index of the next entry, or of the next page of a stretch without entries.
+    next: usize,
+    /// Where in the marks the next entry lies.
+    mark: usize,
+    /// Where in the runs of what is behind the next page lies.
+    run: usize,
+    /// Of the last plain entry the bits apart from the frame, and what they make of it: mostly also that of the next.
+    class: Option<(u64, State, Option<Kind>)>,
+    /// What is left of a huge mapping, or of neighbours that are wanted one by one.
+    rest: Option<Page>,
+}
+
+impl<'a> Pages<'a> {
+    /// Those of `chunk`, from the first on.
+    pub(super) fn of(chunk: Chunk<'a>) -> Self {
+        Pages {
+            plain: matches!(chunk.content, Content::Read(words) if chunk.reads_nothing_else(words)),
+            chunk,
+            next: 0,
+            mark: 0,
+            run: 0,
+            class: None,
+            rest: None,
+        }
+    }
+}
+
+impl Iterator for Pages<'_> {
+    type Item = Page;
+
+    #[inline]
+    fn next(&mut self) -> Option<Page> {
+        let page = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.alike()?,
+        };
+        if page.pages > 1 && self.chunk.need.contains(Need::EACH) {
+            let size = self.chunk.size;
+            self.rest = Some(Page {
+                pages: page.pages - 1,
+                ..page.nth(1, size)
+            });
+            return Some(page.nth(0, size));
+        }
+        Some(page)
+    }
+}
+
+impl Pages<'_> {
+    /// The next neighbours that are the same.
+    #[inline]
+    fn alike(&mut self) -> Option<Page> {
+        match self.chunk.content {
+            Content::Read(words) => self.read(words),
+            _ if self.next as u64 >= self.chunk.pages => None,
+            Content::Nothing => {
+                let first = self.next as u64;
+                let (behind, limit) = self.behind(first);
+                let pages = limit.min(self.chunk.pages - first);
+                self.next += pages as usize;
+                let empty = Some(PageMapEntry::default());
+                Some(self.chunk.empty(first, pages, empty, behind))
+            }
+            Content::Outside => {
+                self.next = self.chunk.pages as usize;
+                Some(self.chunk.empty(0, self.chunk.pages, None, None))
+            }
+            Content::Present => {
+                self.next = self.chunk.pages as usize;
+                Some(self.chunk.present(0, self.chunk.pages))
+            }
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, words: Entries<'_>) -> Option<Page> {
+        let first = self.next;
+        let (categories, limit) = self.categories(words, first);
+        let rest = words.entries.get(first..)?;
+        let &entry = rest.first()?;
+        if entry.is_present() && !self.chunk.need.has_entries() {
+            // As when a scan has told it.
+            let present = rest.iter().take_while(|entry| entry.is_present());
+            let present = present.count();
+            self.next += present;
+            return Some(self.chunk.present(first as u64, present as u64));
+        }
+        if self.plain && entry.is_present() {
+            return Some(self.plain(first, rest));
+        }
+        let (behind, limit) = match entry.is_present() || entry.swap().is_some() {
+            true => (None, limit),
+            false => {
+                let (behind, pages) = self.behind(first as u64);
+                (behind, limit.min(usize::try_from(pages).unwrap_or(limit)))
+            }
+        };
+        let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
+        let flags = same(words.flags, first, &mut alike);
+        let tail_flags = same(words.tail_flags, first, &mut alike);
+        let map_count = same(words.counts, first, &mut alike);
+        let order = same(words.orders, first, &mut alike);
+        let cgroup = same(words.cgroups, first, &mut alike);
+        let zone = self.zone(entry, words.stride, &mut alike);
+        // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
+        let parted = words.stride > 1 && flags.is_some();
+        if parted {
+            alike = 1;
+        }
+        self.next += alike;
+        let flags = flags.map(PageFlags::from_bits_retain);
+        let evidence = Evidence {
+            entry: Some(entry),
+            flags,
+            categories,
+            behind,
+        };
+        let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+        let into = (first as u64 * words.stride) << self.chunk.size.shift();
+        let page = Page {
+            address: VirtualAddress::new(self.chunk.start.get() + into),
+            pages: alike as u64 * words.stride,
+            entry,
+            state,
+            doubt: doubt(evidence, self.chunk.place, self.chunk.rules),
+            kind,
+            flags,
+            map_count,
+            huge: categories
+                .filter(|_| self.chunk.need.contains(Need::HUGE))
+                .map(|categories| categories.contains(Categories::HUGE))
+                .or(self.chunk.never_huge()),
+            count_is_average: !self.chunk.exact_counts
+                && map_count.is_some_and(|count| count > 0)
+                && flags.is_none_or(PageFlags::is_in_large_folio),
+            order: order.and_then(|order| u8::try_from(order).ok()),
+            zone,
+            cgroup,
+            behind,
+        };
+        if !parted {
+            return Some(page);
+        }
+        self.rest = Some(Page {
+            pages: page.pages - 1,
+            flags: tail_flags.map(PageFlags::from_bits_retain),
+            ..page.nth(1, self.chunk.size)
+        });
+        Some(page.nth(0, self.chunk.size))
+    }
+
+    /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.
+    #[inline]
+    fn plain(&mut self, first: usize, entries: &[PageMapEntry]) -> Page {
+        let entry = entries.first().copied().unwrap_or_default();
+        let pages = alike(entries, 1);
+        self.next += pages;
+        let bits = entry.bits();
+        let (state, kind) = match self.class {
+            Some((last, state, kind)) if last == bits => (state, kind),
+            _ => {
+                let evidence = Evidence {
+                    entry: Some(entry),
+                    flags: None,
+                    categories: None,
+                    behind: None,
+                };
+                let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+                self.class = Some((bits, state, kind));
+                (state, kind)
+            }
+        };
+        let chunk = &self.chunk;
+        Page {
+            huge: chunk.never_huge(),
+            ..chunk.known(first as u64, pages as u64, entry, state, kind)
+        }
+    }
+
+    /// What is behind page `index`, and for how many pages from there on that holds.
+    #[inline]
+    fn behind(&mut self, index: u64) -> (Option<Behind>, u64) {
+        let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
+        let at = start + (index << shift);
+        while let Some(run) = self.chunk.behind.get(self.run) {
+            let (first, end) = (run.range.start().get(), run.range.end().get());
+            if at < first {
+                return (None, (first - at) >> shift);
+            }
+            if at < end {
+                return (run.behind.as_ref().ok().copied(), (end - at) >> shift);
+            }
+            self.run += 1;
+        }
+        (None, u64::MAX)
+    }
+
+    /// The zone of the frame of `entry`; cuts `alike` where that ends.
+    #[inline]
+    fn zone(&self, entry: PageMapEntry, stride: u64, alike: &mut usize) -> Option<InZone> {
+        let frame = entry.frame()?;
+        let zones = self.chunk.zones?;
+        let stretch = zones.stretch(frame);
+        let left = stretch.end.get().saturating_sub(frame.get()) / stride;
+        *alike = (*alike).min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
+        InZone::of(zones, stretch.spanned)
+    }
+
+    /// The categories of entry `index`, and for how many entries from there on they hold.
+    fn categories(&mut self, words: Entries<'_>, index: usize) -> (Option<Categories>, usize) {
+        let Some(marks) = words.marks else {
+            return (None, usize::MAX);
+        };
+        while let Some(mark) = marks.get(self.mark) {
+            if index < mark.first {
+                return (Some(Categories::empty()), mark.first - index);
+            }
+            if index < mark.end {
+                return (Some(mark.categories), mark.end - index);
+            }
+            self.mark += 1;
+        }
+        (Some(Categories::empty()), usize::MAX)
+    }
+}
+
+/// The word at `first`, if it was read; cuts `alike` to as many words as are the same.
+#[inline]
+fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
+    let words = words.get(first..)?;
+    let &word = words.first()?;
+    *alike = words
+        .iter()
+        .take(*alike)
+        .take_while(|&&other| other == word)
+        .count();
+    (word != UNREAD).then_some(word)
+}
+
+/// How many entries from the first on differ in nothing but consecutive frames.
+#[inline]
+fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
+    /// So many are compared at once: most runs are longer.
+    const BLOCK: usize = 8;
+    let Some(first) = entries.first() else {
+        return 0;
+    };
+    let step = match first.frame() {
+        Some(_) => stride,
+        None => 0,
+    };
+    let expected = |index: usize| first.raw().wrapping_add(step.wrapping_mul(index as u64));
+    let differs = |from: usize, entries: &[PageMapEntry]| {
+        let entries = entries.iter().zip(from..);
+        entries.fold(0, |differs, (entry, index)| {
+            differs | (entry.raw() ^ expected(index))
+        }) != 0
+    };
+    let blocks = entries.chunks_exact(BLOCK);
+    let alike = blocks
+        .zip((0..).step_by(BLOCK))
+        .take_while(|&(block, from)| !differs(from, block))
+        .count()
+        * BLOCK;
+    let rest = entries.get(alike..).unwrap_or_default();
+    let rest = rest.iter().zip(alike..);
+    alike
+        + rest
+            .take_while(|&(entry, index)| entry.raw() == expected(index))
+            .count()
+}

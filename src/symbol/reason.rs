@@ -57,6 +57,15 @@ pub enum NoSeparate {
         /// Where it is, in the target's root.
         path: Name,
     },
+    /// It would take too long to see whether what is there was made from the same build.
+    #[error("{path} is too large for its checksum to be made up")]
+    TooLarge {
+        /// Where it is, in the target's root.
+        path: Name,
+    },
+    /// Ctrl-C.
+    #[error("looking for it was interrupted")]
+    Interrupted,
     /// Something is there that could not be opened.
     #[error("{0}")]
     Unreadable(#[from] target::Error),

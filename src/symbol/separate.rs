@@ -13,6 +13,9 @@ use crate::target::{self, Modules};
 use flate2::Crc;
 use object::Endianness;
 use object::endian::Endian;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Where distributions keep them.
 const FOLDER: &[u8] = b"/usr/lib/debug";
@@ -20,69 +23,140 @@ const FOLDER: &[u8] = b"/usr/lib/debug";
 const LONGEST_LINK: u64 = 4096;
 /// Longer names are not those of a file (NAME_MAX).
 const LONGEST_NAME: usize = 255;
-/// The checksum of larger files is not made up: it takes a pass over the whole file.
-const LARGEST_CHECKED: u64 = 4 << 30;
+/// Checksums are made up of no more bytes than this for one module: each takes a pass over a whole file. Larger debug files have a
+/// build-id these days.
+const MOST_CHECKED: u64 = 1 << 30;
 
 /// A separate debug file that belongs to a module.
 pub(super) struct Separate {
     /// Where it is, in the target's root.
     pub(super) path: Name,
     pub(super) source: Source,
+    /// Whether its build-id is that of the module, which leaves nothing to check.
+    has_build_id: bool,
 }
 
-/// The separate debug file of `image`, which is called `path`.
+/// The files that may be the separate debug file of a module. Which of them is takes a checksum at times, so they are held against the
+/// module when that is first asked.
+pub(super) struct Candidates {
+    files: Vec<Separate>,
+    /// What `.gnu_debuglink` asks for, where there is no build-id to go by.
+    sum: Option<u32>,
+    /// Why, if it is none of them.
+    refusal: NoSeparate,
+    /// Which of `files` it is.
+    chosen: OnceLock<Result<usize, NoSeparate>>,
+    interrupts: Arc<AtomicBool>,
+}
+
+impl Candidates {
+    /// None, and why.
+    pub(super) fn none(refusal: NoSeparate) -> Candidates {
+        Candidates {
+            files: Vec::new(),
+            sum: None,
+            chosen: OnceLock::from(Err(refusal.clone())),
+            refusal,
+            interrupts: Arc::default(),
+        }
+    }
+
+    /// The one that belongs to the module. Ctrl-C, which makes `interrupts` true, ends what takes long; it can then be asked again.
+    pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
+        let number = match self.chosen.get() {
+            Some(chosen) => chosen.clone(),
+            None => match self.choose() {
+                Err(NoSeparate::Interrupted) => Err(NoSeparate::Interrupted),
+                chosen => self.chosen.get_or_init(|| chosen).clone(),
+            },
+        }?;
+        self.files.get(number).ok_or(NoSeparate::NotFound)
+    }
+
+    fn choose(&self) -> Result<usize, NoSeparate> {
+        let mut refusal = self.refusal.clone();
+        let mut room = MOST_CHECKED;
+        for (number, one) in self.files.iter().enumerate() {
+            let file = &one.source.file;
+            let Some(wanted) = self.sum.filter(|_| !one.has_build_id) else {
+                return Ok(number);
+            };
+            let path = || one.path.clone();
+            room = match room.checked_sub(file.length()) {
+                Some(rest) => rest,
+                None => {
+                    refusal = NoSeparate::TooLarge { path: path() };
+                    continue;
+                }
+            };
+            match sum(file, &self.interrupts)? {
+                Some(sum) if sum == wanted => return Ok(number),
+                _ => refusal = NoSeparate::OfAnotherBuild { path: path() },
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Whether those that were found are as they were when they were opened. Where nothing was found, nothing is looked for again.
+    pub(super) fn are_unchanged(&self) -> bool {
+        let mut files = self.files.iter();
+        files.all(|one| one.source.file.is_unchanged())
+    }
+}
+
+/// What may be the separate debug file of `image`, which is called `path`.
 pub(super) fn find(
     modules: &dyn Modules,
     path: &Name,
     image: &Source,
-) -> Result<Separate, NoSeparate> {
+    interrupts: &Arc<AtomicBool>,
+) -> Candidates {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
-        return Err(NoSeparate::NotNeeded);
+        return Candidates::none(NoSeparate::NotNeeded);
     }
     let id = image.build_id();
     let link = Link::of(image);
     if id.is_none() && link.is_none() {
-        return Err(NoSeparate::NotNamed);
+        return Candidates::none(NoSeparate::NotNamed);
     }
-    let mut refusal = NoSeparate::NotFound;
-    let mut tried =
-        |candidate: Vec<u8>, check: &dyn Fn(&Source) -> bool| match open(modules, &candidate) {
-            Ok(None) => None,
-            Ok(Some(source)) if is_like(image, &source) && check(&source) => Some(Separate {
-                path: Name::new(candidate),
-                source,
-            }),
-            Ok(Some(_)) => {
-                let path = Name::new(candidate);
-                refusal = NoSeparate::OfAnotherBuild { path };
-                None
-            }
+    let by_id = id.iter().map(|id| (place_of(id), true));
+    let links = link.iter().flat_map(|link| link.places(path));
+    let places = by_id.chain(links.map(|place| (place, false)));
+    let mut found = Candidates {
+        files: Vec::new(),
+        sum: link.as_ref().map(|link| link.sum),
+        refusal: NoSeparate::NotFound,
+        chosen: OnceLock::new(),
+        interrupts: Arc::clone(interrupts),
+    };
+    for (place, is_by_id) in places {
+        let source = match open(modules, &place) {
+            Ok(None) => continue,
+            Ok(Some(source)) => source,
             Err(error) => {
-                refusal = error.into();
-                None
+                found.refusal = error.into();
+                continue;
             }
         };
-    if let Some(id) = &id {
-        let found = tried(place_of(id), &|source| {
-            source.build_id().as_ref() == Some(id)
-        });
-        if found.is_some() {
-            return found.ok_or(NoSeparate::NotFound);
-        }
-    }
-    let places = link.iter().flat_map(|link| link.places(path));
-    for place in places {
-        let check = |source: &Source| match (&id, source.build_id()) {
-            (Some(id), Some(other)) => *id == other,
-            _ => link
-                .as_ref()
-                .is_some_and(|link| sum(&source.file) == Some(link.sum)),
+        let path = Name::new(place);
+        let (has_build_id, may_be) = match (&id, source.build_id()) {
+            (Some(id), Some(other)) => (true, *id == other),
+            _ => (false, !is_by_id),
         };
-        if let Some(found) = tried(place, &check) {
-            return Ok(found);
+        if !is_like(image, &source) || !may_be {
+            found.refusal = NoSeparate::OfAnotherBuild { path };
+            continue;
+        }
+        found.files.push(Separate {
+            path,
+            source,
+            has_build_id,
+        });
+        if has_build_id {
+            break;
         }
     }
-    Err(refusal)
+    found
 }
 
 /// The ELF file at `path` in the target's root; `None` if there is none.
@@ -159,16 +233,20 @@ impl Link {
     }
 }
 
-/// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it is too large or cannot be read.
-fn sum(file: &File) -> Option<u32> {
-    if file.length() > LARGEST_CHECKED {
-        return None;
-    }
+/// The checksum of a whole file, as `.gnu_debuglink` has it; `None` if it cannot be read.
+fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
-    file.pass(0, file.length(), 1, "contents", &mut |bytes| {
+    let mut is_stopped = false;
+    let passed = file.pass(0, file.length(), 1, "contents", &mut |bytes| {
         crc.update(bytes);
-        std::ops::ControlFlow::Continue(())
-    })
-    .ok()?;
-    Some(crc.sum())
+        is_stopped = interrupts.load(Ordering::Relaxed);
+        match is_stopped {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    match is_stopped {
+        true => Err(NoSeparate::Interrupted),
+        false => Ok(passed.ok().map(|()| crc.sum())),
+    }
 }

@@ -4,7 +4,7 @@ use super::contents::expand_xz;
 use super::elf::Elf;
 use super::file::File;
 use super::section::Table;
-use super::separate::Separate;
+use super::separate::{Candidates, Separate};
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
 use crate::target::ReadAt;
@@ -17,8 +17,8 @@ const LARGEST_MINI: u64 = 256 << 20;
 pub(super) struct Sources {
     /// The file that is mapped, or an image of it in memory.
     pub(super) image: Source,
-    /// The file that holds what was stripped from it.
-    pub(super) separate: Result<Separate, NoSeparate>,
+    /// What may be the file that holds what was stripped from it.
+    separate: Candidates,
     /// `.gnu_debugdata`: a small ELF file within it, for what has no better table.
     mini: Option<Result<Source, NoSymbols>>,
     /// The tables that are asked, the fullest first.
@@ -36,10 +36,17 @@ enum Origin {
 }
 
 impl Sources {
-    pub(super) fn new(image: Source, separate: Result<Separate, NoSeparate>) -> Sources {
+    /// The files that speak together. Whether `separate` belongs to `image` is found out at once only where its table is needed; where
+    /// that was interrupted, so is this.
+    pub(super) fn new(image: Source, separate: Candidates) -> Result<Sources, NoSymbols> {
         let is_full = |source: &Source| source.elf.has_full_table();
-        let in_separate = separate.as_ref().is_ok_and(|one| is_full(&one.source));
-        let mini = match is_full(&image) || in_separate {
+        let has_table = is_full(&image)
+            || match separate.chosen() {
+                Ok(one) => is_full(&one.source),
+                Err(NoSeparate::Interrupted) => return Err(NoSymbols::Interrupted),
+                Err(_) => false,
+            };
+        let mini = match has_table {
             true => None,
             false => mini(&image),
         };
@@ -67,20 +74,24 @@ impl Sources {
         sources
             .tables
             .extend(own.map(|number| (Origin::Image, number)));
-        sources
+        Ok(sources)
     }
 
     /// Of the image alone.
     #[cfg(test)]
     pub(super) fn alone(image: Source) -> Sources {
-        Sources::new(image, Err(NoSeparate::NotFound))
+        let sources = Sources::new(image, Candidates::none(NoSeparate::NotFound));
+        sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
     /// Whether nothing of it has changed since it was opened.
     pub(super) fn are_unchanged(&self) -> bool {
-        let separate = self.separate.as_ref();
-        self.image.file.is_unchanged()
-            && separate.map_or(true, |separate| separate.source.file.is_unchanged())
+        self.image.file.is_unchanged() && self.separate.are_unchanged()
+    }
+
+    /// The file that holds what was stripped from the image. The first time this may take a pass over it.
+    pub(super) fn separate(&self) -> Result<&Separate, NoSeparate> {
+        self.separate.chosen()
     }
 
     /// The symbol tables in the order in which they are asked.
@@ -110,9 +121,10 @@ impl Sources {
         if self.image.has_section(b".debug_info") {
             return Ok(&self.image);
         }
-        match &self.separate {
+        match self.separate() {
             Ok(separate) => Ok(&separate.source),
-            Err(reason) => Err(NoSymbols::NoDebugInformation(reason.clone())),
+            Err(NoSeparate::Interrupted) => Err(NoSymbols::Interrupted),
+            Err(reason) => Err(NoSymbols::NoDebugInformation(reason)),
         }
     }
 
@@ -124,7 +136,7 @@ impl Sources {
     fn source(&self, origin: Origin) -> Option<&Source> {
         match origin {
             Origin::Image => Some(&self.image),
-            Origin::Separate => self.separate.as_ref().ok().map(|one| &one.source),
+            Origin::Separate => self.separate().ok().map(|one| &one.source),
             Origin::Mini => self.mini.as_ref()?.as_ref().ok(),
         }
     }

@@ -103,10 +103,7 @@ impl View<'_> {
                     .build_id()
                     .map(|id| build_id::digits(&id)),
                 answers: count(loaded),
-                separate: match &loaded.sources.separate {
-                    Ok(separate) => Ok(separate.path.clone()),
-                    Err(reason) => Err(reason.clone()),
-                },
+                separate: loaded.sources.separate().map(|one| one.path.clone()),
             },
             Err(reason) => Survey {
                 module,

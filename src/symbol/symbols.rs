@@ -89,8 +89,8 @@ impl Symbols {
             false => target.modules.open(region)?,
         };
         let image = Source::read(File::new(bytes))?;
-        let separate = separate::find(&*target.modules, &module.name, &image);
-        let loaded = Arc::new(Loaded::new(Sources::new(image, separate), view));
+        let separate = separate::find(&*target.modules, &module.name, &image, &self.interrupts);
+        let loaded = Arc::new(Loaded::new(Sources::new(image, separate)?, view));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
             // Those of this view are in use; the others can be opened again.

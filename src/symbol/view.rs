@@ -105,7 +105,8 @@ impl View<'_> {
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
-        let mut found = Vec::new();
+        // Each with whether other modules see it: only those that do can share a copy.
+        let mut found: Vec<(SymbolAt, bool)> = Vec::new();
         let mut thread_local = None;
         let mut copied: Vec<SymbolAt> = Vec::new();
         for (number, one) in self.wanted(module)? {
@@ -140,19 +141,24 @@ impl View<'_> {
                     && symbol.kind == Kind::Object
                     && placed.loaded.holds_copy(symbol.address);
                 for copy in &placed.copies {
-                    let symbol = self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0);
+                    let at = self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0);
                     match is_copy {
-                        true => copied.push(symbol),
-                        false => found.push(symbol),
+                        true => copied.push(at),
+                        false => found.push((at, !symbol.local)),
                     }
                 }
             }
         }
         // The place in the library that a variable was copied from is never used.
-        let is_passed_over = |one: &SymbolAt| {
-            one.kind == Kind::Object && copied.iter().all(|copy| copy.module != one.module)
+        let is_passed_over = |one: &SymbolAt, is_shared: bool| {
+            let is_elsewhere = || copied.iter().all(|copy| copy.module != one.module);
+            !copied.is_empty() && is_shared && one.kind == Kind::Object && is_elsewhere()
         };
-        found.retain(|one| copied.is_empty() || !is_passed_over(one));
+        let found = found.into_iter();
+        let mut found: Vec<SymbolAt> = found
+            .filter(|(one, is_shared)| !is_passed_over(one, *is_shared))
+            .map(|(one, _)| one)
+            .collect();
         found.extend(copied);
         match thread_local {
             Some(module) if found.is_empty() => Err(Error::ThreadLocal {
@@ -238,27 +244,6 @@ impl View<'_> {
             Ok(placed) => placed.loaded.fault(),
             Err(reason) => Some(reason),
         }
-    }
-
-    /// The files of the module that `address` belongs to, and its address in them.
-    #[expect(dead_code, reason = "for lines")]
-    pub(super) fn loaded_at(&self, address: VirtualAddress) -> Option<(&Module, &Loaded, u64)> {
-        let (module, placed, copy) = self.copy_at(address)?;
-        Some((module, &placed.loaded, copy.file_address(address)))
-    }
-
-    /// The programs and libraries that can be read, each with its files and where it was loaded; of all, or those that are called
-    /// `name`.
-    #[expect(dead_code, reason = "for lines")]
-    pub(super) fn loaded(
-        &self,
-        name: Option<&str>,
-    ) -> Result<impl Iterator<Item = (&Module, &Loaded, &[Placement])>, Error> {
-        let of = |(number, module)| {
-            let placed = self.placed(number).ok()?;
-            Some((module, &*placed.loaded, placed.copies.as_slice()))
-        };
-        Ok(self.wanted(name)?.into_iter().filter_map(of))
     }
 
     /// The memory of the module that `maps` calls `name` which no file is behind: `.bss`, as far as it is mapped.

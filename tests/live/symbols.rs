@@ -46,6 +46,10 @@ pub const TESTS: &[Test] = &[
         stripped::what_was_stripped_is_found_by_name_and_checksum,
     ),
     (
+        "symbols::files_that_the_kernel_makes_up_are_not_read",
+        stripped::files_that_the_kernel_makes_up_are_not_read,
+    ),
+    (
         "symbols::a_program_in_another_mount_namespace",
         stripped::a_program_in_another_mount_namespace,
     ),

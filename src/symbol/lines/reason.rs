@@ -63,6 +63,9 @@ impl From<gimli::Error> for NoLines {
 impl NoLines {
     /// Whether another try may end otherwise.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(self, NoLines::Stopped(_) | NoLines::TooCostly)
+        matches!(
+            self,
+            NoLines::Stopped(_) | NoLines::TooCostly | NoLines::NoFile(NoSymbols::Interrupted)
+        )
     }
 }

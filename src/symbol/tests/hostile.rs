@@ -1,17 +1,18 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
-use super::super::NoSymbols;
 use super::super::file::File;
 use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
+use super::super::{NoSeparate, NoSymbols};
 use super::super::{copied, demangle, plt, search, separate};
 use super::NEVER;
 use super::builder::*;
-use crate::kernel::Name;
-use crate::target::ReadAt;
+use crate::kernel::{Name, Region};
 use crate::target::fake::Fake;
+use crate::target::{self, ReadAt};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
@@ -28,7 +29,8 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         _ = image.section(name, 1 << 20);
         image.has_section(name);
     }
-    _ = separate::find(&*Fake::new().target().modules, &Name::from("/p"), image);
+    let modules = Fake::new().target().modules;
+    _ = separate::find(&*modules, &Name::from("/p"), image, &Arc::default()).chosen();
     copied::by(image);
     for address in [0x1004, 0x2004, u64::MAX] {
         plt::stub_at(image, address);
@@ -156,6 +158,45 @@ fn counts_and_sizes_beyond_belief() {
     // A symbol table that names itself as its names.
     let reason = damage(sections_at + 4 * 64 + 40, &4u32.to_le_bytes());
     assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
+}
+
+/// A debug file that is mostly a hole, and would take half a minute to make the checksum of.
+#[test]
+fn checksums_of_huge_files_are_not_made_up() {
+    let length = 4 << 30;
+    let huge = || -> Box<dyn ReadAt> {
+        Box::new(Sparse {
+            start: Builder::default().bytes(),
+            length,
+        })
+    };
+    let program = Builder {
+        sections: vec![Extra::debuglink(b"p.debug", 7)],
+        ..Builder::default()
+    };
+    let image = Source::read(File::new(Box::new(Bytes(program.bytes())))).unwrap();
+    let everywhere = Everywhere(huge);
+    let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
+    let refusal = found.chosen().err();
+    assert!(
+        matches!(refusal, Some(NoSeparate::TooLarge { .. })),
+        "{refusal:?}"
+    );
+}
+
+/// Whatever is looked for is this file.
+struct Everywhere<F>(F);
+
+impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> target::Modules for Everywhere<F> {
+    fn open(&self, _: &Region) -> target::Result<Box<dyn ReadAt>> {
+        Ok((self.0)())
+    }
+    fn at_path(&self, _: &[u8]) -> target::Result<Option<Box<dyn ReadAt>>> {
+        Ok(Some((self.0)()))
+    }
+    fn image(&self, _: &Region) -> target::Result<Box<dyn ReadAt>> {
+        Ok((self.0)())
+    }
 }
 
 #[test]

@@ -6,11 +6,13 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Answers;
 use super::super::sources::Sources;
-use super::super::{NoSeparate, separate};
+use super::super::{NoSeparate, NoSymbols, separate};
 use super::builder::*;
 use crate::kernel::Name;
 use crate::target::fake::Fake;
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PROGRAM: &str = "/usr/bin/program";
 const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
@@ -45,10 +47,10 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     });
     let target = fake.target();
     let image = source(program.bytes());
-    let separate = separate::find(&*target.modules, &Name::from(PROGRAM), &image);
-    let path = separate.as_ref().map(|one| one.path.to_string());
-    let path = path.map_err(NoSeparate::clone);
-    let loaded = Loaded::new(Sources::new(image, separate), 1);
+    let modules = &*target.modules;
+    let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
+    let path = separate.chosen().map(|one| one.path.to_string());
+    let loaded = Loaded::new(Sources::new(image, separate).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     assert_eq!(name(0x1004).as_deref(), path.is_ok().then_some("hidden"));
@@ -107,6 +109,39 @@ fn by_name_and_checksum() {
         ("/usr/lib/debug/usr/bin/p.debug", good),
     ];
     assert_eq!(find(&program, &files).unwrap(), files[1].0);
+}
+
+#[test]
+fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
+    let good = debug_file(vec![]);
+    let target = Fake::new().file("/usr/bin/p.debug", good.clone()).target();
+    let interrupts = Arc::new(AtomicBool::new(true));
+    let candidates = |program: &Builder| {
+        let image = source(program.bytes());
+        let separate = separate::find(&*target.modules, &Name::from(PROGRAM), &image, &interrupts);
+        (image, separate)
+    };
+    let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
+    // Without a table of its own nothing can be said before.
+    let (image, separate) = candidates(&stripped(link()));
+    let refused = Sources::new(image, separate).err();
+    assert!(matches!(refused, Some(NoSymbols::Interrupted)));
+    // With one its names are there at once, and the file once somebody wants lines and waits for it.
+    let full = Builder {
+        sections: link(),
+        ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)])
+    };
+    let (image, separate) = candidates(&full);
+    let sources = Sources::new(image, separate).unwrap();
+    let is_interrupted = |sources: &Sources| {
+        matches!(sources.separate(), Err(NoSeparate::Interrupted))
+            && matches!(sources.debug_source(), Err(NoSymbols::Interrupted))
+    };
+    assert!(is_interrupted(&sources));
+    interrupts.store(false, Ordering::Relaxed);
+    assert!(sources.debug_source().is_ok());
+    interrupts.store(true, Ordering::Relaxed);
+    assert!(sources.debug_source().is_ok(), "it is known by now");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::target::{ReadAt, sys};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, major, minor, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, openat};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 
 /// Why a file that was found is not taken.
@@ -13,6 +13,8 @@ use rustix::io::{Errno, Result, pread, retry_on_intr};
 pub(super) enum Refusal {
     /// A device, a FIFO, a folder: opening it could block or do something.
     Special,
+    /// It has no bytes until it is read: a kernel's file such as `/proc/kmsg`, which reading may empty.
+    MadeUp,
     /// Another file has taken the place of the one that is mapped.
     Replaced,
     /// A system call failed.
@@ -44,9 +46,13 @@ impl ModuleFile {
         }
     }
 
-    /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file.
+    /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file that holds bytes. The target
+    /// chooses what its paths lead to, and it may have pmdb's rights in mind: nothing is opened of which reading could change something.
     pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let stat = regular(&found)?;
+        if stat.st_size == 0 || is_made_up(&found)? {
+            return Err(Refusal::MadeUp);
+        }
         let file = reopen(&found)?;
         Ok(ModuleFile { file, stat })
     }
@@ -80,6 +86,18 @@ fn regular(found: &OwnedFd) -> std::result::Result<Stat, Refusal> {
         FileType::RegularFile => Ok(stat),
         _ => Err(Refusal::Special),
     }
+}
+
+/// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`.
+const KEEPERS: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x6573_5546];
+
+/// Whether the file is of a file system that makes up its files as they are read (proc, sysfs, tracefs, debugfs, cgroup and the
+/// like). All of them take `simple_statfs` of `fs/libfs.c`, which counts no blocks; sysfs gives its files a size none the less.
+fn is_made_up(found: &OwnedFd) -> Result<bool> {
+    let system = fstatfs(found)?;
+    // The kind is a signed number on some machines, and 32 bits wide on all.
+    let kind = system.f_type as u64 & 0xffff_ffff;
+    Ok(system.f_blocks == 0 && !KEEPERS.contains(&kind))
 }
 
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {

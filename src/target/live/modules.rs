@@ -105,6 +105,11 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
         Refusal::Special => Error::NotAvailable {
             what: format!("{name} is not a regular file: pmdb does not open it"),
         },
+        Refusal::MadeUp => Error::NotAvailable {
+            what: format!(
+                "{name} is empty, or made up by the kernel as it is read: pmdb does not read it"
+            ),
+        },
         Refusal::Replaced => Error::NotAvailable {
             what: format!("{name} was replaced"),
         },

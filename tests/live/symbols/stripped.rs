@@ -110,6 +110,10 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
         &["mkfifo", "program.debug"][..],
         &["mkdir", "program.debug"],
         &["ln", "-s", "/dev/zero", "program.debug"],
+        // Were it read, so would be /proc/kmsg, and what the kernel said would be gone.
+        &["ln", "-s", "/proc/version", "program.debug"],
+        &["ln", "-s", "/proc/self/mem", "program.debug"],
+        &["touch", "program.debug"],
     ] {
         assert!(run(make[0], &make[1..], folder.path()), "{make:?}");
         let (_, separate, _) = answers(&target, hidden);
@@ -130,6 +134,33 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     assert_eq!(separate.expect("its path"), link.to_str().expect("plain"));
     assert!(is_named);
     target.send("");
+}
+
+/// The target chooses what a path in its root leads to: reading `trace_pipe`, `/proc/kmsg` or a device's ROM would change something.
+pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
+    let test = "symbols::files_that_the_kernel_makes_up_are_not_read";
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let modules = target.attach().modules;
+    let refused = |path: &str| match modules.at_path(path.as_bytes()) {
+        Err(reason) => assert!(reason.to_string().contains("made up"), "{path}: {reason}"),
+        Ok(Some(_)) => panic!("{path} was opened"),
+        Ok(None) => skip(test, &format!("there is no {path} here")),
+    };
+    refused("/proc/version");
+    refused("/proc/self/maps");
+    // Here the kernel names a size.
+    refused("/sys/kernel/mm/transparent_hugepage/enabled");
+    refused("/sys/fs/cgroup/cgroup.controllers");
+    // What is kept in memory only is a file like others.
+    let folder = tempfile::tempdir_in("/dev/shm");
+    let Ok(folder) = folder else {
+        return skip(test, "nothing can be kept in /dev/shm here");
+    };
+    let kept = folder.path().join("kept");
+    std::fs::write(&kept, "some bytes").expect("to write");
+    let opened = modules.at_path(kept.to_str().expect("plain").as_bytes());
+    assert_eq!(opened.expect("a file").map(|file| file.len()), Some(10));
 }
 
 pub(super) fn a_program_in_another_mount_namespace() {
@@ -223,19 +254,35 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
     if !is_installed("gcc") {
         return skip(test, "there is no C compiler here");
     }
-    let flags = ["-no-pie", "-fno-pic"];
+    // A variable of that name that only its own file sees is another one.
+    let own = "__attribute__((used)) static char *environ[77];";
+    let library = compile(folder.path(), "libown.so", own, &["-shared", "-fPIC"]);
+    let library = library.expect("a library");
+    let flags = [
+        "-no-pie",
+        "-fno-pic",
+        "-Wl,--no-as-needed",
+        library.to_str().expect("plain"),
+    ];
     let program = compile(folder.path(), "program", PROGRAM, &flags).expect("to compile");
     let mut target = Target::spawn(&mut Command::new(&program));
     let words = target.numbers();
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
-        let used = names.find(None, "environ").expect("a search");
+        let mut used = names.find(None, "environ").expect("a search");
+        // The dynamic linker has one for itself too, which nobody else sees.
+        used.retain(|one| !one.module.file_name().as_bytes().starts_with(b"ld-"));
+        let own: Vec<_> = used
+            .extract_if(.., |one| one.module.file_name().as_bytes() == b"libown.so")
+            .collect();
         let starts: Vec<_> = used.iter().map(|one| one.start).collect();
         let (module, _) = names.file_address(at(words[1])).expect("a module");
         if !module.is_called(b"program") {
             return skip(test, "the linker of this machine makes no copy relocations");
         }
         assert_eq!(starts, [at(words[1])], "{used:?}");
+        assert_eq!(own.len(), 1, "{own:?}");
+        assert_eq!(own[0].size, 77 * 8, "{own:?}");
         // Who asks for the library's own place gets it.
         let library = names
             .modules()

@@ -103,18 +103,22 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         .map(|with| need(*with))
         .fold(Need::empty(), Need::union);
     let start = WatchStart {
-        pages: now(&spans, &view)
+        pages: now(&spans, &view, &context.state.symbols, &target)
             .iter()
             .map(|range| range.pages(view.page()))
             .sum(),
         every: every.as_secs_f64(),
-        blind: Watcher::blind(&view, &now(&spans, &view), wanted)
-            .into_iter()
-            .map(|(kind, reason)| Blind {
-                kind,
-                reason: reason.to_string(),
-            })
-            .collect(),
+        blind: Watcher::blind(
+            &view,
+            &now(&spans, &view, &context.state.symbols, &target),
+            wanted,
+        )
+        .into_iter()
+        .map(|(kind, reason)| Blind {
+            kind,
+            reason: reason.to_string(),
+        })
+        .collect(),
     };
     let extra = view.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
@@ -148,7 +152,7 @@ fn need(with: OnRequest) -> Need {
 }
 
 /// What the range stands for at this moment: a name for what bears it now, however it has grown.
-fn now(spans: &Spans, view: &View) -> Vec<AddressRange> {
+fn now(spans: &Spans, view: &View, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
         let regions = view
             .regions()
@@ -158,7 +162,17 @@ fn now(spans: &Spans, view: &View) -> Vec<AddressRange> {
     };
     match spans.origin() {
         Origin::All => view.spans(),
-        Origin::Module(file) => regions(&|region| region.inode != 0 && region.name == *file),
+        Origin::Module(file) => {
+            let mapped = regions(&|region| region.inode != 0 && region.name == *file);
+            let all: Vec<Region> = view
+                .regions()
+                .iter()
+                .map(|one| one.region.clone())
+                .collect();
+            let bss = symbols.over(target, &all).bss_of(file);
+            let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
+            with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
+        }
         // The kernel gives each of these names to one thing; several regions of a file bear the file's.
         Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
             regions(&|region| region.name == *name)
@@ -229,7 +243,7 @@ impl Watch<'_> {
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         watcher.look(
             target,
-            &mut |view| now(spans, view),
+            &mut |view| now(spans, view, symbols, target),
             &mut || sink.borrow_mut().check(),
             &mut |change| {
                 let regions =
@@ -260,7 +274,7 @@ impl Watch<'_> {
         let mut undecided: Option<(u64, Doubt)> = None;
         let swept = inspect::sweep(
             &view,
-            &now(self.spans, &view),
+            &now(self.spans, &view, self.symbols, self.target),
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {

@@ -111,10 +111,14 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The one symbol that a name stands for; several places are an error that lists them.
+    /// The one symbol that a name stands for: as in gdb, a static gives way to the only one that other files can see. Several places
+    /// are an error that lists them.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Place) -> Result<SymbolAt> {
-        found.sort_by_key(|symbol| symbol.start);
+        found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);
+        if found.iter().filter(|symbol| !symbol.local).count() == 1 {
+            found.retain(|symbol| !symbol.local);
+        }
         if found.len() > 1 {
             return Err(several(name, &found, at));
         }

@@ -126,6 +126,7 @@ fn process() -> Fake {
     let library = Builder::with(vec![
         entry("malloc", 0x1000, 0x40, GLOBAL, FUNCTION),
         entry("both", 0x1100, 4, GLOBAL, FUNCTION),
+        entry("table", 0x1200, 8, LOCAL, OBJECT),
     ]);
     let mut fake = Fake::new()
         .region(0x50_0000, 0x51_0000, "rw-p", 0, "[heap]")

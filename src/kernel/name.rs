@@ -3,19 +3,20 @@
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
-/// A name as the kernel or an ELF file gives it: any bytes.
+/// A name as the kernel or an ELF file gives it: any bytes. Copies share them.
 ///
 /// Its [`Display`](fmt::Display) and JSON forms are the only ways out to a terminal, and both escape: control
 /// characters, invisible and direction-changing characters and bytes that are not UTF-8 come out as
 /// `\x1b`, `\u{202e}` and the like, and a backslash as `\\`, so that two names never look the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Name(Box<[u8]>);
+pub struct Name(Arc<[u8]>);
 
 impl Name {
     /// Takes the bytes as they are.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Name(bytes.into().into_boxed_slice())
+        Name(bytes.into().into())
     }
     /// The bytes as they came.
     pub fn as_bytes(&self) -> &[u8] {

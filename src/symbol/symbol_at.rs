@@ -17,6 +17,8 @@ pub struct SymbolAt {
     pub offset: u64,
     /// What it names.
     pub kind: Kind,
+    /// Whether it is known in its file only: a static.
+    pub local: bool,
     /// The ELF section it lies in.
     pub section: Option<Name>,
     /// The module that defines it, by its whole name in `maps`.

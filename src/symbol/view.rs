@@ -422,6 +422,7 @@ impl View<'_> {
             size: symbol.size,
             offset,
             kind: symbol.kind,
+            local: symbol.local,
             section: section.map(Name::new),
             module: module.name.clone(),
             file_address: VirtualAddress::new(symbol.address),

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub(super) mod programs;
+mod ranges;
 mod stripped;
 
 pub const TESTS: &[Test] = &[
@@ -41,6 +42,10 @@ pub const TESTS: &[Test] = &[
         a_file_that_changes_is_read_again,
     ),
     ("symbols::names_are_completed", names_are_completed),
+    (
+        "symbols::a_symbol_with_a_size_is_a_range",
+        ranges::a_symbol_with_a_size_is_a_range,
+    ),
     (
         "symbols::what_was_stripped_is_found_by_name_and_checksum",
         stripped::what_was_stripped_is_found_by_name_and_checksum,

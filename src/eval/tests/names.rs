@@ -1,8 +1,9 @@
 //! What names stand for.
 
-use super::{World, process};
+use super::{World, command, process};
 use crate::eval::{Origin, Subject, subject};
 use crate::kernel::Name;
+use crate::lang::Command;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -58,6 +59,23 @@ fn several_matches_are_listed() {
         error.message,
         "several files called 'data.bin' are mapped: '/opt/a/data.bin' at 0x60000000, '/opt/b/data.bin' at 0x60002000"
     );
+}
+
+#[test]
+fn a_static_gives_way_to_what_all_files_can_see() {
+    let world = World::of(process());
+    assert_eq!(world.print("table"), world.print("program!table"));
+    assert_eq!(world.print("&table"), world.print("program!table"));
+    assert_eq!(
+        world.print("&libc.so.6!table"),
+        "address 0x7f0000001200",
+        "where it is asked for, it is found"
+    );
+    let Command::InfoAddress(symbol) = command("info address table") else {
+        panic!("another command");
+    };
+    let all = crate::eval::symbols(&symbol.node, &world).expect("two symbols");
+    assert_eq!(all.len(), 2, "all that bear the name are told");
 }
 
 #[test]

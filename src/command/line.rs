@@ -18,11 +18,11 @@ pub(super) const ABOUT: About = About {
            it, and only here.",
     examples: &[
         Example {
-            line: "info line $pc",
-            does: "the line that is being executed",
+            line: "info line pmdb::main",
+            does: "the line that a function begins at",
         },
         Example {
-            line: "info line server.c:210",
+            line: "info line areas.rs:66",
             does: "where that line has code",
         },
     ],

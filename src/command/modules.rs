@@ -40,7 +40,11 @@ pub(super) fn run(context: &mut Context) -> Outcome {
 fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
     let mut why = BTreeMap::new();
     if let Err(reason) = &survey.answers {
+        why.insert("answers", reason.to_string());
         why.insert("symbols", reason.to_string());
+    }
+    if let Err(reason) = &survey.build_id {
+        why.insert("build_id", reason.to_string());
     }
     if let Err(reason) = &survey.separate {
         why.insert("debug_file", reason.to_string());
@@ -50,7 +54,7 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
         start: range.start(),
         end: range.end(),
         name: survey.module.name.clone(),
-        build_id: survey.build_id.clone(),
+        build_id: survey.build_id.as_ref().ok().cloned(),
         answers: answers.map(|(answers, _)| word(*answers, survey.module.is_vdso())),
         debug_file: survey.separate.as_ref().ok().cloned(),
         symbols: answers.map(|(_, symbols)| *symbols),

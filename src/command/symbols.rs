@@ -42,6 +42,8 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Optio
     let sink = RefCell::new(&mut *context.sink);
     let outcome = symbols.matching(
         &|name| regex.is_match(name),
+        // One more tells that there are more.
+        limit.saturating_add(1),
         &mut || sink.borrow_mut().check(),
         &mut |found| {
             if summary.symbols >= limit {

@@ -28,6 +28,7 @@ pub(super) struct Loaded {
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
     copied: OnceLock<HashSet<u64>>,
+    slots: plt::Slots,
     /// Its debug information.
     pub(super) lines: KeptLines,
 }
@@ -41,6 +42,7 @@ impl Loaded {
             index: OnceLock::new(),
             fault: OnceLock::new(),
             copied: OnceLock::new(),
+            slots: plt::Slots::default(),
             lines: KeptLines::default(),
         }
     }
@@ -53,7 +55,7 @@ impl Loaded {
     /// The symbol at a file address and its name, or the stub there through which another file's function is called.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
         self.listed_at(address)
-            .or_else(|| plt::stub_at(&self.sources.image, address))
+            .or_else(|| plt::stub_at(&self.sources.image, &self.slots, address))
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.

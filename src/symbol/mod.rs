@@ -12,7 +12,7 @@
 //! symbol_at  what is found                     separate   what was stripped off    index, names     the same, for many
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
-//! table      one pass over symbols
+//! table      one pass over symbols             relocations  one over relocations: copied, plt
 //! ```
 
 mod build_id;
@@ -33,6 +33,7 @@ mod placement;
 mod plt;
 mod query;
 mod reason;
+mod relocations;
 mod search;
 mod section;
 mod separate;
@@ -49,7 +50,7 @@ mod view;
 
 pub use lines::{Frame, LineAt, LineSearch, NoLines, Stop};
 pub use module::{Module, modules};
-pub use reason::{Error, NoSeparate, NoSymbols};
+pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;
 pub use survey::Survey;
 pub use symbol_at::SymbolAt;

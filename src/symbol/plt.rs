@@ -3,22 +3,49 @@
 //! No table has these names. A stub jumps through a slot of the global offset table, and the relocation that fills the slot
 //! names the function. Which slot it is stands in the jump, so stubs of every layout are read in one way.
 
-use super::section::Section;
+use super::relocations;
 use super::source::Source;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 /// Stubs are as large as this, and aligned to it; those in `.plt.got` to half of it.
 const STUB: u64 = 16;
 /// Bytes of an entry of a 64-bit symbol table.
 const SYMBOL: u64 = 24;
-/// Relocations of more bytes than this are not looked through.
-const LARGEST: u64 = 64 << 20;
+/// More slots than this are not kept: large programs have some thousands.
+const MOST_SLOTS: usize = 1 << 18;
+
+/// For each slot of the global offset table that stubs may jump through, the number in `.dynsym` of the function it is filled with.
+#[derive(Default)]
+pub(super) struct Slots(OnceLock<HashMap<u64, u32>>);
+
+impl Slots {
+    /// The symbol whose address fills a slot. The first question is a pass over the relocations.
+    fn symbol(&self, source: &Source, slot: u64) -> Option<u32> {
+        let slots = self.0.get_or_init(|| {
+            let mut slots = HashMap::new();
+            relocations::visit(source, &mut |one| {
+                let kinds = [format::R_X86_64_JUMP_SLOT, format::R_X86_64_GLOB_DAT];
+                if one.symbol != 0 && kinds.iter().any(|kind| u64::from(kind.0) == one.kind) {
+                    slots.entry(one.place).or_insert(one.symbol);
+                }
+                match slots.len() < MOST_SLOTS {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            slots
+        });
+        slots.get(&slot).copied()
+    }
+}
 
 /// The stub that holds a file address, and its name. Only those of x86-64 are known.
-pub(super) fn stub_at(source: &Source, address: u64) -> Option<(Symbol, Name)> {
+pub(super) fn stub_at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
     let Source { file, elf } = source;
     if elf.machine != format::EM_X86_64 || !elf.is_64 {
         return None;
@@ -36,33 +63,7 @@ pub(super) fn stub_at(source: &Source, address: u64) -> Option<(Symbol, Name)> {
     let bytes = file
         .read(section.offset.checked_add(into)?, size, "stub")
         .ok()?;
-    let slot = slot(&bytes, start)?;
-    let relocations = |one: &&Section| {
-        one.kind == format::SHT_RELA && one.flags & format::SHF_ALLOC.0 != 0 && one.size <= LARGEST
-    };
-    let symbol = elf
-        .sections
-        .iter()
-        .filter(relocations)
-        .find_map(|section| {
-            let mut found = None;
-            // An address, what and of which symbol, and an addend: eight bytes each.
-            let whole = section.size / 24 * 24;
-            let visit = &mut |bytes: &[u8]| {
-                let entry = bytes
-                    .chunks_exact(24)
-                    .find(|entry| elf.number(entry) == slot);
-                found =
-                    entry.and_then(|entry| u32::try_from(elf.number(entry.get(8..)?) >> 32).ok());
-                match found {
-                    Some(_) => ControlFlow::Break(()),
-                    None => ControlFlow::Continue(()),
-                }
-            };
-            file.pass(section.offset, whole, 24, "relocations", visit)
-                .ok()?;
-            found.filter(|&symbol| symbol != 0)
-        })?;
+    let symbol = slots.symbol(source, slot(&bytes, start)?)?;
     let table = elf.tables.iter().find(|table| !table.full)?;
     let at = table.offset.checked_add(u64::from(symbol) * SYMBOL)?;
     let entry = file.read(at, 4, "symbol table").ok()?;

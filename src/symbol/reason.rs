@@ -28,6 +28,9 @@ pub enum NoSymbols {
     /// Its names are so many, or so tangled, that a search was given up.
     #[error("looking through its names takes too long")]
     TooCostly,
+    /// More of its names match an expression than are kept in memory: those that come last are left out.
+    #[error("so many of its names match that the last ones are left out")]
+    TooManyMatches,
     /// Ctrl-C.
     #[error("looking through its names was interrupted")]
     Interrupted,
@@ -48,6 +51,9 @@ pub enum NoSeparate {
     /// It has neither build-id nor `.gnu_debuglink`.
     #[error("the file names no separate debug file")]
     NotNamed,
+    /// The file that would name it was not read.
+    #[error("{0}")]
+    NotRead(Box<NoSymbols>),
     /// Nothing is in the places where it could be.
     #[error("no separate debug file is installed")]
     NotFound,
@@ -69,6 +75,17 @@ pub enum NoSeparate {
     /// Something is there that could not be opened.
     #[error("{0}")]
     Unreadable(#[from] target::Error),
+}
+
+/// Why the build-id of a module is not known.
+#[derive(Clone, Debug, ThisError)]
+pub enum NoBuildId {
+    /// The file was read, and has none.
+    #[error("the file has none: the linker was not asked for one")]
+    None,
+    /// The file was not read.
+    #[error("{0}")]
+    NotRead(NoSymbols),
 }
 
 /// Why a name or a file address could not be turned into an address.

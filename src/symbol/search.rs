@@ -9,7 +9,8 @@ use super::table::{self, Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
 use crate::report::Stopped;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ const LONGEST_SEARCH: Duration = Duration::from_secs(60);
 const SYMBOLS_BETWEEN_CLOCKS: u32 = 256;
 /// More symbols of one name are not listed.
 const MOST_MATCHES: usize = 1000;
+/// What a symbol that matches takes beside its name.
+const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 
 /// The symbols that `query` names, thread-local ones included. Versions kept for old programs count only where there is
 /// no current one.
@@ -80,15 +83,34 @@ pub(super) fn find(
         .collect())
 }
 
-/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name. Thread-local ones have no
-/// address and are left out. The outer error is what `check` says, which is asked now and then.
-#[allow(clippy::type_complexity)]
+/// How many of the symbols that match an expression are kept.
+pub(super) struct Room {
+    /// No more symbols are wanted.
+    pub(super) symbols: usize,
+    /// What they and their names may take in memory.
+    pub(super) bytes: usize,
+}
+
+/// What [`matching`] found.
+#[derive(Default)]
+pub(super) struct Matches {
+    /// By name.
+    pub(super) symbols: Vec<Symbol>,
+    /// Whether those with the last names were left out for want of memory.
+    pub(super) too_many: bool,
+}
+
+/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as there is `room` for.
+/// Thread-local ones have no address and are left out. The outer error is what `check` says, which is asked now and then.
 pub(super) fn matching(
     loaded: &Loaded,
     is_match: &dyn Fn(&str) -> bool,
+    room: &Room,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
-) -> Result<Result<Vec<(Symbol, Name)>, NoSymbols>, Stopped> {
-    let mut found: Vec<(String, Symbol, Name)> = Vec::new();
+) -> Result<Result<Matches, NoSymbols>, Stopped> {
+    // What both tables have comes once: the first table's. A version that one table spells out is not another symbol.
+    let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
+    let (mut bytes, mut too_many) = (0, false);
     let mut asked = 0u32;
     let mut stopped = Ok(());
     let passed = loaded.with_names(|names| {
@@ -106,29 +128,27 @@ pub(super) fn matching(
                 let name = Name::new(raw);
                 let shown = readable(&name).to_string();
                 if is_match(&shown) || (may_be_mangled(raw) && is_match(&name.to_string())) {
-                    found.push((shown, symbol, name));
+                    let base = shown.split_once('@').map_or(&*shown, |(base, _)| base);
+                    if let Entry::Vacant(place) = found.entry((base.into(), symbol.address)) {
+                        bytes += place.key().0.len() + BESIDE_NAME;
+                        place.insert(symbol);
+                    }
                 }
+            }
+            while found.len() > room.symbols || bytes > room.bytes {
+                too_many |= found.len() <= room.symbols;
+                let Some(((name, _), _)) = found.pop_last() else {
+                    break;
+                };
+                bytes -= name.len() + BESIDE_NAME;
             }
             ControlFlow::Continue(())
         })
     });
     stopped?;
-    Ok(passed.and_then(|passed| passed).map(|()| {
-        // What both tables have comes once: the first table's.
-        // A version that one table spells out is not another symbol.
-        fn base(shown: &str) -> &str {
-            shown.split_once('@').map_or(shown, |(base, _)| base)
-        }
-        found.sort_by(|(a, one, _), (b, other, _)| {
-            (base(a), one.address, one.table).cmp(&(base(b), other.address, other.table))
-        });
-        found.dedup_by(|(a, one, _), (b, other, _)| {
-            one.address == other.address && base(a) == base(b)
-        });
-        found
-            .into_iter()
-            .map(|(_, symbol, name)| (symbol, name))
-            .collect()
+    Ok(passed.and_then(|passed| passed).map(|()| Matches {
+        symbols: found.into_values().collect(),
+        too_many,
     }))
 }
 

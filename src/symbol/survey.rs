@@ -1,9 +1,10 @@
 //! Questions about a whole process: what every module's files are, and all symbols that match.
 
 use super::loaded::Loaded;
+use super::search::Room;
 use super::sources::Answers;
 use super::view::View;
-use super::{Module, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
+use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// No more files are read at the same time: beyond this they wait for each other.
 const MOST_READERS: usize = 8;
+/// Symbols of one module that match an expression, with their names, are kept in no more memory than this.
+const MOST_BYTES: usize = 256 << 20;
 /// How often somebody who waits is asked whether to go on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -24,8 +27,8 @@ pub struct Survey<'a> {
     pub module: &'a Module,
     /// From the first to the last address of each copy of it, `.bss` included.
     pub copies: Vec<AddressRange>,
-    /// The number that tells this build from all others, in hexadecimal digits.
-    pub build_id: Option<String>,
+    /// The number that tells this build from all others, in hexadecimal digits; or why it is not known.
+    pub build_id: Result<String, NoBuildId>,
     /// Which file answers for its names, and how many symbols it has; or why none does.
     pub answers: Result<(Answers, u64), NoSymbols>,
     /// The separate debug file, whether or not it is needed for names; or why there is none.
@@ -101,34 +104,40 @@ impl View<'_> {
                     .sources
                     .image
                     .build_id()
-                    .map(|id| build_id::digits(&id)),
+                    .map(|id| build_id::digits(&id))
+                    .ok_or(NoBuildId::None),
                 answers: count(loaded),
                 separate: loaded.sources.separate().map(|one| one.path.clone()),
             },
             Err(reason) => Survey {
                 module,
                 copies: module.hull().into_iter().collect(),
-                build_id: None,
+                build_id: Err(NoBuildId::NotRead(reason.clone())),
+                separate: Err(NoSeparate::NotRead(Box::new(reason.clone()))),
                 answers: Err(reason),
-                separate: Err(NoSeparate::NotNamed),
             },
         }
     }
 
-    /// The symbols of `module`, or of all programs and libraries, that `is_match` takes, told the name that people read: those of a
-    /// module after those of the one before it, by name. Thread-local ones have no address and are left out. `silent` is told what
-    /// gives no symbols.
+    /// The symbols of all programs and libraries that `is_match` takes, told the name that people read: those of a
+    /// module after those of the one before it, by name, and no more than `most` in all, or little more. Thread-local ones have no
+    /// address and are left out. `silent` is told what gives no symbols, or not all.
     ///
     /// # Errors
     /// What `check` or `each` says.
     pub fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,
+        most: u64,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
         silent: &mut dyn FnMut(&Module, NoSymbols),
     ) -> Result<(), Stopped> {
+        let mut left = usize::try_from(most).unwrap_or(usize::MAX);
         for module in self.modules().iter().filter(|one| one.is_executable()) {
+            if left == 0 {
+                break;
+            }
             let (loaded, _) = match self.loaded_as(module) {
                 Ok(loaded) => loaded,
                 Err(reason) => {
@@ -136,12 +145,24 @@ impl View<'_> {
                     continue;
                 }
             };
-            match search::matching(loaded, is_match, check)? {
+            let room = Room {
+                symbols: left,
+                bytes: MOST_BYTES,
+            };
+            match search::matching(loaded, is_match, &room, check)? {
                 Ok(found) => {
-                    for (symbol, mangled) in found {
-                        for symbol in self.placed_symbol(module, &symbol, &mangled) {
+                    left -= found.symbols.len();
+                    for symbol in found.symbols {
+                        // Its name was there a moment ago; of a file that has shrunk since nothing more is told.
+                        let Some(name) = table::name(&loaded.sources, &symbol) else {
+                            continue;
+                        };
+                        for symbol in self.placed_symbol(module, &symbol, &Name::new(name)) {
                             each(symbol)?;
                         }
+                    }
+                    if found.too_many {
+                        silent(module, NoSymbols::TooManyMatches);
                     }
                 }
                 Err(reason) => silent(module, reason),

@@ -342,7 +342,7 @@ proptest! {
 
 /// Counts what is read of a file.
 struct Counting {
-    inner: Bytes,
+    inner: Box<dyn crate::target::ReadAt>,
     reads: std::sync::Arc<std::sync::atomic::AtomicU64>,
     bytes: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
@@ -372,7 +372,7 @@ fn one_question_reads_the_table_once_and_one_name() {
         })
         .collect();
     let table = 24 * (symbols.len() as u64 + 1);
-    let inner = Bytes(Builder::with(symbols).bytes());
+    let inner = Box::new(Bytes(Builder::with(symbols).bytes()));
     let (reads, bytes) = Default::default();
     let counting = Counting {
         inner,

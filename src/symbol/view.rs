@@ -10,6 +10,7 @@ use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use crate::target::Target;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -111,6 +112,9 @@ impl View<'_> {
         let mut copied: Vec<SymbolAt> = Vec::new();
         for (number, one) in self.wanted(module)? {
             let interrupts = self.symbols.interrupts();
+            if interrupts.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted { name: name.into() });
+            }
             let searched = self.placed(number).and_then(|placed| {
                 match search::find(&placed.loaded, name, interrupts) {
                     Err(NoSymbols::Interrupted) => Err(NoSymbols::Interrupted),

@@ -95,6 +95,7 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
     let mut places = Vec::new();
     let all = view.matching(
         &|_| true,
+        u64::MAX,
         &mut || Ok(()),
         &mut |symbol| {
             if is_it(symbol.module.as_bytes()) && symbol.size > 0 {

@@ -6,13 +6,14 @@ use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols};
 use super::super::{copied, demangle, plt, search, separate};
-use super::NEVER;
 use super::builder::*;
+use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
 use crate::target::fake::Fake;
 use crate::target::{self, ReadAt};
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
@@ -32,8 +33,9 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     let modules = Fake::new().target().modules;
     _ = separate::find(&*modules, &Name::from("/p"), image, &Arc::default()).chosen();
     copied::by(image);
+    let slots = plt::Slots::default();
     for address in [0x1004, 0x2004, u64::MAX] {
-        plt::stub_at(image, address);
+        plt::stub_at(image, &slots, address);
     }
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     let mut names = std::collections::BTreeSet::new();
@@ -116,10 +118,11 @@ impl ReadAt for Sparse {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = into.len().min(left);
-        for (at, byte) in (offset..).zip(&mut into[..wanted]) {
-            let at = usize::try_from(at).unwrap_or(usize::MAX);
-            *byte = self.start.get(at).copied().unwrap_or(0);
-        }
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let written = self.start.get(at..).unwrap_or_default();
+        let written = &written[..written.len().min(wanted)];
+        into[..wanted].fill(0);
+        into[..written.len()].copy_from_slice(written);
         Ok(wanted)
     }
     fn len(&self) -> u64 {
@@ -197,6 +200,86 @@ impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> target::Modules for Everywhere<F>
     fn image(&self, _: &Region) -> target::Result<Box<dyn ReadAt>> {
         Ok((self.0)())
     }
+}
+
+/// The same relocations told of a thousand times, or more of them than anything has.
+#[test]
+fn relocations_are_passed_over_once_and_within_a_bound() {
+    let built = Builder {
+        sections: vec![Extra {
+            kind: 4,
+            flags: 2,
+            ..Extra::new(".rela.dyn", vec![5; 24 << 10])
+        }],
+        ..Builder::default()
+    };
+    let read = |step: u64, size: u64| {
+        let mut start = built.bytes();
+        let word = |at: usize| u64::from_le_bytes(start[at..at + 8].try_into().unwrap());
+        let headers = usize::try_from(word(40)).unwrap();
+        let count = usize::from(u16::from_le_bytes(start[60..62].try_into().unwrap()));
+        let headers = start[headers..headers + count * 64].to_vec();
+        let is_relocation = |header: &&[u8]| header[4] == 4;
+        let template = headers.chunks(64).find(is_relocation).unwrap().to_vec();
+        let begin = start.len() as u64;
+        start[40..48].copy_from_slice(&begin.to_le_bytes());
+        start[60..62].copy_from_slice(&(count as u16 + 1000).to_le_bytes());
+        start.extend(headers);
+        for number in 0..1000 {
+            let mut header = template.clone();
+            header[24..32].copy_from_slice(&(begin + number * step).to_le_bytes());
+            header[32..40].copy_from_slice(&size.to_le_bytes());
+            start.extend(header);
+        }
+        let (reads, bytes) = Default::default();
+        let counting = Counting {
+            inner: Box::new(Sparse {
+                start,
+                length: 1 << 40,
+            }),
+            reads: Arc::clone(&reads),
+            bytes: Arc::clone(&bytes),
+        };
+        let image = Source::read(File::new(Box::new(counting))).unwrap();
+        let before = bytes.load(Ordering::Relaxed);
+        copied::by(&image);
+        bytes.load(Ordering::Relaxed) - before
+    };
+    assert!(read(0, 240 << 10) < 300 << 10);
+    assert!(read(24, 240 << 10) < 300 << 10);
+    assert!(read(1 << 20, 960 << 10) <= 96 << 20);
+}
+
+/// Many symbols of one very long name: what is kept is what is shown.
+#[test]
+fn matches_are_kept_within_what_is_wanted() {
+    let long = "n".repeat(60_000);
+    let symbols = |name: &str, count: u64| {
+        let entry = |one| entry(name, 0x1000 + one, 1, GLOBAL, FUNCTION);
+        (0..count).map(entry).collect::<Vec<_>>()
+    };
+    let matches = |symbols: Vec<Entry>, most| {
+        let loaded = Loaded::new(Builder::with(symbols).sources(), 1);
+        let room = search::Room {
+            symbols: most,
+            bytes: 1_000_000,
+        };
+        let found = search::matching(&loaded, &|_| true, &room, &mut || Ok(()));
+        let found = found.unwrap().unwrap();
+        let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
+        (places, found.too_many)
+    };
+    assert_eq!(
+        matches(symbols("one", 5), 3),
+        (vec![0x1000, 0x1001, 0x1002], false)
+    );
+    let mut mixed = symbols("later", 2);
+    mixed.push(entry("first", 0x1100, 1, GLOBAL, FUNCTION));
+    assert_eq!(matches(mixed, 2), (vec![0x1100, 0x1000], false));
+    let (places, too_many) = matches(symbols(&long, 40), usize::MAX);
+    assert!(too_many);
+    assert_eq!(places, (0x1000..0x1010).collect::<Vec<_>>());
+    assert_eq!(matches(symbols(&long, 40), 1), (vec![0x1000], false));
 }
 
 #[test]

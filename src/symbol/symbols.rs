@@ -1,6 +1,7 @@
 //! The files behind regions, kept from one command to the next.
 
 use super::file::File;
+use super::lines::LinesShelf;
 use super::loaded::Loaded;
 use super::module::Module;
 use super::reason::NoSymbols;
@@ -22,6 +23,7 @@ pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<Loaded>>>,
     views: AtomicU64,
     interrupts: Arc<AtomicBool>,
+    shelf: LinesShelf,
 }
 
 /// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
@@ -45,6 +47,11 @@ impl Symbols {
     /// Forgets all files.
     pub fn forget(&mut self) {
         *self = Symbols::heeding(Arc::clone(&self.interrupts));
+    }
+
+    /// Where the debug information of modules is kept.
+    pub(super) fn shelf(&self) -> &LinesShelf {
+        &self.shelf
     }
 
     pub(super) fn interrupts(&self) -> &AtomicBool {

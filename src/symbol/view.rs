@@ -35,7 +35,7 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
 
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
 pub struct View<'a> {
-    symbols: &'a Symbols,
+    pub(super) symbols: &'a Symbols,
     target: &'a Target,
     regions: &'a [Region],
     number: u64,

@@ -7,8 +7,10 @@
 //! `libfuzzer-sys` would need the sanitizers of a nightly compiler; changing sound inputs field by field finds what tables of
 //! offsets and counts get wrong, with the compiler that builds the program.
 
+mod dwarf;
 mod elf;
 mod mutate;
+mod program;
 mod targets;
 
 use libtest_mimic::{Arguments, Trial};

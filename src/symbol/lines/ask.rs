@@ -1,11 +1,13 @@
 //! The questions that a view answers about lines.
 
-use super::table::Found;
+use super::table::{Found, Lines};
 use super::work::{Stop, Work};
-use super::{Frame, NoLines};
+use super::{Frame, NoLines, kept};
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::Stopped;
-use crate::symbol::View;
+use crate::symbol::loaded::Loaded;
+use crate::symbol::{Module, View};
+use std::sync::Arc;
 
 /// What debug information says of an address.
 #[derive(Clone, Debug)]
@@ -50,11 +52,9 @@ impl View<'_> {
                 }),
             });
         };
-        let mut work = Work::new(stop);
-        let found = placed
-            .loaded
-            .lines
-            .get(&placed.loaded.sources, &module.name, &mut work)
+        let mut work = Work::new(stop, self.symbols.interrupts());
+        let found = self
+            .lines_of(&placed.loaded, module, &mut work)
             .and_then(|lines| {
                 let address = copy.file_address(address);
                 let symbol = placed.loaded.symbol_at(address);
@@ -81,14 +81,10 @@ impl View<'_> {
     /// What `stop` says.
     pub fn find_line(&self, file: &str, line: u64, stop: &mut Stop) -> Result<LineSearch, Stopped> {
         let mut search = LineSearch::default();
-        let mut work = Work::new(stop);
+        let mut work = Work::new(stop, self.symbols.interrupts());
         for (module, placed) in self.programs() {
             let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
-                let lines =
-                    placed
-                        .loaded
-                        .lines
-                        .get(&placed.loaded.sources, &module.name, &mut work)?;
+                let lines = self.lines_of(&placed.loaded, module, &mut work)?;
                 Ok((placed, lines.of_line(file.as_bytes(), line, &mut work)?))
             });
             match places {
@@ -119,5 +115,18 @@ impl View<'_> {
         search.addresses.sort_unstable();
         search.addresses.dedup();
         Ok(search)
+    }
+
+    /// The debug information of a module.
+    fn lines_of(
+        &self,
+        loaded: &Loaded,
+        module: &Module,
+        work: &mut Work,
+    ) -> Result<Arc<Lines>, NoLines> {
+        let Loaded { lines, sources, .. } = loaded;
+        lines.get(self.symbols.shelf(), work, |work| {
+            kept::read(sources, &module.name, work)
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The debug information of a module, kept as long as its files stay as they are.
+//! The debug information of modules, kept as long as their files stay as they are and as there is room.
 
 use super::NoLines;
 use super::table::Lines;
@@ -6,33 +6,80 @@ use super::work::Work;
 use crate::kernel::Name;
 use crate::symbol::sources::Sources;
 use crate::symbol::{NoSeparate, NoSymbols};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// More bytes of debug information than this are not kept of all modules together, unless one alone has more.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// What was read of one module, if it was and is still kept.
+type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
 
 /// The debug information of a module, once somebody has asked for it.
 #[derive(Default)]
-pub(in crate::symbol) struct Kept(Mutex<Option<Result<Arc<Lines>, NoLines>>>);
+pub(in crate::symbol) struct Kept(Arc<Slot>);
 
 impl Kept {
-    /// What was read before, or reads it; `module` is the name of the module whose files these are.
+    /// What was read before; or what `read` reads, for which others have to leave `shelf` if that is full.
     pub(super) fn get(
         &self,
-        sources: &Sources,
-        module: &Name,
+        shelf: &Shelf,
         work: &mut Work,
+        read: impl FnOnce(&mut Work) -> Result<Lines, NoLines>,
     ) -> Result<Arc<Lines>, NoLines> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*kept {
             return known.clone();
         }
-        let read = read(sources, module, work).map(Arc::new);
+        let read = read(work).map(Arc::new);
         if !matches!(&read, Err(why) if why.is_passing()) {
             *kept = Some(read.clone());
+        }
+        // Whoever looks for room may wait for this.
+        drop(kept);
+        if let Ok(lines) = &read {
+            shelf.put(&self.0, lines.bytes());
         }
         read
     }
 }
 
-fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
+/// What is kept of all modules together: as many bytes as there is room for, those read last.
+pub(in crate::symbol) struct Shelf {
+    /// With the bytes of each, those read first at the front.
+    kept: Mutex<VecDeque<(Weak<Slot>, u64)>>,
+    most: u64,
+}
+
+impl Default for Shelf {
+    fn default() -> Self {
+        Shelf {
+            kept: Mutex::default(),
+            most: MOST_BYTES,
+        }
+    }
+}
+
+impl Shelf {
+    fn put(&self, slot: &Arc<Slot>, bytes: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of files that were closed are gone by themselves.
+        kept.retain(|(slot, _)| slot.strong_count() > 0);
+        let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
+        while total.saturating_add(bytes) > self.most
+            && let Some((oldest, its)) = kept.pop_front()
+        {
+            total = total.saturating_sub(its);
+            if let Some(oldest) = oldest.upgrade() {
+                *oldest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        }
+        kept.push_back((Arc::downgrade(slot), bytes));
+    }
+}
+
+/// Reads the debug information in the files of the module called `module`.
+pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
     let none = |why| NoLines::NoDebugInformation {
         file: module.file_name(),
         why,
@@ -41,5 +88,54 @@ fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLi
         Ok(source) => Lines::read(source, work)?.ok_or_else(|| none(NoSeparate::NotFound)),
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(NoLines::NoFile(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbol::tests::builder::{Builder, Extra};
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn the_oldest_leave_a_full_shelf() {
+        let of = |size| Builder {
+            sections: vec![Extra::new(".debug_info", vec![0; size])],
+            ..Builder::default()
+        };
+        let shelf = Shelf {
+            most: 2500,
+            ..Shelf::default()
+        };
+        let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
+        let mut work = Work::new(&mut go_on, &never);
+        let mut reads = 0;
+        let mut ask = |kept: &Kept, size| {
+            let before = reads;
+            let lines = kept.get(&shelf, &mut work, |work| {
+                reads += 1;
+                read(&of(size).sources(), &Name::from("/m"), work)
+            });
+            assert!(lines.is_ok_and(|lines| lines.bytes() >= size as u64));
+            reads > before
+        };
+        let (first, second, third, large) = (
+            Kept::default(),
+            Kept::default(),
+            Kept::default(),
+            Kept::default(),
+        );
+        assert!(ask(&first, 1000) && ask(&second, 1000));
+        assert!(!ask(&first, 1000) && !ask(&second, 1000));
+        // There is no room for three: the first goes.
+        assert!(ask(&third, 1000));
+        assert!(!ask(&second, 1000) && !ask(&third, 1000));
+        assert!(ask(&first, 1000));
+        // What has more than all room is kept alone.
+        assert!(ask(&large, 5000) && !ask(&large, 5000));
+        assert!(ask(&third, 1000));
+        // What a file had that was closed makes room for others.
+        drop(third);
+        assert!(ask(&first, 1000) && ask(&second, 1000) && !ask(&first, 1000));
     }
 }

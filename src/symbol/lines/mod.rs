@@ -23,11 +23,13 @@ mod rows;
 mod scopes;
 mod sections;
 mod table;
+#[cfg(test)]
+mod tests;
 mod units;
 mod work;
 
 pub use ask::{LineAt, LineSearch};
-pub(super) use kept::Kept as KeptLines;
+pub(super) use kept::{Kept as KeptLines, Shelf as LinesShelf};
 pub use reason::NoLines;
 pub use work::Stop;
 

@@ -28,6 +28,8 @@ pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 /// The bytes of the sections.
 pub(super) struct Sections {
     bytes: DwarfSections<Vec<u8>>,
+    /// How many they are.
+    pub(super) size: u64,
     endian: RunTimeEndian,
 }
 
@@ -53,7 +55,11 @@ impl Sections {
             Endianness::Little => RunTimeEndian::Little,
             Endianness::Big => RunTimeEndian::Big,
         };
-        Ok(Some(Sections { bytes, endian }))
+        Ok(Some(Sections {
+            bytes,
+            size: MOST_BYTES - room,
+            endian,
+        }))
     }
 
     /// For gimli.

@@ -52,6 +52,11 @@ impl Lines {
         Ok(Some(Lines { sections, units }))
     }
 
+    /// How much memory this takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.sections.size.saturating_add(self.units.size())
+    }
+
     /// What the file says of a file address that lies in `symbol` (as the file spells it).
     pub(super) fn at(
         &self,

@@ -109,6 +109,12 @@ impl Units {
         Ok(())
     }
 
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> u64 {
+        let covered = self.covered.capacity() * size_of::<Covered>();
+        (covered + self.offsets.capacity() * size_of::<usize>()) as u64
+    }
+
     /// The units that claim `address`, where they begin in `.debug_info`.
     pub(super) fn covering(&self, address: u64) -> Vec<usize> {
         let after = self.covered.partition_point(|one| one.begin <= address);

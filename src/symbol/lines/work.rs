@@ -2,6 +2,7 @@
 
 use super::NoLines;
 use crate::report::Stopped;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A question that takes longer is given up and said to be.
@@ -15,14 +16,17 @@ pub type Stop<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
 /// The work on one question.
 pub(super) struct Work<'a> {
     stop: &'a mut Stop<'a>,
+    interrupts: &'a AtomicBool,
     end: Instant,
     steps: usize,
 }
 
 impl<'a> Work<'a> {
-    pub(super) fn new(stop: &'a mut Stop<'a>) -> Self {
+    /// Ends when `stop` says so, and when `interrupts` becomes true: Ctrl-C.
+    pub(super) fn new(stop: &'a mut Stop<'a>, interrupts: &'a AtomicBool) -> Self {
         Work {
             stop,
+            interrupts,
             end: Instant::now() + LONGEST,
             steps: 0,
         }
@@ -41,6 +45,9 @@ impl<'a> Work<'a> {
     pub(super) fn look(&mut self) -> Result<(), NoLines> {
         self.steps = 0;
         (self.stop)().map_err(NoLines::Stopped)?;
+        if self.interrupts.load(Ordering::Relaxed) {
+            return Err(NoLines::Stopped(Stopped::Interrupted));
+        }
         match Instant::now() < self.end {
             true => Ok(()),
             false => Err(NoLines::TooCostly),

@@ -4,8 +4,10 @@
 //! told by its number: a panic says it, and so does the last line after an abort or a hang. `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET`
 //! runs that one alone.
 //!
-//! `libfuzzer-sys` would need the sanitizers of a nightly compiler; changing sound inputs field by field finds what tables of
-//! offsets and counts get wrong, with the compiler that builds the program.
+//! The corpus is no folder of files: each target makes its sound inputs when it starts, those of programs field by field. A seed is
+//! held to be sound before it is changed. Inputs are not chosen by the code that they reach, as libFuzzer would: that is C++, to be
+//! compiled each time. Changing sound inputs field by field finds what tables of offsets and counts get wrong, with what builds the
+//! program.
 
 mod dwarf;
 mod elf;

@@ -5,7 +5,7 @@ use super::support::skip;
 use super::symbols::programs::{compile_with, is_installed};
 use super::symbols::with_names;
 use super::target::Target;
-use pmdb::kernel::{Name, VirtualAddress};
+use pmdb::kernel::{Name, Region, VirtualAddress};
 use pmdb::report::Stopped;
 use pmdb::symbol::{Frame, NoLines, Symbols, View};
 use std::collections::BTreeMap;
@@ -21,6 +21,10 @@ pub const TESTS: &[Test] = &[
     (
         "lines::of_rust_as_addr2line_says",
         of_rust_as_addr2line_says,
+    ),
+    (
+        "lines::of_the_c_library_as_addr2line_says",
+        of_the_c_library_as_addr2line_says,
     ),
     ("lines::as_gdb_says", as_gdb_says),
     ("lines::there_and_back", there_and_back),
@@ -147,6 +151,48 @@ fn ours(names: &View, address: VirtualAddress) -> Frames {
     frames.collect()
 }
 
+/// A row of a line table, as `readelf` prints it.
+struct Row {
+    range: std::ops::Range<u64>,
+    file: String,
+    line: String,
+}
+
+/// All rows of a file's line tables.
+fn readelf_rows(debug: &Path) -> Vec<Row> {
+    let output = Command::new("readelf")
+        .args(["-W", "--debug-dump=decodedline"])
+        .arg(debug)
+        .stderr(Stdio::null())
+        .output()
+        .expect("readelf");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut rows = Vec::new();
+    let mut before: Option<(u64, String, String)> = None;
+    for words in text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+    {
+        let [file, line, address, ..] = words[..] else {
+            continue;
+        };
+        let Some(address) = address.strip_prefix("0x") else {
+            continue;
+        };
+        let address = u64::from_str_radix(address, 16).expect("an address");
+        if let Some((begin, file, line)) = before.take() {
+            rows.push(Row {
+                range: begin..address,
+                file,
+                line,
+            });
+        }
+        // The end of a sequence has no line.
+        before = (line != "-").then(|| (address, file.to_owned(), line.to_owned()));
+    }
+    rows
+}
+
 /// The kinds of difference, each with how often it came and the first of them.
 #[derive(Default)]
 struct Differences(BTreeMap<&'static str, (usize, String)>);
@@ -156,16 +202,14 @@ impl Differences {
         self.0.entry(kind).or_insert_with(|| (0, what())).0 += 1;
     }
 
-    /// Only the kinds that are explained came, and those of files only now and then. What a linker puts together from several sources
-    /// has a unit called `<artificial>`: addr2line of binutils 2.40 says that name wherever the line program leaves the file at the
-    /// first; readelf and gdb say the source's, as does [`as_gdb_says`].
+    /// Only the kinds that are explained came; those of files that nobody else was asked about (of calls) only now and then.
     fn hold(&self, name: &str, looked_at: usize) {
         assert!(looked_at > 150, "{name}: only {looked_at} addresses");
         let count = |kind| self.0.get(kind).map_or(0, |&(count, _)| count);
         let explained = self
             .0
             .keys()
-            .all(|kind| matches!(*kind, "symbols" | "files" | "artificial"));
+            .all(|kind| matches!(*kind, "symbols" | "files" | "files, as readelf" | "alias"));
         assert!(
             explained && count("files") * 50 < looked_at,
             "{name}: of {looked_at}: {:#?}",
@@ -174,63 +218,115 @@ impl Differences {
     }
 }
 
-/// Holds up to `most` addresses of the program's own code against `addr2line`; the share of them that agree, and how the others differ.
+/// Holds up to `most` addresses of the program's own code against `addr2line`; how many, and how the others differ.
 fn compare(target: &Target, program: &Path, most: u64) -> (usize, Differences) {
     let symbols = Symbols::default();
     let attached = target.attach();
     with_names(&symbols, &attached, |names, regions| {
         let file = program.to_str().expect("a path of text");
-        let code = regions
-            .iter()
-            .find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
-        let code = code.expect("its code").range;
-        let step = (code.len() / most).max(1);
-        let addresses: Vec<VirtualAddress> = (0..code.len() / step)
-            .map(|number| VirtualAddress::new(code.start().get() + number * step))
-            .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
-            .collect();
-        let in_file: Vec<u64> = addresses
-            .iter()
-            .map(|&address| names.file_address(address).expect("in the program").1.get())
-            .collect();
-        let mut differences = Differences::default();
-        for (&address, theirs) in addresses.iter().zip(addr2line(program, &in_file)) {
-            let ours = ours(names, address);
-            let both = || format!("{address}\n  ours: {ours:?}\n  addr2line: {theirs:?}");
-            if ours.is_empty() {
-                // addr2line names the symbol where there is no debug information.
-                if theirs.iter().any(|(_, place)| !place.ends_with(":?")) {
-                    differences.note("nothing", both);
-                }
-                continue;
+        compare_module(names, regions, file, program, most)
+    })
+}
+
+/// Whether two names are of one place in the program.
+fn is_alias(names: &View, one: &str, other: &str) -> bool {
+    let starts = |name: &str| -> Vec<VirtualAddress> {
+        let found = names.find(None, name).unwrap_or_default();
+        found.iter().map(|symbol| symbol.start).collect()
+    };
+    let others = starts(other);
+    starts(one).iter().any(|start| others.contains(start))
+}
+
+/// The same of the module called `file`, of which `addr2line` reads `debug`.
+fn compare_module(
+    names: &View,
+    regions: &[Region],
+    file: &str,
+    debug: &Path,
+    most: u64,
+) -> (usize, Differences) {
+    let code = regions
+        .iter()
+        .find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
+    let code = code.expect("its code").range;
+    let step = (code.len() / most).max(1);
+    let addresses: Vec<VirtualAddress> = (0..code.len() / step)
+        .map(|number| VirtualAddress::new(code.start().get() + number * step))
+        .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
+        .collect();
+    let in_file: Vec<u64> = addresses
+        .iter()
+        .map(|&address| names.file_address(address).expect("in the program").1.get())
+        .collect();
+    let mut differences = Differences::default();
+    // Those that readelf decides, which looks up files on its own.
+    let mut files: Vec<(VirtualAddress, String)> = Vec::new();
+    for (&address, theirs) in addresses.iter().zip(addr2line(debug, &in_file)) {
+        let ours = ours(names, address);
+        let both = || format!("{address}\n  ours: {ours:?}\n  addr2line: {theirs:?}");
+        if ours.is_empty() {
+            // addr2line names the symbol where there is no debug information.
+            if theirs.iter().any(|(_, place)| !place.ends_with(":?")) {
+                differences.note("nothing", both);
             }
-            if ours.len() != theirs.len() {
-                differences.note("frames", both);
-                continue;
-            }
-            let outermost = ours.last().map(|(function, _)| function.clone());
-            for (ours, theirs) in ours.iter().zip(&theirs) {
-                let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
-                if ours.0 != theirs.0 {
-                    // The part of a function that is never executed has a symbol of its own, which addr2line prefers.
-                    let cold = theirs.0.strip_suffix(".cold") == Some(&ours.0);
-                    // For an inlined function without a name for the linker, and where no function is described, it says that of the
-                    // symbol around.
-                    let symbol = ours.0 == "??" || Some(&theirs.0) == outermost.as_ref();
-                    differences.note(if cold || symbol { "symbols" } else { "names" }, both);
-                } else if ours.1 != theirs.1 {
-                    // addr2line looks up some files of other units in the wrong table.
-                    let kind = match line(&ours.1) == line(&theirs.1) {
-                        true if theirs.1.contains("/<artificial>:") => "artificial",
-                        true => "files",
-                        false => "lines",
-                    };
-                    differences.note(kind, both);
-                }
+            continue;
+        }
+        if ours.len() != theirs.len() {
+            differences.note("frames", both);
+            continue;
+        }
+        let outermost = ours.last().map(|(function, _)| function.clone());
+        for (depth, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
+            if ours.0 != theirs.0 {
+                // The part of a function that is never executed has a symbol of its own, which addr2line prefers.
+                let cold = theirs.0.strip_suffix(".cold") == Some(&ours.0);
+                // For an inlined function without a name for the linker, and where no function is described, it says that of the
+                // symbol around.
+                let symbol = ours.0 == "??" || Some(&theirs.0) == outermost.as_ref();
+                differences.note(
+                    match () {
+                        _ if cold || symbol => "symbols",
+                        // Assemblers describe each name of the same code by itself.
+                        _ if is_alias(names, &ours.0, &theirs.0) => "alias",
+                        _ => "names",
+                    },
+                    both,
+                );
+            } else if ours.1 != theirs.1 {
+                // addr2line of binutils 2.40 looks up some files in the wrong table or by the wrong number.
+                let kind = match line(&ours.1) == line(&theirs.1) {
+                    true if depth == 0 => {
+                        files.push((address, ours.1.clone()));
+                        continue;
+                    }
+                    true => "files",
+                    false => "lines",
+                };
+                differences.note(kind, both);
             }
         }
-        (addresses.len(), differences)
-    })
+    }
+    let rows = match files.is_empty() {
+        true => Vec::new(),
+        false => readelf_rows(debug),
+    };
+    for (address, place) in files {
+        let (_, in_file) = names.file_address(address).expect("in the program");
+        let (path, line) = place.rsplit_once(':').expect("a line");
+        let file = path.rsplit('/').next().expect("a name");
+        let mut around = rows.iter().filter(|row| row.range.contains(&in_file.get()));
+        let agrees = around.any(|row| row.file == file && row.line == line);
+        let kind = match agrees {
+            true => "files, as readelf",
+            false => "files, not as readelf",
+        };
+        differences.note(kind, || {
+            format!("{address} ({in_file} in the file): {place}")
+        });
+    }
+    (addresses.len(), differences)
 }
 
 fn of_c_as_addr2line_says() {
@@ -296,6 +392,34 @@ fn of_rust_as_addr2line_says() {
     let (looked_at, differences) = compare(&target, &program, 1500);
     differences.hold("rust", looked_at);
     target.send("");
+}
+
+fn of_the_c_library_as_addr2line_says() {
+    let test = "lines::of_the_c_library_as_addr2line_says";
+    if !is_installed("addr2line") {
+        return skip(test, "there is no addr2line here");
+    }
+    let mut target = Target::start("statics", &[]);
+    target.line();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, regions| {
+        let mut library = None;
+        let survey = names.survey(&mut || Ok(()), &mut |one| {
+            if one.module.is_called(b"libc.so.6") {
+                library = Some((one.module.name.to_string(), one.separate));
+            }
+            Ok(())
+        });
+        survey.expect("nobody stops it");
+        let Some((file, Ok(debug))) = library else {
+            return skip(test, "the C library has no debug file here (libc6-dbg)");
+        };
+        let debug = debug.to_string();
+        let (looked_at, differences) =
+            compare_module(names, regions, &file, Path::new(&debug), 4000);
+        assert!(looked_at > 2000, "only {looked_at} addresses");
+        differences.hold("libc.so.6", looked_at);
+    });
 }
 
 /// What gdb says of addresses of a process that is not running: `Line 6 of "plain.c" starts at …`.

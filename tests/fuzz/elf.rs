@@ -130,6 +130,7 @@ fn ask_names(names: &View) {
     _ = names.names(None, "", 100, Duration::from_secs(1));
     let matching = names.matching(
         &|name| name.contains('a'),
+        100,
         &mut || Ok(()),
         &mut |symbol| {
             _ = symbol.name().to_string();

@@ -117,6 +117,19 @@ impl<'a> View<'a> {
         viewed.region.range.contains(address).then_some(viewed)
     }
 
+    /// The number of the first region that ends behind `address`, when it is known to be none before `from`. Spans mostly are one region
+    /// after the other, of which there may be very many.
+    pub(super) fn region_from(&self, from: usize, address: VirtualAddress) -> usize {
+        let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
+        let rest = self.regions.get(from..).unwrap_or_default();
+        match rest {
+            [_, next, ..] if !ends_before(next) => {
+                from + usize::from(rest.first().is_some_and(ends_before))
+            }
+            rest => from + rest.partition_point(ends_before),
+        }
+    }
+
     /// The spans of all regions: what `all` means.
     pub fn spans(&self) -> Vec<AddressRange> {
         self.regions.iter().map(|viewed| viewed.range()).collect()

@@ -79,9 +79,10 @@ fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
         Liveness::Exited => return Err(Error::Exited),
     }
     let mut touched: Vec<&Region> = Vec::new();
+    let mut first = 0;
     for span in spans {
         let regions = view.regions();
-        let first = regions.partition_point(|viewed| viewed.range().end() <= span.start());
+        first = view.region_from(first, span.start());
         let inside = regions
             .get(first..)
             .unwrap_or_default()
@@ -100,10 +101,14 @@ fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
             }
         }
     } else {
-        let now = process.regions()?;
-        let is_there = |before: &Region| {
-            let index = now.partition_point(|region| region.range.start() < before.range.start());
-            now.get(index).is_some_and(|now| is_same(before, now))
+        let mut now = process.regions()?.into_iter().peekable();
+        // Both are in the order of their addresses.
+        let mut is_there = |before: &Region| {
+            while now
+                .next_if(|now| now.range.start() < before.range.start())
+                .is_some()
+            {}
+            now.peek().is_some_and(|now| is_same(before, now))
         };
         let gone = touched.into_iter().filter(|before| !is_there(before));
         changed.extend(gone.map(|before| before.range));

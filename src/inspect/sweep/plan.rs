@@ -62,6 +62,8 @@ pub(super) struct Plan<'a> {
     /// Bytes of a huge mapping, where its entries may be left out.
     huge_bytes: Option<u64>,
     spans: VecDeque<AddressRange>,
+    /// Regions before this one end before the next span.
+    next: usize,
     /// The region being planned, and what is left of it.
     current: Option<Current>,
     steps: VecDeque<Step>,
@@ -98,6 +100,7 @@ impl<'a> Plan<'a> {
             categories,
             huge_bytes,
             spans: spans.iter().map(|span| span.to_pages(page)).collect(),
+            next: 0,
             current: None,
             steps: VecDeque::new(),
         }
@@ -148,8 +151,9 @@ impl<'a> Plan<'a> {
         let Some(span) = self.spans.pop_front() else {
             return false;
         };
+        self.next = self.view.region_from(self.next, span.start());
+        let index = self.next;
         let regions = self.view.regions();
-        let index = regions.partition_point(|viewed| viewed.range().end() <= span.start());
         let here = regions
             .get(index)
             .and_then(|viewed| viewed.range().intersection(span));

@@ -1,11 +1,13 @@
 //! A process that is attached to: its identity, and the address space that it has now.
 
-use super::directory::Directory;
+use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
 use super::memory::Memory;
 use super::naming;
 use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{Error, Identity, Layout, Liveness, Result, sys};
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,6 +20,13 @@ pub(super) struct Attached {
 impl Attached {
     /// Attaches to the process `pid`.
     pub(super) fn open(pid: u32) -> Result<Self> {
+        let attached = Self::for_a_look(pid)?;
+        attached.maps(&attached.memory())?;
+        Ok(attached)
+    }
+
+    /// Attaches to the process `pid` for a moment, in which its regions may never be asked for: what takes time is opened when it is.
+    pub(super) fn for_a_look(pid: u32) -> Result<Self> {
         let (handle, stat) = Handle::open(pid)?;
         let memory = RwLock::new(Arc::new(Memory::of(&handle, stat)?));
         Ok(Attached { handle, memory })
@@ -60,7 +69,12 @@ impl Attached {
         if self.memory().is_alive() {
             return Ok(Liveness::Alive);
         }
-        match Memory::open(&self.handle) {
+        let open = || {
+            let memory = Memory::open(&self.handle)?;
+            memory.maps(&self.handle)?;
+            Ok(memory)
+        };
+        match open() {
             Ok(memory) => {
                 *self.memory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(memory);
                 Ok(Liveness::Executed)
@@ -101,16 +115,30 @@ impl Attached {
         }
     }
 
+    /// `/proc/PID/maps` of the address space `memory`.
+    pub(super) fn maps<'m>(&self, memory: &'m Memory) -> Result<&'m OwnedFd> {
+        let maps = memory.maps(&self.handle);
+        maps.map_err(|error| match memory.is_alive() {
+            true => error,
+            false => self.lost(memory),
+        })
+    }
+
+    /// All of it. Empty when the address space is gone.
+    pub(super) fn maps_text(&self, memory: &Memory) -> Result<Vec<u8>> {
+        let maps = self.maps(memory)?;
+        read_to_end(|text, so_far| pread(maps, spare_capacity(text), so_far))
+            .map_err(|error| self.failed(memory, "maps", error))
+    }
+
     pub(super) fn regions(&self) -> Result<Vec<Region>> {
         let memory = self.memory();
-        let text = memory
-            .maps_text()
-            .map_err(|error| self.failed(&memory, "maps", error))?;
+        let text = self.maps_text(&memory)?;
         if text.is_empty() && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
         let mut regions = maps::parse(&text)?;
-        naming::settle(self.directory(), &memory, &mut regions);
+        naming::settle(&self.handle, &memory, &mut regions);
         Ok(regions)
     }
 

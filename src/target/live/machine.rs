@@ -248,7 +248,7 @@ impl Machine for LiveMachine {
     }
 
     fn open(&self, pid: u32) -> Result<Opened> {
-        let attached = Arc::new(Attached::open(pid)?);
+        let attached = Arc::new(Attached::for_a_look(pid)?);
         let process = match self.abilities.get() {
             Some(&known) => LiveProcess::with(attached.clone(), known),
             None => LiveProcess::new(attached.clone())?,

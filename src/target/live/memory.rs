@@ -1,12 +1,10 @@
 //! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
 
-use super::directory::read_to_end;
 use super::handle::{Handle, named};
 use super::rights;
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{Name, PageMapEntry, PageSize};
 use crate::target::{Error, Layout, Result, sys};
-use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::OnceLock;
@@ -17,18 +15,17 @@ pub(super) struct Memory {
     pub(super) name: Name,
     /// The size of its pages.
     pub(super) page: PageSize,
-    /// `/proc/PID/maps`
-    pub(super) maps: OwnedFd,
     /// `/proc/PID/pagemap`
     pub(super) page_map: OwnedFd,
     /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
     thread: Option<u32>,
+    maps: OnceLock<Result<OwnedFd>>,
     layout: OnceLock<Layout>,
     contents: OnceLock<Result<OwnedFd>>,
 }
 
 impl Memory {
-    /// Opens the address space that the process has now.
+    /// Opens the page map of the address space that the process has now.
     pub(super) fn open(handle: &Handle) -> Result<Self> {
         Self::of(handle, handle.stat()?)
     }
@@ -50,18 +47,13 @@ impl Memory {
             Errno::SRCH | Errno::NOENT => handle.exited(&stat.name),
             error => refused(handle, &who, "pagemap", error),
         })?;
-        let path = path(thread, "maps");
-        let maps = handle
-            .directory()
-            .file(&path)
-            .map_err(|error| refused(handle, &who, &path, error))?;
         Ok(Memory {
             name: stat.name,
             page: PageSize::from_bytes(rustix::param::page_size() as u64)
                 .unwrap_or(PageSize::FOUR_KIB),
-            maps,
             page_map,
             thread,
+            maps: OnceLock::new(),
             layout: OnceLock::new(),
             contents: OnceLock::new(),
         })
@@ -78,9 +70,20 @@ impl Memory {
         sys::read_words(&self.page_map, 0, &mut first).is_ok_and(|read| read == 1)
     }
 
-    /// All of `/proc/PID/maps`. Empty when the address space is gone.
-    pub(super) fn maps_text(&self) -> rustix::io::Result<Vec<u8>> {
-        read_to_end(|text, so_far| pread(&self.maps, spare_capacity(text), so_far))
+    /// `/proc/PID/maps`, of the same address space as the page map.
+    pub(super) fn maps(&self, handle: &Handle) -> Result<&OwnedFd> {
+        let open = || {
+            let path = self.path("maps");
+            let who = named(handle.pid(), &self.name);
+            let opened = handle.directory().file(&path);
+            let maps = opened.map_err(|error| refused(handle, &who, &path, error));
+            // Opened after the page map: if the process has executed another program in between, this is of that.
+            match self.is_alive() {
+                true => maps,
+                false => Err(handle.exited(&self.name)),
+            }
+        };
+        self.maps.get_or_init(open).as_ref().map_err(Clone::clone)
     }
 
     /// Page size, pointer width and byte order of the program, read when they are first asked for.

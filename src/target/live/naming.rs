@@ -2,6 +2,7 @@
 //! kernel's mark for deleted files, and hold the `\012` that stands for a newline.
 
 use super::directory::Directory;
+use super::handle::Handle;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
 use super::rights::raised;
@@ -14,8 +15,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 /// Puts the names of `regions` right, which were read from the text of `maps`. Asks nothing where they can be read in one way only.
-pub(super) fn settle(directory: &Directory, memory: &Memory, regions: &mut [Region]) {
-    let mut root = Root::of(directory, memory);
+pub(super) fn settle(handle: &Handle, memory: &Memory, regions: &mut [Region]) {
+    let mut root = Root::of(handle.directory(), memory);
     // The regions of a file mostly lie side by side.
     let mut last = None;
     for region in regions.iter_mut().filter(|region| is_path(region)) {
@@ -31,7 +32,7 @@ pub(super) fn settle(directory: &Directory, memory: &Memory, regions: &mut [Regi
             }
             _ => {}
         }
-        if has_newline && let Some(said) = unescaped(directory, memory, region) {
+        if has_newline && let Some(said) = unescaped(handle, memory, region) {
             (region.name, region.deleted) = said;
         }
         root.settle_mark(region);
@@ -56,13 +57,14 @@ fn called(region: &Region) -> (Name, bool) {
 
 /// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline stands for itself. `None`
 /// if neither can be asked, or something else is mapped there by now.
-fn unescaped(directory: &Directory, memory: &Memory, region: &Region) -> Option<(Name, bool)> {
+fn unescaped(handle: &Handle, memory: &Memory, region: &Region) -> Option<(Name, bool)> {
     let (start, end) = (region.range.start().get(), region.range.end().get());
-    let name = match sys::query_mapping(&memory.maps, start) {
+    let maps = memory.maps(handle).ok()?;
+    let name = match sys::query_mapping(maps, start) {
         Ok(mapping) => mapping.name,
         Err(_) => {
             let link = format!("map_files/{start:x}-{end:x}");
-            directory.link(&link).ok()?
+            handle.directory().link(&link).ok()?
         }
     };
     let is_it = maps::name(&text::unescape_newline(&name)) == called(region);

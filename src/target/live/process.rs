@@ -74,7 +74,7 @@ impl LiveProcess {
             return Ok(None);
         }
         let memory = self.attached.memory();
-        match sys::query_mapping(&memory.maps, address.get()) {
+        match sys::query_mapping(self.attached.maps(&memory)?, address.get()) {
             Ok(mapping) => {
                 let mut region = region(mapping);
                 if let Some(region) = &mut region {
@@ -192,7 +192,7 @@ impl Process for LiveProcess {
         let memory = self.attached.memory();
         let handle = self.attached.handle();
         let who = super::handle::named(handle.pid(), &memory.name);
-        let maps = memory.maps_text().unwrap_or_default();
+        let maps = self.attached.maps_text(&memory).unwrap_or_default();
         vec![
             features::yes(Feature::PageMap, self.relation(&who)),
             features::map_files(handle.directory(), &maps, &who),

@@ -103,6 +103,11 @@ impl<'a> View<'a> {
         &self.regions
     }
 
+    /// The same as `maps` gives them, for who looks up names.
+    pub fn maps(&self) -> impl Iterator<Item = &Region> {
+        self.regions.iter().map(|viewed| &viewed.region)
+    }
+
     /// Whether [`View::regions`] are all that the target has.
     pub fn is_complete(&self) -> bool {
         self.complete

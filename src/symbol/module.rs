@@ -57,11 +57,13 @@ pub fn modules(regions: &[Region]) -> Vec<Module> {
 }
 
 /// The modules, and for each region the number of its module.
-pub(super) fn group(regions: &[Region]) -> (Vec<Module>, Vec<Option<usize>>) {
+pub(super) fn group<'a>(
+    regions: impl IntoIterator<Item = &'a Region>,
+) -> (Vec<Module>, Vec<Option<usize>>) {
     let mut modules: Vec<Module> = Vec::new();
     let mut numbers: HashMap<(Device, u64, &Name), usize> = HashMap::new();
     let of_region = regions
-        .iter()
+        .into_iter()
         .map(|region| {
             if !belongs_to_module(region) {
                 return None;

@@ -37,7 +37,7 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
 pub struct View<'a> {
     pub(super) symbols: &'a Symbols,
     target: &'a Target,
-    regions: &'a [Region],
+    regions: Vec<&'a Region>,
     number: u64,
     grouped: OnceLock<Grouped>,
 }
@@ -64,11 +64,15 @@ impl Placed {
 impl Symbols {
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
     /// it uses that the file has not changed, and reads it again if it has.
-    pub fn over<'a>(&'a self, target: &'a Target, regions: &'a [Region]) -> View<'a> {
+    pub fn over<'a>(
+        &'a self,
+        target: &'a Target,
+        regions: impl IntoIterator<Item = &'a Region>,
+    ) -> View<'a> {
         View {
             symbols: self,
             target,
-            regions,
+            regions: regions.into_iter().collect(),
             number: self.next_view(),
             grouped: OnceLock::new(),
         }
@@ -304,7 +308,7 @@ impl View<'_> {
 
     fn grouped(&self) -> &Grouped {
         self.grouped.get_or_init(|| {
-            let (modules, of_region) = module::group(self.regions);
+            let (modules, of_region) = module::group(self.regions.iter().copied());
             Grouped {
                 placed: modules.iter().map(|_| OnceLock::new()).collect(),
                 modules,

@@ -51,6 +51,8 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     };
     if let [only] = addresses[..] {
         context.state.last_address = Some(only);
+        // As in gdb, where a bare x shows the code of the line that was asked for.
+        context.state.examined.next = Some(only);
     }
     let regions = target.process.regions()?;
     let names = context.state.symbols.over(&target, &regions);

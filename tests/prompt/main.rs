@@ -178,6 +178,35 @@ fn a_walk_with_a_limit_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn an_empty_line_after_x_goes_on_behind_what_it_showed() {
+    let mut terminal = Terminal::new(&["self"]);
+    let mut shown = |line: &str| -> Vec<u64> {
+        let said = terminal.answer(line);
+        let rows = said.lines().filter(|line| line.starts_with("0x"));
+        let addresses = rows.map(|row| {
+            let end = row.find([' ', ':']).expect("an address");
+            u64::from_str_radix(&row[2..end], 16).expect("an address")
+        });
+        addresses.collect()
+    };
+    let first = shown("x/16xb end([stack]) - 256");
+    let [start, next] = first[..] else {
+        panic!("two rows: {first:x?}");
+    };
+    assert_eq!(next, start + 8);
+    // Rows of eight bytes, as many as before; with a size of its own, and then that again.
+    for (line, expected) in [
+        ("", [16, 24]),
+        ("", [32, 40]),
+        ("x", [48, 56]),
+        ("x/4xg", [64, 80]),
+        ("", [96, 112]),
+    ] {
+        assert_eq!(shown(line), expected.map(|into| start + into), "{line:?}");
+    }
+}
+
+#[test]
 fn shell_lines_and_redirections_are_not_repeated() {
     let mut terminal = Terminal::new(&[]);
     for line in [

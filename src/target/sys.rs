@@ -257,11 +257,16 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
     }
 }
 
-/// Reads pages of `file` from `offset` on that are in the page cache, into which nothing is brought. Returns how much could be read.
+/// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns how much could be read.
 ///
-/// preadv2(2) with RWF_NOWAIT is not enough for that: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
-/// mark of earlier read-ahead (`filemap_get_pages`). A mapping for random access does neither (`do_async_mmap_readahead`). It is read
-/// through `/proc/self/mem`, so that whoever cuts the file short makes the read fail, and not this program.
+/// preadv2(2) with RWF_NOWAIT brings pages in: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
+/// mark of earlier read-ahead (`filemap_get_pages`). A mapping for random access does neither (`do_async_mmap_readahead`); but a page
+/// that is missing is read from disk there, and its neighbours with it. So mincore(2) is asked right before each page: only a page that
+/// leaves the cache between these two calls comes back. (To those who could not write the file it says yes of every page, Linux 5.2: callers
+/// have to see to that first.) While it is read, this program maps the page and some cached ones around it (`filemap_map_pages`), which
+/// their map counts show for a moment.
+///
+/// It is read through `/proc/self/mem`, so that whoever cuts the file short makes the read fail, and not this program.
 pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
     let page = rustix::param::page_size();
     let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
@@ -283,8 +288,14 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     )?;
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let from = mapping.address() + (skipped + done) as u64;
-        match retry_on_intr(|| pread(&own, &mut *rest, from)) {
+        let at = skipped + done;
+        if !mapping.is_cached(at / page)? {
+            break;
+        }
+        let most = rest.len().min(page - at % page);
+        let part = rest.get_mut(..most).unwrap_or_default();
+        let from = mapping.address() + at as u64;
+        match retry_on_intr(|| pread(&own, &mut *part, from)) {
             // The file has been cut short.
             Ok(0) | Err(Errno::IO | Errno::FAULT) => break,
             Ok(read) => done += read,
@@ -328,6 +339,20 @@ impl ClosedPages {
         }
     }
 
+    /// Whether page `index` is in memory; mapped it need not be.
+    fn is_cached(&self, index: usize) -> Result<bool> {
+        let page = rustix::param::page_size();
+        let at = index.checked_mul(page).filter(|&at| at < self.length);
+        let at = at.ok_or(Errno::INVAL)?;
+        let mut residency = [0u8];
+        // SAFETY: one page of the mapping, which begins on a page, and there is a byte for it.
+        let result = unsafe { libc::mincore(self.start.byte_add(at), 1, residency.as_mut_ptr()) };
+        match result {
+            0 => Ok(residency[0] & 1 != 0),
+            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        }
+    }
+
     /// Where it is in the address space of this program.
     pub(crate) fn address(&self) -> u64 {
         self.start.addr() as u64
@@ -359,5 +384,59 @@ unsafe impl<T, const NUMBER: u8> Ioctl for Exchange<T, NUMBER> {
     unsafe fn output_from_ptr(returned: IoctlOutput, argument: *mut c_void) -> Result<(i32, T)> {
         // SAFETY: `argument` is what `as_ptr` gave: a valid `T` of plain numbers, not used again by the caller.
         Ok((returned, unsafe { argument.cast::<T>().read() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    /// A file on a disk, all of it in the page cache but the pages named; `None` where the kernel keeps them.
+    fn without(pages: usize, dropped: std::ops::Range<usize>) -> Option<File> {
+        let page = rustix::param::page_size();
+        let folder = std::env::current_exe().expect("this program");
+        let mut file = tempfile::tempfile_in(folder.parent()?).ok()?;
+        for index in 0..pages {
+            file.write_all(&vec![index as u8 + 1; page])
+                .expect("to fill it");
+        }
+        file.sync_all().expect("to save it");
+        let (offset, length) = (dropped.start * page, dropped.len() * page);
+        let length = std::num::NonZeroU64::new(length as u64);
+        rustix::fs::fadvise(&file, offset as u64, length, rustix::fs::Advice::DontNeed).ok()?;
+        let cached = cached_map(&file, 0, pages * page).expect("a map");
+        let expected: Vec<bool> = (0..pages).map(|index| !dropped.contains(&index)).collect();
+        (cached == expected).then_some(file)
+    }
+
+    #[test]
+    fn bytes_end_where_the_page_cache_does_and_nothing_is_brought_in() {
+        const PAGES: usize = 8;
+        let page = rustix::param::page_size();
+        let Some(file) = without(PAGES, 3..5) else {
+            eprintln!("skipped: the kernel keeps the page cache of files here");
+            return;
+        };
+        let before = cached_map(&file, 0, PAGES * page).expect("a map");
+        let mut bytes = vec![0; PAGES * page];
+        let mut read = |first: usize, offset: usize| {
+            let into = bytes.get_mut(offset..).expect("room");
+            let from = (first * page + offset) as u64;
+            cached_bytes(&file, from, into).expect("a read")
+        };
+        assert_eq!(read(0, 0), 3 * page);
+        assert_eq!(read(0, 5), 3 * page - 5);
+        assert_eq!(read(3, 0), 0);
+        assert_eq!(read(4, 7), 0);
+        // Up to the end of the file.
+        assert_eq!(read(5, 0), 3 * page);
+        assert!(bytes[..page].iter().all(|&byte| byte == 6));
+        assert_eq!(
+            cached_map(&file, 0, PAGES * page).expect("a map"),
+            before,
+            "pages in the page cache"
+        );
     }
 }

@@ -5,7 +5,7 @@ mod rows;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, region};
 use crate::eval;
 use crate::inspect::View;
-use crate::kernel::{Region, VirtualAddress};
+use crate::kernel::VirtualAddress;
 use crate::lang::{Expression, Format, Layout, Spanned, Unit};
 use crate::report::{Note, Record};
 use rows::Examination;
@@ -23,7 +23,7 @@ pub(super) const ABOUT: About = About {
            cache, is read there (marked: file): that brings in nothing either.\n\n\
            With --fault, pages that are not there are read all the same. That changes the target: the page of zeros, a page of the file \
            or the contents from swap are mapped in, shared memory gets a new page, and memory under userfaultfd wakes its \
-           handler, or waits for it.",
+           handler, or waits for it. Memory of devices (pfn_mapped) is not read even then: a device may take a read for a command.",
     examples: &[
         Example {
             line: "x/8xb demo_buffer",
@@ -78,13 +78,8 @@ pub(super) fn run(
     if let (None, Some(written)) = (view.region(start), written) {
         return Err(region::unmapped(written, start, &view)?);
     }
-    let regions: Vec<Region> = view
-        .regions()
-        .iter()
-        .map(|one| one.region.clone())
-        .collect();
     let mut examination = Examination {
-        symbols: context.state.symbols.over(&target, &regions),
+        symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
         layout: process,
         format,

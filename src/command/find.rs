@@ -3,8 +3,8 @@
 use super::through::{self, Go};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate, walk};
 use crate::eval::{self, Integer, Spans, Subject, Value};
-use crate::inspect::{Need, Page, ReadEnd, View, read_resident};
-use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::inspect::{Need, Page, Source, View, read_resident};
+use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Expression, Layout, Pattern, Spanned, UnaryOperator};
 use crate::report::{FindSummary, Match, Record, Sink, Stopped};
 use crate::symbol;
@@ -19,7 +19,8 @@ pub(super) const ABOUT: About = About {
            bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes); \
            without one 4 bytes if it fits them, else 8, and an address that of a pointer. A count behind the slash ends the \
            search after so many. Matches may overlap.\n\n\
-           Pages that are not resident are not touched; the last line counts them by state. $_ is the last match, $numfound how \
+           Pages that are not resident are not touched; the last line counts them by state. A page of a file that is not mapped in, but \
+           is in the page cache, is looked through there (marked: file), which brings in nothing either. $_ is the last match, $numfound how \
            many there were.\n\n\
            A range is A..B or A, +LENGTH, a region, a symbol with a size, all: where gdb has `find A, B, VALUE`, write \
            find A..B, VALUE.",
@@ -93,13 +94,8 @@ pub(super) fn run(
         });
     }
     let view = View::of(&target)?;
-    let regions: Vec<Region> = view
-        .regions()
-        .iter()
-        .map(|one| one.region.clone())
-        .collect();
     let mut search = Search {
-        symbols: context.state.symbols.over(&target, &regions),
+        symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
         finder: Finder::new(&wanted),
         buffer: Vec::new(),
@@ -108,6 +104,8 @@ pub(super) fn run(
         last: None,
         most: layout.count.unwrap_or(u64::MAX),
         searched: 0,
+        cached: 0,
+        of_file: Vec::new(),
         unread: 0,
     };
     let ended = search.through(&spans, context.sink);
@@ -172,14 +170,18 @@ struct Search<'a> {
     most: u64,
     /// Bytes that were looked through.
     searched: u64,
-    /// Pages that are there, and were not.
+    /// Pages of these that are not there, but in the page cache.
+    cached: u64,
+    /// What of the buffer comes from the page cache.
+    of_file: Vec<AddressRange>,
+    /// Pages that are there, and were not looked through.
     unread: u64,
 }
 
 impl Search<'_> {
     /// Looks through all that is resident.
     fn through(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        let need = walk::holes(spans) | Need::empty();
+        let need = walk::holes(spans) | Need::BEHIND;
         let mut failed = None;
         let ended = through::sweep(
             self.view,
@@ -188,10 +190,12 @@ impl Search<'_> {
             sink,
             |page, _, totals, sink| {
                 totals.add(page);
-                if page.state != State::Present {
-                    return Ok(Go::On);
-                }
-                match self.page(page, spans, sink) {
+                let source = match (page.state, page.kind) {
+                    (State::Present, _) => Source::Memory,
+                    (State::Untouched, Some(Kind::Cached)) => Source::File,
+                    _ => return Ok(Go::On),
+                };
+                match self.page(page, source, spans, sink) {
                     Ok(()) if self.matches >= self.most => Ok(Go::NoFurther),
                     Ok(()) => Ok(Go::On),
                     Err(Error::Stopped(stopped)) => Err(stopped),
@@ -209,12 +213,14 @@ impl Search<'_> {
             matches: self.matches,
             searched: self.searched,
             unread: self.unread,
+            cached: self.cached,
             cut_short: self.matches >= self.most || ended.stopped.is_some(),
             states: ended.totals.states().map(),
         };
         if ended.stopped == Some(Stopped::Closed) {
             return Err(Stopped::Closed.into());
         }
+        ended.say_doubt(sink)?;
         sink.emit(Record::FindSummary(summary))?;
         match ended.stopped {
             Some(stopped) => Err(stopped.into()),
@@ -223,7 +229,13 @@ impl Search<'_> {
     }
 
     /// Looks through the part of these pages that is in the spans.
-    fn page(&mut self, page: &Page, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn page(
+        &mut self,
+        page: &Page,
+        source: Source,
+        spans: &Spans,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
         let Some(pages) = page.range(self.view.page()) else {
             return Ok(());
         };
@@ -232,40 +244,60 @@ impl Search<'_> {
         let touched = ranges.iter().skip(first);
         for span in touched.take_while(|span| span.start() < pages.end()) {
             if let Some(range) = span.intersection(pages) {
-                self.range(range, sink)?;
+                self.range(range, source, sink)?;
             }
         }
         Ok(())
     }
 
-    /// Looks through a range that is resident, or was.
-    fn range(&mut self, range: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
+    /// Looks through a range that is resident or in the page cache, or was.
+    fn range(
+        &mut self,
+        range: AddressRange,
+        source: Source,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
         let page = self.view.page();
         let mut from = range.start();
         while from < range.end() && self.matches < self.most {
             sink.check()?;
             if self.next != Some(from) {
                 self.buffer.clear();
+                self.of_file.clear();
             }
             let kept = self.buffer.len();
             let left = range.end().get() - from.get();
-            let wanted = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
+            // To the end of a page.
+            let most = CHUNK - page.offset(from) as usize;
+            let wanted = usize::try_from(left).map_or(most, |left| left.min(most));
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
-            let read = read_resident(self.view.target(), from, into)?;
-            self.buffer.truncate(kept + read.bytes);
-            self.searched += read.bytes as u64;
-            let end = VirtualAddress::new(from.get() + read.bytes as u64);
+            let (read, missed) = match source {
+                Source::File => (self.view.cached(from, into)?, false),
+                _ => {
+                    let read = read_resident(self.view.target(), from, into)?;
+                    (read.bytes, read.ended.is_some())
+                }
+            };
+            self.buffer.truncate(kept + read);
+            self.searched += read as u64;
+            self.unread += u64::from(missed);
+            let end = VirtualAddress::new(from.get() + read as u64);
+            if let (Source::File, Some(read)) = (source, AddressRange::new(from, end)) {
+                self.cached += read.pages(page);
+                self.of_file.push(read);
+            }
             let begins = VirtualAddress::new(from.get() - kept as u64);
             self.matches_in_buffer(begins, sink)?;
             // What a match could begin with that goes on behind.
             let keep = self.finder.needle().len().saturating_sub(1);
             let surplus = self.buffer.len().saturating_sub(keep);
             self.buffer.drain(..surplus);
+            let begins = VirtualAddress::new(begins.get() + surplus as u64);
+            self.of_file.retain(|range| range.end() > begins);
             self.next = Some(end);
             from = end;
-            if let Some(why) = read.ended {
-                self.unread += u64::from(why != ReadEnd::NotResident);
+            if missed || read == 0 {
                 // The page that ended it is passed over.
                 let behind = page.floor(from).checked_add(page.bytes());
                 from = behind.unwrap_or(range.end());
@@ -290,10 +322,17 @@ impl Search<'_> {
             self.matches += 1;
             self.last = Some(address);
             let region = self.view.region(address);
+            let end = address.get() + self.finder.needle().len() as u64;
+            let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
+            let source = match self.of_file.iter().any(touches) {
+                true => Source::File,
+                false => Source::Memory,
+            };
             sink.emit(Record::Match(Match {
                 address,
                 symbol: translate::brief(&self.symbols, address),
                 region: region.map(|viewed| (&viewed.region).into()),
+                source: source.word(),
             }))?;
             from += found + 1;
         }

@@ -2,10 +2,10 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, format, translate};
 use crate::eval;
-use crate::inspect::{Contents, Source, View};
-use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::inspect::{Absent, Contents, Doubt, Source, View};
+use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Link, Record, Telescope};
+use crate::report::{Link, Record, Telescope, Why};
 use crate::symbol;
 
 pub(super) const ABOUT: About = About {
@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
     text: "A row for each word of the size of a pointer: its address, its distance from the first, its value, and, as long as \
            that is an address, what is there: region, symbol, the state of a page that is not resident, the next value. A chain \
            ends at what is no address, at a text, where it comes back to itself, after a few steps, or at a page that is \
-           not resident: nothing is brought in. An empty line goes on behind the last row.",
+           neither resident nor in the page cache (file): nothing is brought in. An empty line goes on behind the last row.",
     examples: &[
         Example {
             line: "telescope demo_counter 4",
@@ -57,13 +57,8 @@ pub(super) fn run(
     if view.region(first).is_none() {
         return Err(super::region::unmapped(written, first, &view)?);
     }
-    let regions: Vec<Region> = view
-        .regions()
-        .iter()
-        .map(|one| one.region.clone())
-        .collect();
     let chains = Chains {
-        symbols: context.state.symbols.over(&target, &regions),
+        symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
     };
     let size = u64::from(target.process.layout().pointer_bytes);
@@ -92,9 +87,9 @@ struct Chains<'a> {
 
 impl Chains<'_> {
     fn row(&self, address: VirtualAddress, offset: u64) -> Result<Telescope, Error> {
-        let (value, state) = self.word(address)?;
+        let first = self.word(address)?;
         let mut chain: Vec<Link> = Vec::new();
-        let mut last = value;
+        let mut last = first.value;
         let ends = loop {
             let Some(raw) = last else {
                 break "unread";
@@ -109,8 +104,8 @@ impl Chains<'_> {
             if chain.len() == DEEPEST {
                 break "depth";
             }
-            let (value, state) = self.word(pointed)?;
-            let is_address = value.is_some_and(|raw| {
+            let word = self.word(pointed)?;
+            let is_address = word.value.is_some_and(|raw| {
                 let there = VirtualAddress::new(raw);
                 self.view.region(there).is_some()
             });
@@ -118,15 +113,21 @@ impl Chains<'_> {
                 true => None,
                 false => self.text(pointed)?,
             };
-            last = value;
+            last = word.value;
             let is_text = text.is_some();
+            let (text, source) = match text {
+                Some((text, source)) => (Some(text), Some(source)),
+                None => (None, word.source()),
+            };
             chain.push(Link {
                 address: pointed,
                 region: (&viewed.region).into(),
                 symbol: translate::brief(&self.symbols, pointed),
-                state,
-                value,
+                state: word.state,
+                source: source.map(Source::word),
+                value: word.value,
                 text,
+                why: word.why(),
             });
             if is_text {
                 break "text";
@@ -136,28 +137,50 @@ impl Chains<'_> {
             address,
             offset,
             symbol: translate::brief(&self.symbols, address),
-            value,
-            state,
+            value: first.value,
+            state: first.state,
+            source: first.source().map(Source::word),
             chain,
             ends,
+            why: first.why(),
         })
     }
 
-    /// The word at an address, if its pages are there, and the state of the first that is not.
-    fn word(&self, address: VirtualAddress) -> Result<(Option<u64>, State), Error> {
+    /// The word at an address, if its pages are there or in the page cache.
+    fn word(&self, address: VirtualAddress) -> Result<Word, Error> {
         let layout = self.view.target().process.layout();
         let mut word = vec![0; layout.pointer_bytes.into()];
-        let (read, state) = self.read(address, &mut word)?;
-        let whole = read == word.len();
-        Ok((whole.then(|| layout.number(&word)), state))
+        let read = self.read(address, &mut word)?;
+        let value = (read.count == word.len()).then(|| layout.number(&word));
+        Ok(match (read.absent, read.source) {
+            (None, Some(source)) => Word {
+                value,
+                state: source.state(),
+                read: Ok(source),
+            },
+            (Some(absent), _) => Word {
+                value: None,
+                state: absent.state,
+                read: Err(absent.doubt),
+            },
+            // Behind the last address.
+            (None, None) => Word {
+                value: None,
+                state: State::Unmapped,
+                read: Err(None),
+            },
+        })
     }
 
-    /// Reads as much as there is, and tells the state of the page that is missing, or of the first if none is.
-    fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<(usize, State), Error> {
-        let mut done = 0;
-        let mut state = State::Unmapped;
-        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let wanted = address.checked_add(done as u64).and_then(|from| {
+    /// Reads as much as there is.
+    fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<Read, Error> {
+        let mut read = Read {
+            count: 0,
+            source: None,
+            absent: None,
+        };
+        while let Some(rest) = into.get_mut(read.count..).filter(|rest| !rest.is_empty()) {
+            let wanted = address.checked_add(read.count as u64).and_then(|from| {
                 let end = from.checked_add(rest.len() as u64)?;
                 AddressRange::new(from, end)
             });
@@ -166,41 +189,68 @@ impl Chains<'_> {
             };
             match self.view.contents(wanted, rest, false)? {
                 Contents::Bytes { count, source } => {
-                    if done == 0 {
-                        state = match source {
-                            Source::Memory => State::Present,
-                            Source::File => State::Untouched,
-                            Source::Faulted(before) => before,
-                        };
-                    }
-                    done += count;
+                    read.count += count;
+                    read.source = Some(read.source.map_or(source, |before| before.weaker(source)));
                 }
                 Contents::Absent(absent) => {
-                    state = absent.state;
+                    read.absent = Some(absent);
                     break;
                 }
             }
         }
-        Ok((done, state))
+        Ok(read)
     }
 
     /// The text at an address, if there is one: some characters that can be shown, up to a zero or on and on.
-    fn text(&self, address: VirtualAddress) -> Result<Option<String>, Error> {
+    fn text(&self, address: VirtualAddress) -> Result<Option<(String, Source)>, Error> {
         let mut bytes = [0; LONGEST_TEXT];
-        let (read, _) = self.read(address, &mut bytes)?;
-        let bytes = bytes.get(..read).unwrap_or_default();
+        let read = self.read(address, &mut bytes)?;
+        let bytes = bytes.get(..read.count).unwrap_or_default();
         let end = memchr::memchr(0, bytes);
-        let text = bytes.get(..end.unwrap_or(read)).unwrap_or_default();
+        let text = bytes.get(..end.unwrap_or(read.count)).unwrap_or_default();
         let shows = |&byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | 0x80..);
         let is_text = text.len() >= SHORTEST_TEXT
             && text.iter().all(shows)
             && std::str::from_utf8(text)
                 .is_ok_and(|text| !text.chars().any(char::is_control) || text.is_ascii());
-        if !is_text {
+        let Some(source) = read.source.filter(|_| is_text) else {
             return Ok(None);
-        }
+        };
         let units: Vec<u64> = text.iter().map(|&byte| byte.into()).collect();
         let more = if end.is_none() { "..." } else { "" };
-        Ok(Some(format!("{}{more}", format::text(&units, 1))))
+        let text = format!("{}{more}", format::text(&units, 1));
+        Ok(Some((text, source)))
+    }
+}
+
+/// Bytes, as many as there are.
+struct Read {
+    count: usize,
+    /// The weakest of their sources; `None` of no bytes.
+    source: Option<Source>,
+    /// What kept more from being read.
+    absent: Option<Absent>,
+}
+
+/// A word of memory.
+struct Word {
+    value: Option<u64>,
+    /// That of its page, or of the first that was not read.
+    state: State,
+    /// Where it comes from; or why the state of what was not read is not certain.
+    read: Result<Source, Option<Doubt>>,
+}
+
+impl Word {
+    fn source(&self) -> Option<Source> {
+        self.read.ok()
+    }
+
+    fn why(&self) -> Why {
+        let mut why = Why::default();
+        if let Err(Some(doubt)) = self.read {
+            why.note("state", &doubt.reason());
+        }
+        why
     }
 }

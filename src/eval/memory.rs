@@ -8,6 +8,7 @@ use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, State, VirtualAddre
 use crate::lang::{IntegerType, Place};
 use crate::report::Reason;
 use crate::target::Target;
+use std::fmt;
 
 /// Bytes of the widest thing that is read.
 const WIDEST: usize = 8;
@@ -109,9 +110,12 @@ impl Evaluator<'_> {
         })
     }
 
-    fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<State> {
+    fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<Told> {
         inspect::View::detail_at(target, address)
-            .map(|(_, detail)| detail.page.state)
+            .map(|(_, detail)| Told {
+                state: detail.page.state,
+                is_certain: detail.page.doubt.is_none(),
+            })
             .map_err(|cause| failed(cause, at))
     }
 }
@@ -136,13 +140,12 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Place) -> Result<Optio
 }
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.
-fn not_resident(address: VirtualAddress, state: State, at: Place) -> Error {
-    let word = state.word();
+fn not_resident(address: VirtualAddress, told: Told, at: Place) -> Error {
     let error = Error::new(
         at,
-        format!("memory at {address} was not read: the page is {word}"),
+        format!("memory at {address} was not read: the page is {told}"),
     );
-    match state {
+    match told.state {
         State::Unmapped => error.hint("regions lists what is mapped"),
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
             error.hint("reading it would fault it in and so change what is looked at")
@@ -155,13 +158,29 @@ fn not_resident(address: VirtualAddress, state: State, at: Place) -> Error {
 }
 
 /// Why there is no frame at `address`.
-fn no_frame(address: VirtualAddress, state: State, at: Place) -> Error {
-    match state {
+fn no_frame(address: VirtualAddress, told: Told, at: Place) -> Error {
+    match told.state {
         State::Present => came_meanwhile(address, at),
         _ => Error::new(
             at,
-            format!("{address} has no page frame: the page is {}", state.word()),
+            format!("{address} has no page frame: the page is {told}"),
         ),
+    }
+}
+
+/// A state, and whether it can be another.
+#[derive(Clone, Copy)]
+struct Told {
+    state: State,
+    is_certain: bool,
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_certain {
+            f.write_str("most likely ")?;
+        }
+        f.write_str(self.state.word())
     }
 }
 

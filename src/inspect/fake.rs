@@ -54,6 +54,8 @@ pub struct World {
     /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
     pub behind: BTreeMap<u64, Behind>,
     pub behind_asked: AtomicU64,
+    /// Pages that these questions were about.
+    pub behind_pages: AtomicU64,
     pub pid: u32,
     /// Which address space it has: worlds of the same one share it.
     pub space: u32,
@@ -396,10 +398,23 @@ impl Modules for Fake {
             return none();
         }
         let pages = range.start().get() / PAGE..range.end().get() / PAGE;
-        let run = |page| BehindRun {
-            range: self::region(page, 1).range,
-            behind: Ok(self.0.behind.get(&page).copied().unwrap_or(Behind::Hole)),
-        };
-        Ok(pages.map(run).collect())
+        let asked = pages.end - pages.start;
+        self.0.behind_pages.fetch_add(asked, Ordering::Relaxed);
+        let mut runs: Vec<BehindRun> = Vec::new();
+        for page in pages {
+            let behind = self.0.behind.get(&page).copied().unwrap_or(Behind::Hole);
+            let range = self::region(page, 1).range;
+            match runs.last_mut() {
+                Some(last) if last.behind.as_ref().ok() == Some(&behind) => {
+                    let both = AddressRange::new(last.range.start(), range.end());
+                    last.range = both.expect("pages");
+                }
+                _ => runs.push(BehindRun {
+                    range,
+                    behind: Ok(behind),
+                }),
+            }
+        }
+        Ok(runs)
     }
 }

@@ -1,6 +1,8 @@
 //! Reading memory without making the target fault: only what has a frame, asked before and after.
 
 use super::classify::Backing;
+use super::doubt::Doubt;
+use super::page::Page;
 use super::region::ViewedRegion;
 use super::rules::Rules;
 use super::{Result, View};
@@ -11,6 +13,9 @@ use std::ops::ControlFlow;
 
 /// Pages that are asked about at a time: bounds how long it may be between the page map and the read.
 const MOST_PAGES: u64 = 256;
+
+/// Pages that are alike and told together, where to ask about them costs by the page: some milliseconds.
+const MOST_ALIKE: u64 = 1 << 16;
 
 /// How often a page that moves while it is read is looked at again.
 const TRIES: u32 = 3;
@@ -166,6 +171,35 @@ pub enum Source {
     Faulted(State),
 }
 
+impl Source {
+    /// Of bytes that come from both: what says the least of the process.
+    #[must_use]
+    pub fn weaker(self, other: Source) -> Source {
+        match (self, other) {
+            (Source::File, _) | (_, Source::File) => Source::File,
+            (faulted @ Source::Faulted(_), _) | (_, faulted @ Source::Faulted(_)) => faulted,
+            (Source::Memory, Source::Memory) => Source::Memory,
+        }
+    }
+
+    /// The state of the pages before they were read.
+    pub fn state(self) -> State {
+        match self {
+            Source::Memory => State::Present,
+            Source::File => State::Untouched,
+            Source::Faulted(before) => before,
+        }
+    }
+
+    /// As records name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Memory | Source::Faulted(_) => "memory",
+            Source::File => "file",
+        }
+    }
+}
+
 /// What there is from some address on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Contents {
@@ -189,6 +223,8 @@ pub struct Absent {
     pub state: State,
     /// What they would be.
     pub kind: Option<Kind>,
+    /// Why the state is no more than the likeliest, where it is.
+    pub doubt: Option<Doubt>,
     /// For pages that are present, what kept them from being read; otherwise that they are not.
     pub why: ReadEnd,
 }
@@ -196,7 +232,7 @@ pub struct Absent {
 impl View<'_> {
     /// What there is from the start of `wanted` on: bytes, as many as `into` takes and are of one source, or a stretch of `wanted` without.
     ///
-    /// Nothing is faulted in unless `fault` says to.
+    /// Nothing is faulted in unless `fault` says to; and never memory of a device, which may take a read for a command.
     ///
     /// # Errors
     /// The target is gone, or its memory may not be read.
@@ -208,35 +244,38 @@ impl View<'_> {
             MemoryRead { bytes: 1.., .. } => return bytes(read.bytes, Source::Memory),
             MemoryRead { ended, .. } => ended.unwrap_or(ReadEnd::NotResident),
         };
-        let absent = self.absent(wanted, why)?;
-        let most = usize::try_from(absent.range.len()).unwrap_or(usize::MAX);
-        let most = most.min(into.len());
-        let into = into.get_mut(..most).unwrap_or_default();
-        if fault && !matches!(absent.state, State::Unmapped) {
-            let read = self.target().process.memory(start, into)?;
+        let page = self.detail(start)?.page;
+        if fault && !matches!(page.state, State::Unmapped | State::PfnMapped) {
+            let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
+            let near = AddressRange::new(start, end.min(wanted.end())).unwrap_or(wanted);
+            let alike = self.absent(near, why, &page)?.range.len();
+            let alike = usize::try_from(alike).unwrap_or(usize::MAX).min(into.len());
+            let part = into.get_mut(..alike).unwrap_or_default();
+            let read = self.target().process.memory(start, part)?;
             if read > 0 {
-                return bytes(read, Source::Faulted(absent.state));
+                return bytes(read, Source::Faulted(page.state));
             }
         }
-        match self.cached(&absent, into)? {
-            0 => Ok(Contents::Absent(absent)),
-            read => bytes(read, Source::File),
+        if (page.state, page.kind) == (State::Untouched, Some(Kind::Cached)) {
+            let read = self.cached(start, into)?;
+            if read > 0 {
+                return bytes(read, Source::File);
+            }
         }
+        Ok(Contents::Absent(self.absent(wanted, why, &page)?))
     }
 
-    /// The pages from the start of `wanted` on that are as the first.
-    fn absent(&self, wanted: AddressRange, why: ReadEnd) -> Result<Absent> {
+    /// The pages from the start of `wanted` on that are as `first`, which is the first of them.
+    fn absent(&self, wanted: AddressRange, why: ReadEnd, first: &Page) -> Result<Absent> {
         let page = self.page();
         let start = wanted.start();
-        let detail = self.detail(start)?;
-        let raw = detail.entry.map(PageMapEntry::raw);
         let viewed = self.region(start);
         let next = page
             .floor(start)
             .checked_add(page.bytes())
             .unwrap_or(wanted.end());
-        let end = match (viewed, raw) {
-            _ if why != ReadEnd::NotResident || detail.page.state == State::Present => next,
+        let end = match (viewed, first.entry.raw()) {
+            _ if why != ReadEnd::NotResident || first.state == State::Present => next,
             (None, _) => {
                 let above = self.regions().iter().map(|viewed| viewed.range().start());
                 above
@@ -244,47 +283,81 @@ impl View<'_> {
                     .min()
                     .unwrap_or(wanted.end())
             }
-            (Some(viewed), None) => viewed.range().end(),
-            (Some(viewed), Some(0)) => self.alike(viewed, next, wanted.end())?,
-            (Some(viewed), Some(raw)) => self.same_entries(raw, next, viewed.range().end())?,
+            (Some(viewed), _) if first.state == State::Outside => viewed.range().end(),
+            (Some(viewed), 0) => self.alike(viewed, next, wanted.end())?,
+            (Some(viewed), raw) => self.same_entries(raw, next, viewed.range().end())?,
         };
         let range = AddressRange::new(start, end.min(wanted.end()));
         Ok(Absent {
             range: range.unwrap_or(wanted),
-            state: detail.page.state,
-            kind: detail.page.kind,
+            state: first.state,
+            kind: first.kind,
+            doubt: first.doubt,
             why,
         })
     }
 
-    /// Where in `viewed`, from `from` on, pages are no longer untouched, or there is something else behind them.
+    /// Where in `viewed`, from `from` on, pages are no longer untouched, or there is something else behind them. Where each page costs
+    /// something, no more are asked about than is soon done.
     fn alike(
         &self,
         viewed: &ViewedRegion,
         from: VirtualAddress,
         limit: VirtualAddress,
     ) -> Result<VirtualAddress> {
-        let end = viewed.range().end().min(limit);
-        let Some(rest) = AddressRange::new(from, end).map(|rest| rest.to_pages(self.page())) else {
+        let page = self.page();
+        let process = &self.target().process;
+        let scans = process.categories().contains(Categories::HUGE);
+        let mut end = viewed.range().end().min(limit);
+        if !scans || self.has_object(viewed) {
+            let soon = from.checked_add(MOST_ALIKE * page.bytes());
+            end = end.min(soon.unwrap_or(end));
+        }
+        let Some(rest) = AddressRange::new(from, end).map(|rest| rest.to_pages(page)) else {
             return Ok(end);
         };
-        let mut populated = rest.end();
-        let process = &self.target().process;
+        let mut populated = end;
         process.populated(rest, Categories::empty(), &mut |stretch| {
             populated = stretch.range.start();
             ControlFlow::Break(())
         })?;
-        let page = self.page();
-        let first = VirtualAddress::new(from.get().saturating_sub(page.bytes()));
-        let Some(untouched) = AddressRange::new(first, populated) else {
-            return Ok(populated);
-        };
         if !self.has_object(viewed) {
             return Ok(populated);
         }
-        let runs = self.target().modules.behind(&viewed.region, untouched);
-        let first = runs.ok().and_then(|runs| runs.into_iter().next());
-        Ok(first.map_or(populated, |run| run.range.end()))
+        let first = VirtualAddress::new(from.get().saturating_sub(page.bytes()));
+        Ok(self.same_behind(viewed, first, populated))
+    }
+
+    /// Where from `from` on, before `end`, something else is behind the pages: asked in growing windows, so that it costs as much as is alike.
+    fn same_behind(
+        &self,
+        viewed: &ViewedRegion,
+        from: VirtualAddress,
+        end: VirtualAddress,
+    ) -> VirtualAddress {
+        let modules = &self.target().modules;
+        let mut pages = MOST_PAGES;
+        let (mut at, mut before) = (from, None);
+        loop {
+            let stop = at.checked_add(pages * self.page().bytes());
+            let stop = stop.map_or(end, |stop| stop.min(end));
+            let Some(window) = AddressRange::new(at, stop) else {
+                return end;
+            };
+            let runs = modules.behind(&viewed.region, window);
+            let Some(run) = runs.ok().and_then(|runs| runs.into_iter().next()) else {
+                return if before.is_none() { end } else { at };
+            };
+            let now = run.behind.ok();
+            if *before.get_or_insert(now) != now {
+                return at;
+            }
+            if run.range.end() < stop {
+                return run.range.end();
+            }
+            at = stop;
+            pages = (pages * 2).min(MOST_ALIKE);
+        }
     }
 
     /// Where entries are no longer `raw`.
@@ -318,28 +391,32 @@ impl View<'_> {
         meaning == Some(SwapMeaning::Area)
     }
 
-    /// Bytes of the page cache at the start of `absent`: only where a file is mapped there and the process has no page of its own.
-    fn cached(&self, absent: &Absent, into: &mut [u8]) -> Result<usize> {
-        let start = absent.range.start();
-        let Some(viewed) = self.region(start) else {
+    /// Bytes of the page cache at `start`, which is untouched: only where a file is mapped there and the process has no page of its own.
+    /// Zero where there are none, or they may not be looked at.
+    ///
+    /// # Errors
+    /// The target is gone.
+    pub fn cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let viewed = self.region(start);
+        let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::File) else {
             return Ok(0);
         };
-        let may = absent.state == State::Untouched && absent.kind == Some(Kind::Cached);
-        if !may || viewed.backing != Backing::File {
+        let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
+        let wanted = AddressRange::new(start, end.min(viewed.range().end()));
+        let Some(wanted) = wanted else {
             return Ok(0);
-        }
+        };
         let modules = &self.target().modules;
-        let mut whole = into.len();
-        // What is asked about was one run; that it is still cached is asked just before.
-        let runs = modules.behind(&viewed.region, absent.range);
-        match runs.ok().and_then(|runs| runs.into_iter().next()) {
+        // Others bring pages in and throw them out: what is cached is asked just before.
+        let runs = modules.behind(&viewed.region, wanted.to_pages(self.page()));
+        let cached = match runs.ok().and_then(|runs| runs.into_iter().next()) {
             Some(run) if matches!(run.behind, Ok(Behind::Contents { cached: true })) => {
-                let cached = run.range.end().get().saturating_sub(start.get());
-                whole = whole.min(usize::try_from(cached).unwrap_or(usize::MAX));
+                run.range.end().min(wanted.end()).get() - start.get()
             }
             _ => return Ok(0),
-        }
-        let into = into.get_mut(..whole).unwrap_or_default();
+        };
+        let cached = usize::try_from(cached).unwrap_or(usize::MAX);
+        let into = into.get_mut(..cached).unwrap_or_default();
         let Ok(read) = modules.cached(&viewed.region, start, into) else {
             return Ok(0);
         };
@@ -353,5 +430,73 @@ impl View<'_> {
         let untouched = after.iter().take_while(|entry| entry.raw() == 0).count() as u64;
         let settled = (untouched * page.bytes()).saturating_sub(page.offset(start));
         Ok(read.min(usize::try_from(settled).unwrap_or(usize::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::fake::{PAGE, World, region};
+    use std::sync::atomic::Ordering;
+
+    /// A file of so many pages that nobody has touched.
+    fn untouched_file(pages: u64, behind: impl Fn(u64) -> Behind) -> World {
+        let mut file = region(16, pages);
+        (file.inode, file.device.major) = (7, 8);
+        World {
+            behind: (16..16 + 4096).map(|page| (page, behind(page))).collect(),
+            ..World::new([file])
+        }
+    }
+
+    fn absent(world: World) -> (std::sync::Arc<World>, u64) {
+        let (world, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let start = VirtualAddress::new(16 * PAGE);
+        let wanted = AddressRange::new(start, VirtualAddress::new(u64::MAX)).expect("a range");
+        let contents = view.contents(wanted, &mut [0; 200], false);
+        let Contents::Absent(absent) = contents.expect("an answer") else {
+            panic!("nothing is there");
+        };
+        assert_eq!(absent.state, State::Untouched);
+        let pages = absent.range.len() / PAGE;
+        (world, pages)
+    }
+
+    #[test]
+    fn what_is_alike_costs_no_more_than_it_is_long() {
+        // The end of the file is far, and what is alike ends soon.
+        let behind = |page| Behind::Contents {
+            cached: page >= 16 + 3,
+        };
+        let (world, pages) = absent(untouched_file(1 << 24, behind));
+        assert_eq!(pages, 3);
+        let asked = world.behind_pages.load(Ordering::Relaxed);
+        assert!(asked < 2 * MOST_PAGES, "asked about {asked} pages");
+    }
+
+    #[test]
+    fn without_a_scan_no_more_entries_are_read_than_is_soon_done() {
+        let mut world = World::new([region(16, 1 << 24)]);
+        world.scans = false;
+        let (_, pages) = absent(world);
+        assert_eq!(pages, MOST_ALIKE + 1);
+        // With one it is known at once.
+        let (_, pages) = absent(World::new([region(16, 1 << 24)]));
+        assert_eq!(pages, 1 << 24);
+    }
+
+    #[test]
+    fn the_weaker_source_wins() {
+        let swapped = Source::Faulted(State::Swapped);
+        for (one, other, weaker) in [
+            (Source::Memory, Source::Memory, Source::Memory),
+            (Source::Memory, Source::File, Source::File),
+            (Source::Memory, swapped, swapped),
+            (swapped, Source::File, Source::File),
+        ] {
+            assert_eq!(one.weaker(other), weaker);
+            assert_eq!(other.weaker(one), weaker);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Records of what memory holds.
 
 use super::wire::{every_state, not, optional_bytes, optional_hex};
-use super::{RegionBrief, SymbolBrief};
+use super::{RegionBrief, SymbolBrief, Why};
 use crate::kernel::{Kind, State, VirtualAddress};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,6 +39,12 @@ pub struct Memory {
     /// Why a page that is present was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<&'static str>,
+    /// Of a text without its end: the state of the page that kept it from being read on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_by: Option<State>,
+    /// Why a state is no more than the likeliest.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// A place that `find` has found.
@@ -50,6 +56,8 @@ pub struct Match {
     pub symbol: Option<SymbolBrief>,
     /// The region there.
     pub region: Option<RegionBrief>,
+    /// Where the bytes come from: `memory`, or `file` if some come from the page cache of the file mapped there.
+    pub source: &'static str,
 }
 
 /// What closes `find`.
@@ -61,9 +69,11 @@ pub struct FindSummary {
     pub searched: u64,
     /// Pages that are there and could not be read, or changed each time that they were.
     pub unread: u64,
+    /// Pages that are untouched, and were looked through in the page cache of their file.
+    pub cached: u64,
     /// Whether it was broken off before the end of the range: by the count, or by Ctrl-C.
     pub cut_short: bool,
-    /// Pages of the range in each state; those that are not present were not looked through.
+    /// Pages of the range in each state; those that are not present, nor cached, were not looked through.
     #[serde(flatten, serialize_with = "every_state")]
     pub states: BTreeMap<State, u64>,
 }
@@ -82,10 +92,15 @@ pub struct Telescope {
     pub value: Option<u64>,
     /// The state of its page.
     pub state: State,
+    /// Where it comes from: `memory`, or `file` for the page cache of the file mapped there; `None` where it was not read.
+    pub source: Option<&'static str>,
     /// Where the word points to, where that points to, and so on, as far as they are addresses.
     pub chain: Vec<Link>,
     /// Why it is followed no further: `value`, `text`, `cycle`, `depth`, `unread`.
     pub ends: &'static str,
+    /// Why the state is no more than the likeliest.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// An address that memory holds.
@@ -99,10 +114,15 @@ pub struct Link {
     pub symbol: Option<SymbolBrief>,
     /// The state of its page.
     pub state: State,
+    /// Where the word or the text comes from, as in the row; `None` where neither was read.
+    pub source: Option<&'static str>,
     /// The word there; `None` where it was not read.
     #[serde(serialize_with = "optional_hex")]
     pub value: Option<u64>,
     /// The text there, where there is one that can be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Why the state is no more than the likeliest.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }

@@ -1,8 +1,8 @@
 //! A target made of plain values, for the tests of the floors above: nothing of it comes from a kernel.
 
 use super::{
-    Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine, Modules, Populated,
-    Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+    Behind, BehindRun, Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine,
+    Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
 };
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
@@ -34,6 +34,8 @@ pub(crate) struct Fake {
     /// Bytes of pages, by page index.
     pub(crate) pages: BTreeMap<u64, Vec<u8>>,
     pub(crate) files: BTreeMap<Name, Vec<u8>>,
+    /// Pages of these that are in the page cache, by page index of where they are mapped.
+    pub(crate) cached: Vec<u64>,
     pub(crate) frames_hidden: bool,
     pub(crate) registers: Option<Registers>,
     /// `/proc/kpageflags`; `None` when it may not be read.
@@ -67,6 +69,7 @@ impl Fake {
             entries: BTreeMap::new(),
             pages: BTreeMap::new(),
             files: BTreeMap::new(),
+            cached: Vec::new(),
             frames_hidden: false,
             registers: None,
             flags: Some(BTreeMap::new()),
@@ -226,8 +229,8 @@ impl Process for Fake {
         Ok(())
     }
 
-    fn is_pfn_mapped(&self, _: &Region) -> Result<Option<bool>> {
-        Ok(Some(false))
+    fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
+        Ok(Some(region.name.as_bytes() == b"/dev/mem"))
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -359,6 +362,28 @@ impl Modules for Fake {
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let bytes = self.files.get(&Name::new(path)).cloned();
         Ok(bytes.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn ReadAt>))
+    }
+
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        if !self.files.contains_key(&region.name) {
+            return Err(refused(&region.name.to_string()));
+        }
+        let page = PageSize::FOUR_KIB;
+        let first = page.index(range.start());
+        let pages: Vec<u64> = (first..first + range.pages(page)).collect();
+        let is_cached = |page: &u64| self.cached.contains(page);
+        let runs = pages.chunk_by(|one, next| is_cached(one) == is_cached(next));
+        let run = |pages: &[u64]| {
+            let at = |page: &u64| VirtualAddress::new(page * PAGE);
+            let (first, last) = (pages.first()?, pages.last()?);
+            Some(BehindRun {
+                range: AddressRange::new(at(first), at(&(last + 1)))?,
+                behind: Ok(Behind::Contents {
+                    cached: is_cached(first),
+                }),
+            })
+        };
+        Ok(runs.filter_map(run).collect())
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -4,7 +4,7 @@ use super::super::{Error, format, translate};
 use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Format, Unit};
-use crate::report::{Memory, Record, Sink, SymbolBrief};
+use crate::report::{Memory, Record, Sink, SymbolBrief, Why};
 use crate::{symbol, target};
 
 /// Characters of a text that are shown, as in gdb.
@@ -55,13 +55,13 @@ impl Examination<'_> {
                     source,
                 } => {
                     let unit = window.get_mut(..size as usize).unwrap_or_default();
-                    match self.rest(unit, read)? {
-                        Some(absent) => {
-                            self.absent(&absent, size, sink)?;
-                        }
+                    let rest = self.read_on(unit, read, source, |_| false)?;
+                    match rest.absent {
+                        Some(absent) => self.absent(&absent, size, sink)?,
+                        None if rest.read < unit.len() => return Err(self.past_the_end()),
                         None => {
                             let unit = unit.to_vec();
-                            self.rows(&unit, source, sink)?;
+                            self.rows(&unit, rest.source, sink)?;
                         }
                     }
                     1
@@ -77,25 +77,42 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Reads the rest of a unit of which `read` bytes were read; what is absent of it, if anything is.
-    fn rest(&mut self, unit: &mut [u8], read: usize) -> Result<Option<Absent>, Error> {
-        let mut done = read;
-        while done < unit.len() {
-            let from = self.next.checked_add(done as u64);
-            let end = self.next.checked_add(unit.len() as u64);
-            let wanted = from
-                .zip(end)
-                .and_then(|(from, end)| AddressRange::new(from, end));
+    /// Reads on where `read` bytes came from `source`, whatever the next ones come from, until `into` is full, or `ends` says so of the
+    /// bytes so far.
+    fn read_on(
+        &mut self,
+        into: &mut [u8],
+        mut read: usize,
+        mut source: Source,
+        ends: impl Fn(&[u8]) -> bool,
+    ) -> Result<ReadOn, Error> {
+        let mut absent = None;
+        while read < into.len() && !ends(into.get(..read).unwrap_or_default()) {
+            let from = self.next.checked_add(read as u64);
+            let wanted =
+                from.and_then(|from| AddressRange::new(from, VirtualAddress::new(u64::MAX)));
             let Some(wanted) = wanted else {
-                return Err(self.past_the_end());
+                break;
             };
-            let rest = unit.get_mut(done..).unwrap_or_default();
-            match self.contents(wanted, rest)? {
-                Contents::Bytes { count, .. } => done += count,
-                Contents::Absent(absent) => return Ok(Some(absent)),
+            match self.contents(wanted, into.get_mut(read..).unwrap_or_default())? {
+                Contents::Bytes {
+                    count,
+                    source: other,
+                } => {
+                    read += count;
+                    source = source.weaker(other);
+                }
+                Contents::Absent(other) => {
+                    absent = Some(other);
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(ReadOn {
+            read,
+            source,
+            absent,
+        })
     }
 
     fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
@@ -180,18 +197,13 @@ impl Examination<'_> {
             bytes: Some(bytes.to_vec()),
             values: Vec::new(),
             symbols: Vec::new(),
-            source: Some(match source {
-                Source::Memory | Source::Faulted(_) => "memory",
-                Source::File => "file",
-            }),
+            source: Some(source.word()),
             faulted: matches!(source, Source::Faulted(_)),
-            state: match source {
-                Source::Memory => State::Present,
-                Source::File => State::Untouched,
-                Source::Faulted(state) => state,
-            },
+            state: source.state(),
             kind: None,
             unread: None,
+            cut_by: None,
+            why: Why::default(),
         }
     }
 
@@ -203,13 +215,8 @@ impl Examination<'_> {
             source: None,
             state: absent.state,
             kind: absent.kind,
-            unread: match absent.why {
-                ReadEnd::NotResident if absent.state != State::Present => None,
-                ReadEnd::NotResident | ReadEnd::Changed => {
-                    Some("it changed each time that it was read")
-                }
-                ReadEnd::Unreadable => Some("the kernel does not read it"),
-            },
+            unread: unread(absent),
+            why: why("state", absent),
             ..self.row(&[], Source::Memory)
         };
         let behind = length.saturating_sub(u64::from(self.unit.bytes()));
@@ -240,42 +247,70 @@ impl Examination<'_> {
                     continue;
                 }
             };
-            let more = buffer.get(..read).unwrap_or_default();
-            let mut units: Vec<u64> = Vec::new();
-            let mut ended = false;
-            for unit in more.chunks_exact(size) {
-                match self.layout.number(unit) {
-                    0 => {
-                        ended = true;
-                        break;
-                    }
-                    raw => units.push(raw),
-                }
-            }
+            left -= 1;
+            let has_end = |bytes: &[u8]| {
+                let mut units = bytes.chunks_exact(size);
+                units.any(|unit| unit.iter().all(|&byte| byte == 0))
+            };
+            let found = self.read_on(&mut buffer, read, source, has_end)?;
+            let read = buffer.get(..found.read).unwrap_or_default();
+            let units = read.chunks_exact(size).map(|unit| self.layout.number(unit));
+            let units: Vec<u64> = units.take_while(|&raw| raw != 0).collect();
+            let ended = has_end(read);
             let shown = (units.len() + usize::from(ended)) * size;
-            if shown == 0 {
-                // Not even one character is whole.
-                let unit = buffer.get_mut(..size).unwrap_or_default();
-                if let Some(absent) = self.rest(unit, read)? {
-                    self.absent(&absent, size as u64, sink)?;
-                    left -= 1;
-                    continue;
-                }
+            let bytes = read.get(..shown).unwrap_or_default().to_vec();
+            // What follows a text without its end: more of it, or what cannot be read.
+            let cut = found.absent.filter(|_| !ended);
+            if bytes.is_empty() {
+                let Some(absent) = cut else {
+                    return Err(self.past_the_end());
+                };
+                self.absent(&absent, size as u64, sink)?;
+                continue;
             }
-            let bytes = buffer.get(..shown.max(size)).unwrap_or_default().to_vec();
             let mut text = format::text(&units, self.unit.bytes());
-            if !ended {
+            if !ended && cut.is_none() {
                 text.push_str("...");
             }
             let memory = Memory {
                 values: vec![text],
-                ..self.row(&bytes, source)
+                unread: cut.as_ref().and_then(unread),
+                cut_by: cut.map(|absent| absent.state),
+                why: cut.map_or_else(Why::default, |absent| why("cut_by", &absent)),
+                ..self.row(&bytes, found.source)
             };
             self.last = Some(self.next);
             self.go_on(bytes.len() as u64);
             sink.emit(Record::Memory(Box::new(memory)))?;
-            left -= 1;
         }
         Ok(())
     }
+}
+
+/// Bytes that may be of several sources.
+struct ReadOn {
+    /// How many.
+    read: usize,
+    /// The weakest of their sources.
+    source: Source,
+    /// What kept more from being read.
+    absent: Option<Absent>,
+}
+
+/// Why pages that are present were not read.
+fn unread(absent: &Absent) -> Option<&'static str> {
+    match absent.why {
+        ReadEnd::NotResident if absent.state != State::Present => None,
+        ReadEnd::NotResident | ReadEnd::Changed => Some("it changed each time that it was read"),
+        ReadEnd::Unreadable => Some("the kernel does not read it"),
+    }
+}
+
+/// Why the state, which the record has under the name of `field`, is not certain.
+fn why(field: &'static str, absent: &Absent) -> Why {
+    let mut why = Why::default();
+    if let Some(doubt) = absent.doubt {
+        why.note(field, &doubt.reason());
+    }
+    why
 }

@@ -388,3 +388,174 @@ fn telescope_follows_addresses_to_their_ends() {
         "{said}"
     );
 }
+
+/// Besides the heap a file of four pages: the first is mapped in, the second only in the page cache, the others not even there.
+fn heap_and_file() -> Fake {
+    let mut bytes = vec![b'.'; 4 << 12];
+    bytes[0xffd..0x1004].copy_from_slice(b"abcdef\0");
+    bytes[0x1010..0x1018].copy_from_slice(&0x60_1018u64.to_le_bytes());
+    bytes[0x1018..0x1020].copy_from_slice(b"a text\0\0");
+    bytes[0x1ffd..0x2000].copy_from_slice(b"xyz");
+    let first = bytes[..0x1000].to_vec();
+    let mut fake = heap()
+        .region(0x60_0000, 0x60_4000, "r--p", 7, "/lib/file")
+        .file("/lib/file", bytes)
+        .page(0x60_0000, 0x1400, &first);
+    fake.cached.push(0x601);
+    fake
+}
+
+#[test]
+fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
+    let mut session = Session::on(heap_and_file());
+    for (line, said) in [
+        ("x/s 0x600ffd", "0x600ffd:       \"abcdef\"  (file)"),
+        ("x/xw 0x600ffe", "0x600ffe:       0x65646362  (file)"),
+        (
+            "x/2s 0x601ffd",
+            "0x601ffd:       \"xyz\"<not resident: untouched>  (file)\n\
+             0x602000:       <not resident: untouched, not_cached>  8 KiB",
+        ),
+        ("x/s 0x501ff0", "0x501ff0:       \"\""),
+        (
+            "telescope 0x601010 1",
+            "0x601010        +0x000  0x601018 (file)  file r--p (file) \u{2192} \"a text\"",
+        ),
+        (
+            "telescope 0x600ffa 1",
+            "0x600ffa        +0x000  0x65646362612e2e2e (file)",
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+    let (records, _) = session.run("telescope 0x601010 1", None);
+    let [Record::Telescope(row)] = &records[..] else {
+        panic!("{records:?}");
+    };
+    assert_eq!(row.source, Some("file"));
+    assert_eq!(row.chain[0].source, Some("file"));
+}
+
+#[test]
+fn find_looks_through_the_page_cache_too_and_says_so() {
+    let mut session = Session::on(heap_and_file());
+    let rest = "; not resident, not looked through: 2 pages untouched";
+    for (line, said) in [
+        (
+            "find file, \"cdef\"",
+            format!(
+                "0x600fff  file r--p  (file)\n1 match in 8 KiB, 1 page from the page cache{rest}"
+            ),
+        ),
+        (
+            "find file, \"abc\"",
+            format!("0x600ffd  file r--p\n1 match in 8 KiB, 1 page from the page cache{rest}"),
+        ),
+        (
+            "find 0x601018..0x602000, \"a text\"",
+            "0x601018  file r--p  (file)\n1 match in 4072 B, 1 page from the page cache".to_owned(),
+        ),
+        (
+            "find 0x602000..0x604000, \".\"",
+            format!("0 matches in 0{rest}"),
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+}
+
+#[test]
+fn a_page_that_leaves_before_find_reads_it_is_counted() {
+    let fake = heap();
+    fake.watched.gone_after_read.lock().unwrap().push(0x501);
+    let mut session = Session::on(fake);
+    assert_eq!(
+        session.says("find 0x500000, +2p, -1"),
+        "0 matches in 4 KiB; 1 page could not be read"
+    );
+}
+
+#[test]
+fn a_state_in_doubt_is_only_most_likely() {
+    // Without CAP_SYS_ADMIN the rest of the entry is hidden.
+    let mut last = heap().pages.get(&0x505).cloned().unwrap_or_default();
+    last.splice(4091.., *b"whole");
+    let fake = heap()
+        .page(0x50_5000, 0x1301, &last)
+        .entry(0x50_2000, SWAP_ENTRY)
+        .entry(0x50_6000, SWAP_ENTRY);
+    let mut session = Session::on(fake);
+    for (line, said) in [
+        (
+            "x/xg 0x502000",
+            "0x502000:       <not resident: most likely poisoned>",
+        ),
+        (
+            "x/s 0x505ffb",
+            "0x505ffb:       \"whole\"<not resident: most likely poisoned>",
+        ),
+        (
+            "telescope 0x502000 1",
+            "0x502000        +0x000  <not resident: most likely poisoned>",
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+        let (records, _) = session.run(line, None);
+        let why = match &records[..] {
+            [Record::Memory(row)] => &row.why,
+            [Record::Telescope(row)] => &row.why,
+            other => panic!("{other:?}"),
+        };
+        let reasons: Vec<String> = why.iter().map(|(_, why)| why.to_string()).collect();
+        assert_eq!(reasons.len(), 1);
+        assert!(reasons[0].starts_with("not certain: "), "{reasons:?}");
+    }
+    let Error::Evaluation(error) = session.refuses("print *0x502000") else {
+        panic!("no page is there");
+    };
+    assert!(
+        error.message.ends_with("the page is most likely poisoned"),
+        "{error:?}"
+    );
+    let said = session.says("find [heap], \"not there\"");
+    assert!(said.contains("not certain"), "{said}");
+    // What is certain is said as such.
+    assert_eq!(
+        session.says("x/xg 0x503000"),
+        "0x503000:       <not resident: guard>"
+    );
+}
+
+#[test]
+fn memory_of_a_device_is_not_read_even_with_fault() {
+    let mut fake = heap().region(0x70_0000, 0x70_1000, "rw-s", 0, "/dev/mem");
+    fake.pages.insert(0x700, vec![7; 4096]);
+    let watched = fake.watched.clone();
+    let mut session = Session::on(fake);
+    assert_eq!(
+        session.says("x/xw --fault 0x700000"),
+        "0x700000:       <not resident: pfn_mapped>"
+    );
+    assert_eq!(watched.memory_reads.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn echo_ends_its_line_once() {
+    let mut session = Session::on(heap());
+    for line in ["echo so", "echo so\\n"] {
+        let (records, _) = session.run(line, None);
+        let [Record::Text(said)] = &records[..] else {
+            panic!("{records:?}");
+        };
+        assert_eq!(said.text, "so\n", "{line}");
+    }
+}
+
+#[test]
+fn after_info_line_x_begins_at_that_line() {
+    let mut session = Session::on(heap());
+    session.says("x/xb 0x500010");
+    session.says("info line 0x500020");
+    assert_eq!(session.says("x/xb"), "0x500020:       0x20");
+    assert_eq!(session.says("x/xb"), "0x500021:       0x21");
+}

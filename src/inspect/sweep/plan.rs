@@ -25,6 +25,8 @@ const STRAIGHT_PAGES: u64 = 1 << 18;
 const GAP_PAGES: u64 = 64;
 /// Pages of an empty stretch that are delivered together when each is looked at.
 const SKIP_PAGES: u64 = 1 << 19;
+/// Pages of an empty stretch of a file or of shared memory whose cache is asked about together.
+const BEHIND_PAGES: u64 = 1 << 16;
 /// Stretches of one scan that are remembered before they are read.
 const STRETCHES: usize = 4096;
 /// Populated pages after which a scan ends: some 5 ms of work, between which a sweep can be stopped.
@@ -130,16 +132,28 @@ impl<'a> Plan<'a> {
             Action::ReadHuge => pages / 32,
             // Nothing to read; but the visitor has each to look at.
             Action::Skip if self.need.contains(Need::EACH) => pages / 64,
+            // A few questions about what is behind it, unless that changes from page to page.
+            Action::Skip if self.asks_behind(step) => pages / 16,
             Action::Skip | Action::Present => 0,
         }
     }
 
-    /// An empty stretch whose pages are looked at one by one comes in pieces, between which the sweep can be stopped.
+    /// Whether it is asked what is behind the pages of an empty stretch.
+    fn asks_behind(&self, step: &Step) -> bool {
+        let region = step.region.and_then(|index| self.view.regions().get(index));
+        self.need.contains(Need::BEHIND)
+            && region.is_some_and(|viewed| self.view.has_object(viewed))
+    }
+
+    /// An empty stretch whose pages are looked at one by one, or that is asked about, comes in pieces, between which the sweep can be
+    /// stopped.
     fn cut(&mut self, step: Step) -> Step {
-        if step.action != Action::Skip || !self.need.contains(Need::EACH) {
-            return step;
-        }
-        let (range, rest) = split(step.range, self.aligned(step.range, SKIP_PAGES));
+        let most = match step.action {
+            Action::Skip if self.asks_behind(&step) => BEHIND_PAGES,
+            Action::Skip if self.need.contains(Need::EACH) => SKIP_PAGES,
+            _ => return step,
+        };
+        let (range, rest) = split(step.range, self.aligned(step.range, most));
         let rest = rest.map(|range| Step { range, ..step });
         rest.into_iter()
             .for_each(|rest| self.steps.push_front(rest));
@@ -389,5 +403,31 @@ mod tests {
             most <= STRAIGHT_PAGES / READ_PAGES,
             "{most} steps at a time"
         );
+    }
+
+    #[test]
+    fn a_file_that_is_not_touched_is_asked_about_in_pieces() {
+        const PAGES: u64 = 1 << 30;
+        let mut file = region(0x1000, PAGES);
+        (file.inode, file.device.major) = (7, 8);
+        let world = World {
+            scans: true,
+            ..World::new([file])
+        };
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        for (need, most) in [(Need::BEHIND, BEHIND_PAGES), (Need::empty(), PAGES)] {
+            let mut plan = Plan::new(&view, &view.spans(), need);
+            let (mut pages, mut longest, mut weight) = (0, 0, 0);
+            while let Some(step) = plan.next().expect("a step") {
+                assert_eq!(step.action, Action::Skip);
+                pages += step.range.pages(view.page());
+                longest = longest.max(step.range.pages(view.page()));
+                weight += plan.weight(&step);
+            }
+            assert_eq!(pages, PAGES);
+            assert!(longest <= most, "{longest} pages at a time");
+            assert_eq!(weight > 0, need.contains(Need::BEHIND));
+        }
     }
 }

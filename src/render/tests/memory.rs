@@ -31,6 +31,8 @@ pub fn memory() -> Memory {
         state: State::Present,
         kind: None,
         unread: None,
+        cut_by: None,
+        why: Why::default(),
     }
 }
 
@@ -98,6 +100,32 @@ pub fn memory_unread() -> Memory {
     }
 }
 
+fn why_in_doubt(field: &'static str) -> Why {
+    let mut why = Why::default();
+    let reason = Reason::not_permitted("not certain: the entry is hidden; it may be in swap");
+    why.note(field, &reason);
+    why
+}
+
+pub fn memory_in_doubt() -> Memory {
+    Memory {
+        state: State::Swapped,
+        kind: None,
+        why: why_in_doubt("state"),
+        ..memory_untouched()
+    }
+}
+
+pub fn memory_of_text_cut() -> Memory {
+    Memory {
+        bytes: Some(b"h\x1bllo".into()),
+        length: 5,
+        cut_by: Some(State::Swapped),
+        why: why_in_doubt("cut_by"),
+        ..memory_of_text()
+    }
+}
+
 fn libc() -> RegionBrief {
     RegionBrief {
         start: VirtualAddress::new(0x7fff_f7dc_0000),
@@ -114,6 +142,14 @@ pub fn place_found() -> Match {
         address: VirtualAddress::new(0x7fff_f7de_80c4),
         symbol: Some(brief("malloc", 20)),
         region: Some(libc()),
+        source: "memory",
+    }
+}
+
+pub fn place_found_in_file() -> Match {
+    Match {
+        source: "file",
+        ..place_found()
     }
 }
 
@@ -122,6 +158,7 @@ pub fn find_summary() -> FindSummary {
         matches: 1,
         searched: 132 << 10,
         unread: 0,
+        cached: 4,
         cut_short: false,
         states: BTreeMap::from([
             (State::Present, 33),
@@ -135,6 +172,7 @@ pub fn find_summary_early() -> FindSummary {
     FindSummary {
         matches: 4096,
         unread: 2,
+        cached: 0,
         cut_short: true,
         states: BTreeMap::from([(State::Present, 35)]),
         ..find_summary()
@@ -147,8 +185,10 @@ fn link(symbol: Option<SymbolBrief>, address: u64, value: Option<u64>) -> Link {
         region: libc(),
         symbol,
         state: State::Present,
+        source: Some("memory"),
         value,
         text: None,
+        why: Why::default(),
     }
 }
 
@@ -159,6 +199,7 @@ pub fn telescope() -> Telescope {
         symbol: None,
         value: Some(0x7fff_f7de_80c0),
         state: State::Present,
+        source: Some("memory"),
         chain: vec![
             link(
                 Some(brief("malloc", 16)),
@@ -168,6 +209,7 @@ pub fn telescope() -> Telescope {
             link(None, 0x7fff_f7de_8000, Some(0x41)),
         ],
         ends: "value",
+        why: Why::default(),
     }
 }
 
@@ -178,6 +220,15 @@ pub fn telescope_text() -> Telescope {
         link.text = Some(r#""hello\n""#.into());
     }
     row.ends = "text";
+    row
+}
+
+pub fn telescope_of_file() -> Telescope {
+    let mut row = telescope();
+    (row.source, row.state) = (Some("file"), State::Untouched);
+    if let Some(link) = row.chain.last_mut() {
+        (link.source, link.state) = (Some("file"), State::Untouched);
+    }
     row
 }
 
@@ -194,7 +245,9 @@ pub fn telescope_swapped() -> Telescope {
     let mut row = telescope();
     if let Some(link) = row.chain.last_mut() {
         link.value = None;
+        link.source = None;
         link.state = State::Swapped;
+        link.why = why_in_doubt("state");
     }
     row.ends = "unread";
     row

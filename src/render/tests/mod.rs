@@ -125,15 +125,19 @@ const FIELDS: &[(&str, &str)] = &[
     ("reads-summary", "reads more_reads more_words repeat"),
     (
         "memory",
-        "address symbol length format unit bytes values [symbols] source [faulted] state kind [unread]",
+        "address symbol length format unit bytes values [symbols] source [faulted] state kind [unread] \
+         [cut_by] [why]",
     ),
-    ("match", "address symbol region"),
+    ("match", "address symbol region source"),
     (
         "find-summary",
-        "matches searched unread cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
+        "matches searched unread cached cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
          pfn_mapped outside unmapped",
     ),
-    ("telescope", "address offset symbol value state chain ends"),
+    (
+        "telescope",
+        "address offset symbol value state source chain ends [why]",
+    ),
     ("value", "number [name] kind value [also] symbol region"),
     (
         "symbol",

@@ -7,7 +7,7 @@ use crate::kernel::{Kind, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
-use crate::report::{FindSummary, Match, Memory, RegionBrief, Telescope};
+use crate::report::{FindSummary, Match, Memory, RegionBrief, Telescope, Why};
 use std::io::{self, Write};
 
 /// Columns from one tab stop to the next: gdb writes tabs.
@@ -32,9 +32,26 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
             line.push(Role::Symbol, format!(" {}", symbol_text(named)));
         }
     }
-    if memory.bytes.is_none() {
-        tab(&mut line);
-        absent(&mut line, memory);
+    let doubtful = is_doubtful(&memory.why);
+    match memory.cut_by {
+        _ if memory.bytes.is_none() => {
+            tab(&mut line);
+            absent(
+                &mut line,
+                memory.state,
+                memory.kind,
+                memory.unread,
+                doubtful,
+            );
+            if memory.length > memory.unit.into() {
+                line.push(Role::Dim, format!("  {}", size(memory.length)));
+            }
+        }
+        Some(state) => {
+            let doubtful = memory.why.of("cut_by").is_some();
+            absent(&mut line, state, None, memory.unread, doubtful);
+        }
+        None => {}
     }
     if memory.source == Some("file") {
         line.push(Role::Note, "  (file)");
@@ -51,22 +68,18 @@ fn tab(line: &mut Line) {
 }
 
 /// `<not resident: untouched>`
-fn absent(line: &mut Line, memory: &Memory) {
-    let role = words::state_role(memory.state);
-    match (memory.unread, memory.kind) {
-        (Some(why), _) => line.push(role, format!("<not read: {why}>")),
+fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str>, doubtful: bool) {
+    let word = state.word();
+    let told = match (unread, kind) {
+        (Some(why), _) => format!("<not read: {why}>"),
+        (None, _) if doubtful => format!("<not resident: most likely {word}>"),
         (
             None,
             Some(kind @ (Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped)),
-        ) => {
-            let text = format!("<not resident: {}, {}>", memory.state.word(), kind.word());
-            line.push(role, text)
-        }
-        (None, _) => line.push(role, format!("<not resident: {}>", memory.state.word())),
+        ) => format!("<not resident: {word}, {}>", kind.word()),
+        (None, _) => format!("<not resident: {word}>"),
     };
-    if memory.length > memory.unit.into() {
-        line.push(Role::Dim, format!("  {}", size(memory.length)));
-    }
+    line.push(words::state_role(state), told);
 }
 
 /// `0x7ffe… <buf+16>  [heap]`
@@ -79,6 +92,9 @@ pub fn found(look: &Look, found: &Match, out: &mut dyn Write) -> io::Result<()> 
     }
     if let Some(region) = &found.region {
         of_region(&mut line, region);
+    }
+    if found.source == "file" {
+        line.push(Role::Note, "  (file)");
     }
     line.end(out)
 }
@@ -98,10 +114,17 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
         matches => format!("{} matches", count(matches)),
     };
     line.plain(format!("{matches} in {}", size(summary.searched)));
+    if summary.cached > 0 {
+        let text = format!("{} from the page cache", counted(summary.cached, "page"));
+        line.word(", ", Role::Note, text);
+    }
     let mut separator = "; not resident, not looked through: ";
-    let states = summary.states.iter();
-    for (state, pages) in states.filter(|(state, pages)| **state != State::Present && **pages > 0) {
-        let text = format!("{} {}", counted(*pages, "page"), state.word());
+    let states = summary.states.iter().map(|(state, pages)| match state {
+        State::Untouched => (state, pages.saturating_sub(summary.cached)),
+        _ => (state, *pages),
+    });
+    for (state, pages) in states.filter(|(state, pages)| **state != State::Present && *pages > 0) {
+        let text = format!("{} {}", counted(pages, "page"), state.word());
         line.word(separator, words::state_role(*state), text);
         separator = ", ";
     }
@@ -123,12 +146,10 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
         .push(Role::Dim, format!("  +{:#05x}", row.offset))
         .plain("  ");
     match row.value {
-        Some(value) => line.push(Role::Raw, format!("{value:#x}")),
-        None => line.push(
-            words::state_role(row.state),
-            format!("<not resident: {}>", row.state.word()),
-        ),
-    };
+        Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
+        None => absent(&mut line, row.state, None, None, is_doubtful(&row.why)),
+    }
+    of_file(&mut line, row.source);
     for (index, link) in row.chain.iter().enumerate() {
         if index > 0 {
             line.push(Role::Dim, " \u{2192} ")
@@ -139,6 +160,7 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
             symbol(&mut line, named);
         }
         of_region(&mut line, &link.region);
+        of_file(&mut line, link.source);
     }
     let Some(last) = row.chain.last() else {
         if row.ends == "cycle" {
@@ -148,14 +170,22 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
     };
     line.push(Role::Dim, " \u{2192} ");
     match (row.ends, &last.text, last.value) {
-        ("text", Some(text), _) => line.plain(text),
-        (_, _, None) => line.push(
-            words::state_role(last.state),
-            format!("<not resident: {}>", last.state.word()),
-        ),
-        ("cycle", _, Some(value)) => line.plain(format!("{value:#x} (a cycle)")),
-        ("depth", _, Some(value)) => line.plain(format!("{value:#x} \u{2192} \u{2026}")),
-        (_, _, Some(value)) => line.plain(format!("{value:#x}")),
-    };
+        ("text", Some(text), _) => _ = line.plain(text),
+        (_, _, None) => absent(&mut line, last.state, None, None, is_doubtful(&last.why)),
+        ("cycle", _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
+        ("depth", _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
+        (_, _, Some(value)) => _ = line.plain(format!("{value:#x}")),
+    }
     line.end(out)
+}
+
+/// Said of a word that the process does not have yet.
+fn of_file(line: &mut Line, source: Option<&str>) {
+    if source == Some("file") {
+        line.push(Role::Note, " (file)");
+    }
+}
+
+fn is_doubtful(why: &Why) -> bool {
+    why.of("state").is_some()
 }

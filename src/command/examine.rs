@@ -76,7 +76,7 @@ pub(super) fn run(
     context.state.examined.count = count;
     let view = View::of(&target)?;
     if let (None, Some(written)) = (view.region(start), written) {
-        return Err(region::unmapped(written, start, &view)?);
+        return Err(region::unmapped(written, view.detail(start)?));
     }
     let mut examination = Examination {
         symbols: context.state.symbols.over(&target, view.maps()),

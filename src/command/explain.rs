@@ -3,8 +3,8 @@
 use super::translate::translation;
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::inspect::{PageDetail, View, kind_untold};
-use crate::kernel::{Region, State, VirtualAddress};
+use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
+use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Explanation, FilePlace, Reason, Record};
 
@@ -47,14 +47,17 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .region
         .as_ref()
         .and_then(|region| file_place(region, address));
-    let owner_untold = owner_untold(&detail).filter(|_| consequences.owner.is_none());
+    let untold = consequences
+        .owner
+        .err()
+        .and_then(|untold| reason(untold, &detail));
     let mut page = translation(&view, detail, &context.state.symbols);
-    if let Some(reason) = owner_untold {
+    if let Some(reason) = untold {
         page.why.note("owner", &reason);
     }
     let explanation = Explanation {
         page,
-        owner: consequences.owner,
+        owner: consequences.owner.ok(),
         file,
         next_read: consequences.read,
         next_write: consequences.write,
@@ -66,17 +69,19 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
 }
 
 /// Why it cannot be told whose a page is that is mapped.
-fn owner_untold(detail: &PageDetail) -> Option<Reason> {
-    if detail.page.state != State::Present {
-        return None;
-    }
-    Some(match (&detail.exclusive, detail.page.kind) {
-        (_, None) => kind_untold(),
-        (Err(reason), _) => reason.clone(),
-        (Ok(_), _) => Reason::NotOnThisKernel(
-            "it is in the swap cache, and whether somebody else has its slot does not show".into(),
+fn reason(untold: OwnerUntold, detail: &PageDetail) -> Option<Reason> {
+    let limit = |text: &str| Some(Reason::NotOnThisKernel(text.into()));
+    match untold {
+        OwnerUntold::NoPage => None,
+        OwnerUntold::Kind => Some(kind_untold()),
+        OwnerUntold::Exclusive => detail.exclusive.clone().err(),
+        OwnerUntold::SwapCache => {
+            limit("it is in the swap cache, and whether somebody else has its slot does not show")
+        }
+        OwnerUntold::MarkOfFolio => limit(
+            "it is mapped here alone, but of a large folio only the first page shows whether it was ever shared",
         ),
-    })
+    }
 }
 
 /// Which byte of which file the region maps at an address.
@@ -85,6 +90,6 @@ fn file_place(region: &Region, address: VirtualAddress) -> Option<FilePlace> {
     (region.inode != 0).then(|| FilePlace {
         name: region.name.clone(),
         offset: region.offset.saturating_add(into),
-        deleted: region.deleted && !region.is_without_path(),
+        deleted: region.is_deleted_file(),
     })
 }

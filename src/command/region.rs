@@ -3,9 +3,10 @@
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::inspect::{self, Backing, Need, RegionStats, Sweep, View, ViewedRegion, region_stats};
+use crate::inspect::{
+    self, Backing, Need, PageDetail, RegionStats, Sweep, View, ViewedRegion, region_stats,
+};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::kernel::{State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
 use crate::symbol::may_have_names;
@@ -43,9 +44,9 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let target = context.target()?;
     let address = eval::address(expression, context.state)?;
     context.state.last_address = Some(address);
-    let view = View::at(&target, address)?;
+    let (view, detail) = View::detail_at(&target, address)?;
     let Some(viewed) = view.region(address) else {
-        return Err(unmapped(expression, address, &view)?);
+        return Err(unmapped(expression, detail));
     };
     let mut counted = None;
     let need = SHOWN | Need::ORDER;
@@ -56,7 +57,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let mut report = report(viewed, counted.as_ref());
     report.changed = !swept.changed.is_empty();
     if let Some(stats) = counted {
-        if hidden(&stats).is_none() {
+        if stats.hidden().is_none() {
             report.pss = report.why.take("pss", share(viewed, stats.pss));
             report.folios = report.why.take("folios", stats.folios);
         }
@@ -88,17 +89,13 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
 }
 
 /// An address in no region, with its neighbours.
-pub(super) fn unmapped(
-    expression: &Spanned<Expression>,
-    address: VirtualAddress,
-    view: &View,
-) -> Result<Error, Error> {
-    let (below, above) = view.detail(address)?.nearest.unwrap_or_default();
-    Ok(Error::Unmapped {
+pub(super) fn unmapped(expression: &Spanned<Expression>, detail: PageDetail) -> Error {
+    let (below, above) = detail.nearest.unwrap_or_default();
+    Error::Unmapped {
         at: expression.at,
-        address,
+        address: detail.address,
         nearest: below.iter().chain(&above).map(Into::into).collect(),
-    })
+    }
 }
 
 /// What a row of `regions` shows.
@@ -133,7 +130,7 @@ pub(super) fn stats(
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
     let region = &viewed.region;
     let mut why = Why::default();
-    let hidden = stats.and_then(hidden);
+    let hidden = stats.and_then(RegionStats::hidden);
     let mut take = |field, count: fn(&RegionStats) -> Fact<u64>| {
         let stats = stats?;
         why.take(field, hidden.clone().map_or_else(|| count(stats), Err))
@@ -155,7 +152,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         device: region.device.to_string(),
         inode: region.inode,
         name: region.name.clone(),
-        deleted: region.deleted,
+        deleted: region.is_deleted_file(),
         changed: false,
         size: region.range.len(),
         present,
@@ -172,20 +169,6 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         vm_flags: None,
         smaps: None,
         why,
-    }
-}
-
-/// Why the page map tells nothing of a region, if it does not.
-fn hidden(stats: &RegionStats) -> Option<Reason> {
-    let any = |state| stats.states.of(state) > 0;
-    match (any(State::PfnMapped), any(State::Outside)) {
-        (true, _) => Some(Reason::NotOnThisKernel(
-            "the page map does not show the pages of device mappings (VM_PFNMAP)".to_owned(),
-        )),
-        (_, true) => Some(Reason::NotApplicable(
-            "the page map ends before this region",
-        )),
-        _ => None,
     }
 }
 

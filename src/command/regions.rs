@@ -82,14 +82,15 @@ pub(super) fn run(
                 .as_ref()
                 .filter(|filter| filter.needs_stats())
                 .map_or(Some(true), |filter| filter.holds(viewed, Some(&stats)));
-            match (holds, stats.doubt, &stats.swapped) {
+            let hidden = stats.hidden().or_else(|| stats.swapped.clone().err());
+            match (holds, stats.doubt, hidden) {
                 (Some(true), ..) => {}
                 (None, Some(doubt), _) => {
                     undecided.get_or_insert((0u64, doubt)).0 += 1;
                     return Ok(());
                 }
-                (None, None, Err(reason)) => {
-                    unseen.get_or_insert((0u64, reason.clone())).0 += 1;
+                (None, None, Some(reason)) => {
+                    unseen.get_or_insert((0u64, reason)).0 += 1;
                     return Ok(());
                 }
                 _ => return Ok(()),

@@ -96,8 +96,7 @@ fn by_address(
 ) -> Result<Question, Error> {
     let target = context.target()?;
     context.state.last_address = Some(address);
-    let view = View::at(&target, address)?;
-    let detail = view.detail(address)?;
+    let (view, detail) = View::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state.word();
         match reason.is_refusal() {

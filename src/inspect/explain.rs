@@ -2,17 +2,17 @@
 
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::outcome::{self, Access, Facts};
+use super::outcome::{self, Access, Facts, OwnerUntold};
 use super::view::View;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{Kind, PageFlags, Region, State, VirtualAddress};
+use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{Outcome, Owner};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
 pub struct Consequences {
     /// Whose it is.
-    pub owner: Option<Owner>,
+    pub owner: Result<Owner, OwnerUntold>,
     /// What a read will do.
     pub read: Outcome,
     /// What a write will do.
@@ -67,6 +67,7 @@ impl View<'_> {
             },
             pool_promised: told("nr").map(|without| !without),
             folio_shared: self.folio_shared(detail),
+            huge_may_come: self.huge_may_come(detail, smaps.as_deref()),
             stack_grows: self.stack_grows(detail, smaps.as_deref()),
         };
         Consequences {
@@ -98,6 +99,25 @@ impl View<'_> {
         let machine = &*self.target().machine;
         let read = machine.frame_counts(folio.head, &mut counts).unwrap_or(0);
         counts.iter().take(read).any(|&times| times > 1)
+    }
+
+    /// Whether the first access to a page may bring a transparent huge one: that takes an aligned stretch of the region with nothing
+    /// in it (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
+    fn huge_may_come(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
+        let viewed = self.region(detail.address);
+        let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
+        let Some(stretch) = stretch.filter(|_| detail.page.state == State::Untouched) else {
+            return Some(false);
+        };
+        let pages = usize::try_from(stretch.pages(self.page())).ok()?;
+        let mut entries = vec![PageMapEntry::default(); pages];
+        let first = self.page().index(stretch.start());
+        let read = self.target().process.entries(first, &mut entries).ok()?;
+        let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
+        if !entries.iter().take(read).all(is_empty) {
+            return Some(false);
+        }
+        Smaps::at(smaps?, stretch.start())?.may_be_huge
     }
 
     /// Whether a region that grows down would grow to an address in no region (expand_downwards in mm/mmap.c).

@@ -293,19 +293,20 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
         RegionField::Shared => region.permissions.shared,
         RegionField::Anonymous => region.inode == 0,
         RegionField::File => region.inode != 0,
-        RegionField::Deleted => region.deleted,
+        RegionField::Deleted => region.is_deleted_file(),
         _ => return None,
     })
 }
 
 /// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on
-/// states that are in doubt.
+/// states that are in doubt or hidden.
 pub fn region_integer(
     field: RegionField,
     viewed: &ViewedRegion,
     stats: Option<&RegionStats>,
 ) -> Option<u64> {
     let region = &viewed.region;
+    let stats = stats.filter(|stats| stats.hidden().is_none());
     match field {
         RegionField::Size => Some(region.range.len()),
         RegionField::Start => Some(region.range.start().get()),

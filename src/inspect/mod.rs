@@ -48,7 +48,7 @@ pub use frames::{
 };
 pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
-pub use outcome::Access;
+pub use outcome::{Access, OwnerUntold};
 pub use page::{InZone, Need, Page};
 pub use region::ViewedRegion;
 pub use rows::{Row, Rows, Run, Runs};

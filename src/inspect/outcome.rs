@@ -57,26 +57,45 @@ pub struct Facts {
     pub pool_promised: Option<bool>,
     /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
     pub folio_shared: bool,
+    /// Whether a transparent huge page may be brought where nothing is mapped.
+    pub huge_may_come: Option<bool>,
     /// Of an address in no region: whether a stack would grow to it.
     pub stack_grows: Option<bool>,
 }
 
-/// Whose the page is; `None` when there is none, or when that cannot be told.
-pub fn owner(facts: &Facts) -> Option<Owner> {
+/// Why it is not said whose a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OwnerUntold {
+    /// None is mapped.
+    NoPage,
+    /// It is not known what it is.
+    Kind,
+    /// Nor whether it is mapped here alone.
+    Exclusive,
+    /// It is in the swap cache, and its slot of swap may be another's too.
+    SwapCache,
+    /// Only the first page of its folio shows whether the kernel holds it to be this mapping's own, and that one is not.
+    MarkOfFolio,
+}
+
+/// Whose the page is, or why that is not said.
+pub fn owner(facts: &Facts) -> Result<Owner, OwnerUntold> {
     if facts.state != State::Present {
-        return None;
+        return Err(OwnerUntold::NoPage);
     }
-    Some(match facts.kind? {
+    Ok(match facts.kind.ok_or(OwnerUntold::Kind)? {
         Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
         Kind::Ksm => Owner::Merged,
         Kind::DeviceMemory => Owner::Device,
         Kind::Hugetlb if facts.of_object => Owner::Object,
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
-            match (facts.exclusive?, facts.own()) {
+            let exclusive = facts.exclusive.ok_or(OwnerUntold::Exclusive)?;
+            match (exclusive, facts.own()) {
                 (false, _) => Owner::CopyOnWrite,
-                // Its slot of swap may be another's too.
-                (true, Own::No) if facts.is_in_swap_cache() => return None,
-                (true, Own::No | Own::OfFolio(false)) => Owner::LeftOver,
+                (true, Own::No) if facts.is_in_swap_cache() => return Err(OwnerUntold::SwapCache),
+                // It may have the mark itself, or have been left over.
+                (true, Own::OfFolio(false)) => return Err(OwnerUntold::MarkOfFolio),
+                (true, Own::No) => Owner::LeftOver,
                 (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
             }
         }
@@ -191,13 +210,13 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
         return Outcome::of(effects);
     }
     let effects: &[Effect] = match (facts.kind, facts.behind) {
-        (Some(Kind::Anonymous), _) => &[Effect::Zeros],
+        (Some(Kind::Anonymous), _) => zeros(facts),
         (Some(Kind::Hugetlb), behind) => from_pool(facts, behind),
         (Some(Kind::Cached), _) => &[Effect::MapCached],
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
         (Some(Kind::PastEnd), _) => return Outcome::of(&[Effect::PastEnd]),
-        (Some(Kind::Shmem), Some(Behind::Hole)) => &[Effect::Zeros],
+        (Some(Kind::Shmem), Some(Behind::Hole)) => zeros(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
         _ => &[Effect::Map],
@@ -215,6 +234,15 @@ fn fill(facts: &Facts, permissions: Permissions, access: Access) -> Outcome {
             true => of_object,
             false => Some(false),
         },
+    }
+}
+
+/// Where nobody has put anything: a page, or a whole huge one if one is free and the settings let the kernel look for it.
+fn zeros(facts: &Facts) -> &'static [Effect] {
+    match facts.huge_may_come {
+        Some(false) => &[Effect::Zeros],
+        Some(true) => &[Effect::HugeZeros, Effect::Zeros],
+        None => &[Effect::Zeros, Effect::HugeZeros],
     }
 }
 
@@ -279,9 +307,11 @@ fn protected(facts: &Facts, then: Outcome) -> Outcome {
 
 /// A write to what is mapped, in a region that permits it.
 fn write(facts: &Facts, permissions: Permissions) -> Outcome {
-    use Effect::{Copy, Nothing, Reuse, Zeros};
+    use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
     Outcome::of(match facts.kind {
+        // Since Linux 6.12 a huge page takes its place if one is free (do_huge_zero_wp_pmd in mm/huge_memory.c).
+        Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
         // Filesystems want to know of the first write to a clean page, and the page map does not show whether this one may be written.

@@ -41,6 +41,22 @@ pub struct RegionStats {
     pub states: StateCounts,
 }
 
+impl RegionStats {
+    /// Why the page map tells nothing of the region, if it does not: then its numbers are not of what is there.
+    pub fn hidden(&self) -> Option<Reason> {
+        let any = |state| self.states.of(state) > 0;
+        match (any(State::PfnMapped), any(State::Outside)) {
+            (true, _) => Some(Reason::NotOnThisKernel(
+                "the page map does not show the pages of device mappings (VM_PFNMAP)".to_owned(),
+            )),
+            (_, true) => Some(Reason::NotApplicable(
+                "the page map ends before this region",
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// Counts what is in each of `regions` (some of the view's, in address order), in one sweep of them all, and gives it to `each`. Of
 /// `need`, [`Need::COUNTS`] asks for `shared`, `private` and `pss` (without the right to read map counts the first two from bit 56, where
 /// that can be trusted), [`Need::HUGE`] for `huge`, [`Need::ORDER`] for `folios`; what is not asked for says so.

@@ -209,16 +209,34 @@ impl<'a> View<'a> {
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
     pub(super) fn may_be_huge(&self, viewed: &ViewedRegion) -> bool {
-        let bytes = *self.huge_bytes.get_or_init(|| {
-            let told = self.target.machine.huge_page_bytes();
-            // Linux before 4.11 does not tell; a page of entries is a PMD's with all page sizes.
-            told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8))
-        });
+        let bytes = self.huge_bytes();
         let range = viewed.range();
-        let first = range.start().get().checked_next_multiple_of(bytes.max(1));
+        let first = range.start().get().checked_next_multiple_of(bytes);
         first
             .and_then(|first| first.checked_add(bytes))
             .is_some_and(|end| end <= range.end().get())
+    }
+
+    /// The stretch around `address` that one PMD would map, if it is in `viewed`.
+    pub(super) fn huge_stretch(
+        &self,
+        viewed: &ViewedRegion,
+        address: VirtualAddress,
+    ) -> Option<AddressRange> {
+        let bytes = self.huge_bytes();
+        let start = address.get() - address.get() % bytes;
+        let end = VirtualAddress::new(start.checked_add(bytes)?);
+        let stretch = AddressRange::new(VirtualAddress::new(start), end)?;
+        (viewed.range().intersection(stretch) == Some(stretch)).then_some(stretch)
+    }
+
+    fn huge_bytes(&self) -> u64 {
+        *self.huge_bytes.get_or_init(|| {
+            let told = self.target.machine.huge_page_bytes();
+            // Linux before 4.11 does not tell; a page of entries is a PMD's with all page sizes.
+            let bytes = told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8));
+            bytes.max(1)
+        })
     }
 
     /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells, which is read once and where such a region is likely; where that
@@ -350,6 +368,7 @@ mod tests {
                 range: region.range,
                 fields: Vec::new(),
                 vm_flags: vec!["rd".into(), flag.into()],
+                may_be_huge: None,
             };
             (region, smaps)
         };

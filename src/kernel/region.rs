@@ -86,6 +86,11 @@ impl Region {
         self.deleted && (named.iter().any(begins) || whole.contains(&name))
     }
 
+    /// Whether a file is behind it that stood in a folder and does so no more.
+    pub fn is_deleted_file(&self) -> bool {
+        self.deleted && !self.is_without_path()
+    }
+
     /// Where in the file behind the region `address` lies; `None` outside of it or with no file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);
@@ -115,6 +120,8 @@ mod tests {
             let line = format!("55d0a0000000-55d0a0021000 rw-s 00000000 00:01 7 {name}\n");
             let regions = maps::parse(line.as_bytes()).expect("a row");
             assert_eq!(regions[0].is_without_path(), is, "{name}");
+            let is_gone = name == "/tmp/gone (deleted)";
+            assert_eq!(regions[0].is_deleted_file(), is_gone, "{name}");
         }
     }
 }

@@ -12,6 +12,9 @@ pub struct Smaps {
     pub fields: Vec<(String, u64)>,
     /// The two-letter codes of `VmFlags`.
     pub vm_flags: Vec<String>,
+    /// `THPeligible`: whether the settings let the kernel put transparent huge pages there; since Linux 5.0. From 6.8 on these may be
+    /// smaller than what one PMD maps, if only those are allowed.
+    pub may_be_huge: Option<bool>,
 }
 
 impl Smaps {
@@ -46,12 +49,20 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Smaps>, BadLine> {
                 range: region.range,
                 fields: Vec::new(),
                 vm_flags: Vec::new(),
+                may_be_huge: None,
             });
             continue;
         };
         let region = regions.last_mut().ok_or_else(|| line.bad("smaps"))?;
         if name == b"VmFlags" {
             region.vm_flags = words.map(lossy).collect();
+            continue;
+        }
+        if name == b"THPeligible" {
+            region.may_be_huge = words
+                .next()
+                .and_then(text::decimal)
+                .map(|number: u64| number > 0);
             continue;
         }
         if let (Some(number), Some(b"kB")) = (words.next(), words.next()) {

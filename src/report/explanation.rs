@@ -71,6 +71,8 @@ pub enum Effect {
     Nothing,
     /// Zeros are mapped: the shared page of zeros for a read, a page of its own otherwise.
     Zeros,
+    /// The same for a whole huge page at once: the huge page of zeros for a read, one of its own otherwise.
+    HugeZeros,
     /// A copy of the page is made for this process.
     Copy,
     /// The page is made writable where it is.
@@ -135,6 +137,7 @@ impl Effect {
         match self {
             Effect::Nothing => Fault::None,
             Effect::Zeros
+            | Effect::HugeZeros
             | Effect::Copy
             | Effect::Reuse
             | Effect::MapCached

@@ -41,6 +41,16 @@ pub struct RegionBrief {
     /// Whether the file behind it is deleted.
     #[serde(skip_serializing_if = "not")]
     pub deleted: bool,
+    /// Whether it is memory that never stood in a folder (memfd, shared anonymous memory), whatever the name that the kernel gives it.
+    #[serde(skip_serializing_if = "not")]
+    pub without_path: bool,
+}
+
+impl RegionBrief {
+    /// Whether it is memory of memfd_secret(2): kept like pages of a file, and out of reach even of the kernel itself.
+    pub fn is_secret(&self) -> bool {
+        self.without_path && self.name.as_bytes() == b"/secretmem"
+    }
 }
 
 impl From<&Region> for RegionBrief {
@@ -51,7 +61,8 @@ impl From<&Region> for RegionBrief {
             perms: region.permissions.to_string(),
             offset: region.offset,
             name: region.name.clone(),
-            deleted: region.deleted,
+            deleted: region.is_deleted_file(),
+            without_path: region.is_without_path(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Records of `watch`.
 
-use super::SymbolBrief;
 use super::wire::{flag_names, not};
+use super::{SymbolBrief, Why};
 use crate::kernel::{FrameNumber, Name, PageFlags, State, VirtualAddress};
 use serde::{Serialize, Serializer};
 
@@ -122,6 +122,9 @@ pub struct PageFacts {
     /// Whether that may be an average over the large folio that it is of.
     #[serde(skip_serializing_if = "not")]
     pub map_count_average: bool,
+    /// Why the state is no more than the likeliest, if it is.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// What is being watched, and what cannot be seen here.

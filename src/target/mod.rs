@@ -133,6 +133,11 @@ pub trait Process: Send + Sync {
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>>;
 
+    /// Whether the last answer of [`Process::region_at`] came from PROCMAP_QUERY; otherwise it is from the text.
+    fn has_queried(&self) -> bool {
+        false
+    }
+
     /// The regions that lie below `address` without a gap between them, the nearest first and no more than `most`; `None` where the
     /// kernel cannot be asked for one region at a time (before Linux 6.11).
     fn adjoining_below(

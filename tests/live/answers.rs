@@ -262,6 +262,22 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
             assert_eq!(told, Vec::from_iter(effect.split('|')), "{what}: {access}");
         }
     }
+    for (answer, field) in [
+        (translation, "kind"),
+        (translation, "huge"),
+        (row, "kind"),
+        (row, "huge"),
+        (explanation, "owner"),
+    ] {
+        let is_untold = truth.state == "present" && answer[field].is_null();
+        let why = &answer["why"][field];
+        assert!(!is_untold || why.is_string(), "{what}: {field}: {answer}");
+    }
+    let said: Vec<&str> = text.split_whitespace().collect();
+    let said = said.join(" ");
+    for word in essential(truth, translation, explanation) {
+        assert!(said.contains(word), "{what}: {word}: {text}");
+    }
     match of_type("page-flags") {
         Some(flags) => {
             let sees = before.is_empty();
@@ -281,4 +297,65 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
         explanation: explanation.clone(),
         text,
     }
+}
+
+/// What a reader of the text must have been told: what the page is, and all that the next accesses may do.
+fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'static str> {
+    let is_certain = translation["why"]["state"].is_null();
+    let is_secret = translation["region"]["name"] == "/secretmem";
+    let what = match (truth.state, truth.kind) {
+        _ if !is_certain => "most likely",
+        ("present", Some("anonymous")) => "memory without a file",
+        ("present", Some("file")) if is_secret => "memfd_secret",
+        ("present", Some("file")) => "a page of a file",
+        ("present", Some("shmem")) => "shared memory",
+        ("present", Some("private_copy")) => "a private copy of a page of a file",
+        ("present", Some("zero")) => "page of zeros",
+        ("present", Some("huge_zero")) => "huge page of zeros",
+        ("present", Some("ksm")) => "merged with equal pages",
+        ("present", Some("hugetlb")) => "from the hugetlb pool",
+        ("present", Some("vdso")) => "the kernel lends",
+        ("present", Some("device_memory")) => "memory of a device",
+        ("present", _) => "present",
+        ("untouched", Some("past_end")) => "beyond the end of the file",
+        ("untouched", Some("maybe_swapped")) => "swapped out",
+        ("untouched", _) => "mapped here",
+        ("swapped", _) => "swap",
+        ("guard", _) => "a guard page (MADV_GUARD_INSTALL)",
+        ("poisoned", _) => "a poison marker",
+        ("uffd_wp", _) => "userfaultfd",
+        ("unmapped", _) => "in no region",
+        ("pfn_mapped", _) => "pfn_mapped",
+        ("outside", _) => "outside",
+        (state, _) => panic!("what is told of {state}?"),
+    };
+    let told = ["next_read", "next_write"].into_iter().flat_map(|access| {
+        let effects = explanation[access]["effects"].as_array();
+        effects.into_iter().flatten().flat_map(Value::as_str)
+    });
+    let effects = told.map(|effect| match effect {
+        "nothing" => "no fault: nothing happens",
+        "zeros" => "zeros",
+        "huge_zeros" => "huge page of zeros",
+        "copy" => "gets a copy",
+        "reuse" => "made writable where it is",
+        "map_cached" => "mapped from the page cache",
+        "read_file" => "major fault: the file is read",
+        "swap_in" => "major fault: the page is read back from swap",
+        "map" => "maps its own page",
+        "unprotect" => "takes note of the write",
+        "notify" => "userfault: the thread waits",
+        "wait" => "waits until the page has moved",
+        "from_device" => "brought back from the device",
+        "stack_grows" => "the stack above grows",
+        "no_region" => "SIGSEGV: there is no region",
+        "protection" => "SIGSEGV: the region does not permit it",
+        "guard" => "SIGSEGV: that is what a guard page is for",
+        "past_end" => "SIGBUS: the file ends",
+        "pool_empty" => "SIGBUS: the hugetlb pool has no page left",
+        "poisoned" => "SIGBUS: the page is poisoned",
+        "hwpoison" => "SIGBUS: the memory behind the page is broken",
+        effect => panic!("what is told of {effect}?"),
+    });
+    std::iter::once(what).chain(effects).collect()
 }

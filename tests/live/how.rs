@@ -34,23 +34,20 @@ pub const TESTS: &[Test] = &[
         "how::what_decides_about_the_pool_is_shown",
         what_decides_about_the_pool_is_shown,
     ),
+    (
+        "how::which_files_were_really_read",
+        which_files_were_really_read,
+    ),
 ];
 
 /// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
 const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
 
-/// What pmdb says to one line, and whether it succeeded.
-fn asked(pid: u32, line: &str) -> (Vec<Value>, bool) {
+/// What pmdb says to some lines, and whether it succeeded.
+fn asked(pid: u32, lines: &str) -> (Vec<Value>, bool) {
     let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args([
-            "-nx",
-            "--json",
-            "-batch",
-            "-p",
-            &pid.to_string(),
-            "-ex",
-            line,
-        ])
+        .args(["-nx", "--json", "-batch", "-p", &pid.to_string()])
+        .args(lines.lines().flat_map(|line| ["-ex", line]))
         .output()
         .expect("pmdb runs");
     let text = String::from_utf8(output.stdout).expect("JSON");
@@ -306,4 +303,51 @@ fn what_decides_about_the_pool_is_shown() {
         "{files:?}"
     );
     assert!(files.contains(&"/proc/self/mountinfo"), "{files:?}");
+}
+
+/// How a region was found, the hierarchy that a cgroup was looked for in, and what says whether pages are merged here.
+fn which_files_were_really_read() {
+    const NAME: &str = "how::which_files_were_really_read";
+    let (puppet, memory) = stopped();
+    let pid = puppet.0.pid();
+    let (objects, _) = asked(pid, &format!("explain --how {memory:#x}"));
+    let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
+    let of = |words: &str| {
+        let text = |read: &Value| {
+            read["what"]
+                .as_str()
+                .is_some_and(|what| what.contains(words))
+        };
+        reads.iter().find(|read| text(read)).copied()
+    };
+    let region = of("the region at").unwrap_or_else(|| panic!("{objects:?}"));
+    let (query, text) = (of("(PROCMAP_QUERY)"), of("(the text)"));
+    assert!(query.is_some() != text.is_some(), "{region}");
+    let off = format!("set scan off\nexplain --how {memory:#x}");
+    let (objects, _) = asked(pid, &off);
+    let plain = objects.iter().filter(is_read).any(|read| {
+        let what = read["what"].as_str().unwrap_or_default();
+        assert!(!what.contains("PROCMAP_QUERY"), "{read}");
+        what.contains("(the text)")
+    });
+    assert!(plain, "{objects:?}");
+    if !is_root() {
+        return skip(
+            NAME,
+            "flags and cgroups of frames are hidden from this user",
+        );
+    }
+    if let Some(cgroup) = of("the cgroup whose directory") {
+        let mount = cgroup["file"].as_str().expect("a file");
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("the mounts");
+        let is_mount =
+            |line: &str| line.split(' ').nth(4) == Some(mount) && line.contains(" - cgroup");
+        assert!(mounts.lines().any(is_mount), "{cgroup}");
+    }
+    if std::path::Path::new("/sys/kernel/mm/ksm").is_dir() {
+        let (objects, _) = asked(pid, &format!("walk --how {memory:#x}, +10p by kind"));
+        let mut files = objects.iter().filter(is_read).map(|read| &read["file"]);
+        let is_told = files.any(|file| file == "/sys/kernel/mm/ksm/pages_shared");
+        assert!(is_told, "{objects:?}");
+    }
 }

@@ -45,6 +45,7 @@ fn page(state: State, kind: Kind) -> Facts {
         pool_has_spare: Some(true),
         pool_promised: Some(true),
         folio_shared: false,
+        huge_may_come: Some(false),
         stack_grows: None,
     }
 }
@@ -134,6 +135,33 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
     }
 }
 
+/// Whether a huge page comes is up to what is free; without the right to read smaps also to settings.
+#[test]
+fn a_huge_page_may_come() {
+    let hole = Facts {
+        behind: Some(Behind::Hole),
+        ..untouched(Kind::Shmem)
+    };
+    for (huge_may_come, effects) in [
+        (Some(false), &[Zeros][..]),
+        (Some(true), &[HugeZeros, Zeros]),
+        (None, &[Zeros, HugeZeros]),
+    ] {
+        for facts in [untouched(Kind::Anonymous), hole] {
+            let facts = Facts {
+                huge_may_come,
+                ..facts
+            };
+            check(facts, effects, effects);
+        }
+    }
+    let before = Facts {
+        kernel: (6, 11),
+        ..page(State::Present, Kind::HugeZero)
+    };
+    check(before, &[Nothing], &[Zeros]);
+}
+
 #[test]
 fn anonymous_pages() {
     let folio = |flags, huge, count| Facts {
@@ -165,16 +193,16 @@ fn anonymous_pages() {
             &[Nothing, Reuse, Copy],
             Some(Owner::Sole),
         ),
-        (
-            folio(TAIL, false, 1),
-            &[Reuse, Copy, Nothing],
-            Some(Owner::LeftOver),
-        ),
+        (folio(TAIL, false, 1), &[Reuse, Copy, Nothing], None),
         (folio(TAIL, false, 3), &[Copy], Some(Owner::CopyOnWrite)),
     ] {
         check(facts, &[Nothing], write);
-        assert_eq!(super::owner(&facts), owner, "{facts:?}");
+        assert_eq!(super::owner(&facts).ok(), owner, "{facts:?}");
     }
+    let cached = present(PageFlags::ANON | PageFlags::SWAPCACHE, 1);
+    assert_eq!(super::owner(&cached), Err(OwnerUntold::SwapCache));
+    let tail = folio(TAIL, false, 1);
+    assert_eq!(super::owner(&tail), Err(OwnerUntold::MarkOfFolio));
     let clean = Facts {
         soft_clean: true,
         ..present(OWN, 1)
@@ -194,7 +222,7 @@ fn without_the_rights_to_flags_and_counts() {
         (None, &[Nothing, Reuse, Copy], None),
     ] {
         check(seen(exclusive), &[Nothing], write);
-        assert_eq!(super::owner(&seen(exclusive)), owner);
+        assert_eq!(super::owner(&seen(exclusive)).ok(), owner);
     }
     // The page of zeros, or one shared by a fork.
     let either = Facts {
@@ -202,7 +230,8 @@ fn without_the_rights_to_flags_and_counts() {
         ..seen(Some(false))
     };
     check(either, &[Nothing], &[Copy, Zeros]);
-    assert_eq!(super::owner(&either), None);
+    assert_eq!(super::owner(&either), Err(OwnerUntold::Kind));
+    assert_eq!(super::owner(&seen(None)), Err(OwnerUntold::Exclusive));
 }
 
 #[test]
@@ -223,7 +252,7 @@ fn other_pages_that_are_mapped() {
     };
     for (facts, write, owner) in [
         (mapped(Kind::Zero), &[Zeros][..], Owner::Kernel),
-        (mapped(Kind::HugeZero), &[Zeros], Owner::Kernel),
+        (mapped(Kind::HugeZero), &[HugeZeros, Zeros], Owner::Kernel),
         (mapped(Kind::Ksm), &[Copy], Owner::Merged),
         (mapped(Kind::File), &[Copy], Owner::Object),
         (shared(Kind::File), &[Nothing, Reuse], Owner::Object),
@@ -236,7 +265,7 @@ fn other_pages_that_are_mapped() {
         (shared(Kind::DeviceMemory), &[Nothing], Owner::Device),
     ] {
         check(facts, &[Nothing], write);
-        assert_eq!(super::owner(&facts), Some(owner), "{facts:?}");
+        assert_eq!(super::owner(&facts), Ok(owner), "{facts:?}");
     }
 }
 
@@ -291,7 +320,10 @@ fn states_that_decide_alone() {
         (State::Outside, &[Nothing]),
     ] {
         check(page(state, Kind::Anonymous), effects, effects);
-        assert_eq!(super::owner(&page(state, Kind::Anonymous)), None);
+        assert_eq!(
+            super::owner(&page(state, Kind::Anonymous)),
+            Err(OwnerUntold::NoPage)
+        );
     }
 }
 
@@ -426,7 +458,7 @@ fn whose_a_page_is_on_older_kernels() {
         (on((6, 1), None, TAIL | OWN, unmarked), &[Nothing], owner),
     ] {
         check(facts, &[Nothing], write);
-        assert_eq!(super::owner(&facts), owner, "{facts:?}");
+        assert_eq!(super::owner(&facts).ok(), owner, "{facts:?}");
     }
 }
 

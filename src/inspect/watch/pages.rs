@@ -4,11 +4,12 @@ use super::before::Before;
 use super::change::{Change, Tell};
 use super::memory::Seen;
 use crate::inspect::classify::{Evidence, classify};
+use crate::inspect::doubt::{Doubt, doubt};
 use crate::inspect::page::Need;
 use crate::inspect::rules::Rules;
 use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
-use crate::report::{EventKind, PageFacts, Stopped};
+use crate::report::{EventKind, PageFacts, Stopped, Why};
 
 /// Puts together neighbours that changed the same way.
 pub(super) struct Merger<'a> {
@@ -54,7 +55,8 @@ impl<'a> Merger<'a> {
                 categories: None,
                 behind: None,
             };
-            classify(evidence, place, self.rules).0
+            let doubt = doubt(evidence, place, self.rules);
+            (classify(evidence, place, self.rules).0, doubt)
         };
         let before = facts(then, state(then, place_then));
         let after = facts(now, state(now, Some(place)));
@@ -94,8 +96,13 @@ impl<'a> Merger<'a> {
     }
 }
 
-fn facts(seen: Seen, state: State) -> PageFacts {
+fn facts(seen: Seen, (state, doubt): (State, Option<Doubt>)) -> PageFacts {
+    let mut why = Why::default();
+    if let Some(doubt) = doubt {
+        why.note("state", &doubt.reason());
+    }
     PageFacts {
+        why,
         state,
         pfn: seen.entry.frame(),
         flags: seen.flags,
@@ -112,7 +119,11 @@ fn goes_on(growing: &Change, next: &Change, size: PageSize) -> bool {
     };
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| match (a, b) {
         (Some(a), Some(b)) => {
-            a.state == b.state && a.flags == b.flags && a.map_count == b.map_count && follows(a, b)
+            a.state == b.state
+                && a.why == b.why
+                && a.flags == b.flags
+                && a.map_count == b.map_count
+                && follows(a, b)
         }
         (a, b) => a.is_none() && b.is_none(),
     };

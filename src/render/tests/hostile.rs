@@ -25,6 +25,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     };
     let brief = RegionBrief {
         deleted: true,
+        without_path: true,
         start: address,
         end: address,
         perms: text.clone(),

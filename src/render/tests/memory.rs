@@ -134,6 +134,7 @@ fn libc() -> RegionBrief {
         offset: 0,
         name: "/usr/lib/libc.so.6".into(),
         deleted: false,
+        without_path: false,
     }
 }
 

@@ -32,6 +32,7 @@ pub fn libc() -> RegionBrief {
         offset: 0,
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         deleted: false,
+        without_path: false,
     }
 }
 
@@ -43,6 +44,7 @@ pub fn data() -> RegionBrief {
         offset: 0x3000,
         name: Name::from("/usr/bin/demo"),
         deleted: false,
+        without_path: false,
     }
 }
 

@@ -123,6 +123,7 @@ pub fn facts(state: State, frame: Option<u64>) -> PageFacts {
         flags: None,
         map_count: None,
         map_count_average: false,
+        why: Default::default(),
     }
 }
 

@@ -84,7 +84,7 @@ fn what(page: &Translation) -> &'static str {
         return words::UNCERTAIN;
     }
     match (page.state, page.kind) {
-        (State::Present, Some(kind)) => words::kind(kind),
+        (State::Present, Some(kind)) => words::kind_in(kind, page.region.as_ref()),
         (State::Untouched, Some(kind)) => match kind {
             // What an access does is said below.
             Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
@@ -145,8 +145,8 @@ fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Re
     if let Some(file) = &explanation.file {
         let mut line = field(look, "file");
         let region = explanation.page.region.as_ref();
-        let is_marked = region.is_some_and(|region| region.deleted);
-        match file.name.as_bytes() == b"/dev/zero" && is_marked {
+        let is_without = region.is_some_and(|region| region.without_path);
+        match file.name.as_bytes() == b"/dev/zero" && is_without {
             // The name that the kernel gives it would mislead.
             true => line.push(Role::Dim, "shared memory without a name"),
             false => line.push(Role::Name, &file.name),
@@ -232,6 +232,8 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::Nothing => "nothing happens but the access itself",
         Effect::Zeros if is_write => "a new page of zeros is mapped",
         Effect::Zeros => "zeros are mapped",
+        Effect::HugeZeros if is_write => "a whole huge page of zeros is mapped",
+        Effect::HugeZeros => "the huge page of zeros is mapped",
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
         Effect::MapCached => "the page is mapped from the page cache, nothing has to be read",

@@ -106,7 +106,7 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.tab_to(REMARK).indent_here();
     // A kind says more than `present` or `untouched`; the other states matter more than what is behind them.
     let meaning = match (t.state, t.kind) {
-        (State::Present, Some(kind)) => words::kind(kind),
+        (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
         (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::state(t.state),
     };

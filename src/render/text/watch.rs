@@ -92,9 +92,11 @@ fn change(event: &Event) -> Vec<String> {
 }
 
 fn side(facts: &PageFacts) -> String {
-    match facts.pfn {
-        Some(frame) => format!("{} {frame}", facts.state.word()),
-        None => facts.state.word().to_owned(),
+    let state = facts.state.word();
+    match (facts.pfn, facts.why.is_empty()) {
+        (Some(frame), _) => format!("{state} {frame}"),
+        (None, true) => state.to_owned(),
+        (None, false) => format!("most likely {state}"),
     }
 }
 

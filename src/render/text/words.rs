@@ -2,6 +2,7 @@
 
 use crate::kernel::{Kind, State};
 use crate::render::theme::Role;
+use crate::report::RegionBrief;
 
 /// The role that a state's word is shown in.
 pub fn state_role(state: State) -> Role {
@@ -54,6 +55,16 @@ pub fn kind(kind: Kind) -> &'static str {
         Kind::NotCached => "not in the page cache: an access reads the file",
         Kind::PastEnd => "beyond the end of the file: an access is SIGBUS",
         Kind::MaybeSwapped => "shared memory that has contents, but not in memory: swapped out",
+    }
+}
+
+/// The same for a page of `region`.
+pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> &'static str {
+    match kind {
+        Kind::File if region.is_some_and(RegionBrief::is_secret) => {
+            "secret memory (memfd_secret): not even the kernel has it mapped"
+        }
+        kind => self::kind(kind),
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct LiveProcess {
     abilities: Abilities,
     /// Whether the newer calls may be used.
     scan: AtomicBool,
+    /// Whether the last region asked for was told by PROCMAP_QUERY.
+    has_queried: AtomicBool,
 }
 
 /// What the kernel tells pmdb, whichever process it is about.
@@ -50,6 +52,7 @@ impl LiveProcess {
             attached,
             abilities,
             scan: AtomicBool::new(true),
+            has_queried: AtomicBool::new(false),
         }
     }
 
@@ -116,7 +119,9 @@ impl Process for LiveProcess {
     }
 
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
-        match self.queried(address)? {
+        let queried = self.queried(address)?;
+        self.has_queried.store(queried.is_some(), Ordering::Relaxed);
+        match queried {
             Some(answer) => Ok(answer),
             None => {
                 let regions = self.attached.regions()?;
@@ -125,6 +130,10 @@ impl Process for LiveProcess {
                     .find(|region| region.range.contains(address)))
             }
         }
+    }
+
+    fn has_queried(&self) -> bool {
+        self.has_queried.load(Ordering::Relaxed)
     }
 
     fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {

@@ -127,7 +127,10 @@ impl Log {
         self.add(
             kind,
             Read {
-                repeat: Some(format!("cat {file}")),
+                repeat: Some(match file.ends_with(".gz") {
+                    true => format!("zcat {file}"),
+                    false => format!("cat {file}"),
+                }),
                 file,
                 what: what.to_owned(),
                 found: Some(found),

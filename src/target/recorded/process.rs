@@ -109,6 +109,10 @@ where
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
         let answer = self.process.region_at(address);
         let file = self.file("maps");
+        let way = match self.process.has_queried() {
+            true => "PROCMAP_QUERY",
+            false => "the text",
+        };
         let repeat = match &answer {
             Ok(Some(region)) => {
                 let (start, end) = (region.range.start().get(), region.range.end().get());
@@ -120,7 +124,7 @@ where
             "maps",
             Read {
                 file,
-                what: format!("the region at {address} (PROCMAP_QUERY, or the text)"),
+                what: format!("the region at {address} ({way})"),
                 found: Some(told(&answer, |region| {
                     region.as_ref().map_or_else(|| "none".to_owned(), line)
                 })),
@@ -129,6 +133,10 @@ where
             },
         );
         answer
+    }
+
+    fn has_queried(&self) -> bool {
+        self.process.has_queried()
     }
 
     fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {

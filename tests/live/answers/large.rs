@@ -227,6 +227,11 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     says(pid, memory, &present(first));
     let said = says(pid, memory + 5 * page_bytes() + 9, &present(later));
     assert_eq!(said.translation["exclusive"], true);
+    // 0 would be no share of it.
+    let region = program(&[], pid, true, &[format!("region {memory:#x}")]);
+    let region: serde_json::Value = serde_json::from_str(&region).expect("an object");
+    assert!(region["pss"].is_null(), "{region}");
+    assert!(region["why"]["pss"].is_string(), "{region}");
 }
 
 /// What is not present of the pool shows in a scan alone, and the page map has bit 57 at most.

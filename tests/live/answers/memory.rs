@@ -43,7 +43,10 @@ fn shared_memory() {
         let memory = puppet.maps(verb, 2);
         puppet.writes(memory, 1);
         let pid = puppet.0.pid();
-        says(pid, memory, &Truth::present(what, "shmem"));
+        let said = says(pid, memory, &Truth::present(what, "shmem"));
+        // It never stood in a folder, whatever the kernel says.
+        assert!(!said.text.contains("deleted"), "{}", said.text);
+        assert_eq!(said.translation["region"]["without_path"], true);
         let untouched = Truth::absent("shared, untouched", "untouched", "zeros").of_kind("shmem");
         says(pid, memory + page_bytes(), &untouched);
     }

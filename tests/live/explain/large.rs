@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
         a_pool_that_promised_nothing,
     ),
     ("explain::a_folio_copied_in_part", a_folio_copied_in_part),
+    ("explain::a_huge_page_at_once", a_huge_page_at_once),
 ];
 
 /// Has the puppet make an access, and compares the likeliest and all that was said with what happened.
@@ -210,4 +211,63 @@ fn a_folio_copied_in_part() {
         Write,
         Effect::Copy,
     );
+}
+
+/// One access to one page, and all of the huge page is there; after a read, of the huge page of zeros.
+fn a_huge_page_at_once() {
+    const NAME: &str = "explain::a_huge_page_at_once";
+    const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no transparent huge pages");
+    };
+    let setting = std::fs::read_to_string(SETTING).unwrap_or_default();
+    if setting.contains("[never]") {
+        return skip(NAME, "transparent huge pages are switched off");
+    }
+    let pages = bytes / page_bytes();
+    let first: &[Effect] = &[Effect::HugeZeros, Effect::Zeros];
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let is_there = |page: u64| plain_entry(pid, page).is_some_and(|entry| entry >> 63 == 1);
+    let written = puppet.maps("huge", pages);
+    let read = puppet.maps("huge", pages);
+    let mut came = 0;
+    for (what, memory, access) in [
+        ("first touch, a read", read, Read),
+        ("after the read", read, Write),
+        ("first touch, a write", written, Write),
+    ] {
+        let at = memory + 9 * page_bytes();
+        let (outcome, _) = said(&puppet.0.attach(), at, access);
+        let before = plain_entry(pid, at);
+        let verb = match access {
+            Read => "load",
+            Write => "store",
+        };
+        let felt = Felt::from_answer(puppet.asks(verb, &[at]));
+        let whole = (0..pages).all(|page| is_there(memory + page * page_bytes()));
+        println!(
+            "{what}: said {:?}, felt {felt:?}, whole {whole}",
+            outcome.effects
+        );
+        assert_eq!(felt, Felt::Faults { minor: 1, major: 0 }, "{what}");
+        assert_ne!(plain_entry(pid, at), before, "{what}");
+        // After a read that brought the small page of zeros, nothing huge can come.
+        match (access, memory == read, came) {
+            (Write, true, 0) => assert_eq!(outcome.effects, [Effect::Zeros], "{what}"),
+            // Whose flags and mappings one may not see, of that the huge page of zeros is not told from others.
+            (Write, true, _) if !support::is_root() => {
+                assert!(outcome.effects.contains(&Effect::HugeZeros) || !support::has_scan());
+            }
+            (Write, true, _) => assert!(outcome.effects.contains(&Effect::Zeros), "{what}"),
+            _ => assert_eq!(outcome.effects, first, "{what}"),
+        }
+        came += usize::from(whole);
+    }
+    // With a page in the stretch no huge one takes its place.
+    let (outcome, _) = said(&puppet.0.attach(), written + page_bytes(), Write);
+    assert!(came > 0 || !outcome.effects.contains(&Effect::HugeZeros));
+    if came == 0 {
+        skip(NAME, "no huge page was free");
+    }
 }

@@ -59,6 +59,30 @@ pub fn entries(pid: u32, (start, len): (u64, u64)) {
     );
 }
 
+/// Looks for bytes that a range of addresses does not hold, read whole.
+pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
+    const CHUNK: u64 = 1 << 20;
+    let finder = memchr::memmem::Finder::new(needle);
+    let mut buffer = vec![0u8; CHUNK as usize];
+    for at in (start..start + len).step_by(CHUNK as usize) {
+        let wanted = CHUNK.min(start + len - at) as usize;
+        let (local, remote) = (
+            libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: wanted,
+            },
+            libc::iovec {
+                iov_base: at as *mut libc::c_void,
+                iov_len: wanted,
+            },
+        );
+        // SAFETY: no more is written than the buffer takes; the other address is of the other process.
+        let read = unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) };
+        assert_eq!(read, wanted as isize, "all of it is there");
+        assert!(finder.find(&buffer[..wanted]).is_none());
+    }
+}
+
 /// What is populated of a range of addresses.
 pub fn scan(pid: u32, (start, len): (u64, u64)) {
     assert!(kernel_calls::scan(

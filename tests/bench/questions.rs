@@ -20,6 +20,7 @@ pub const ALL: &[Question] = &[
     ("e processes", processes),
     ("f start", start),
     ("g machine", machine),
+    ("m memory", memory),
     ("s symbols", super::symbols::symbols),
     ("w watch", watch),
 ];
@@ -367,5 +368,28 @@ fn watch(size: &Size, table: &mut Table) {
         "pread of the entries",
         &raw,
         most,
+    );
+}
+
+/// Bytes looked for in 1 GiB that is resident, where they are not.
+fn memory(size: &Size, table: &mut Table) {
+    const NEEDLE: &str = "no such text";
+    let subject = Subject::start("small", &[size.of(GIB, 2 * MIB)]);
+    let (pid, whole) = (subject.pid(), subject.range());
+    let mut prompt = ours::Prompt::start(pid);
+    let line = format!("find {:#x}, +{}, \"{NEEDLE}\"", whole.0, whole.1);
+    let [raw, find] = in_turn(
+        size.rounds,
+        [
+            &mut || floor::find(pid, whole, NEEDLE.as_bytes()),
+            &mut || prompt.ask(&line),
+        ],
+    );
+    table.row(
+        "find in 1 GiB",
+        &find,
+        "memmem over process_vm_readv",
+        &raw,
+        Ratio(1.5),
     );
 }

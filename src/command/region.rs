@@ -9,7 +9,6 @@ use crate::inspect::{
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
-use crate::symbol::may_have_names;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -66,7 +65,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
             report.why.note("states", &doubt.reason());
         }
     }
-    let regions = match may_have_names(&target, &viewed.region) {
+    let regions = match context.state.symbols.may_name(&target, &viewed.region) {
         true => target.process.regions()?,
         false => Vec::new(),
     };

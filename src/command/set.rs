@@ -3,6 +3,7 @@
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{Assignment, Setting};
+use crate::report::{Note, Record};
 
 pub(super) const ABOUT: About = About {
     name: "set",
@@ -19,6 +20,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "set $all = demo_buffer, +16p",
             does: "keeps a range of sixteen pages",
+        },
+        Example {
+            line: "set perf maps on",
+            does: "names of code that a JIT compiler has made, from /tmp/perf-PID.map",
         },
         Example {
             line: "set pagination off",
@@ -39,10 +44,26 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
                 message: error.to_string(),
                 hint: None,
             })?;
+            if *setting == Setting::PerfMaps {
+                return use_perf_maps(context);
+            }
             if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
                 target.process.set_scan(context.state.settings.scan);
             }
         }
+    }
+    Ok(Flow::Done)
+}
+
+/// Names of made code from now on, or no more. What stands against it is said at once: names that are absent say nothing.
+fn use_perf_maps(context: &mut Context) -> Outcome {
+    let is_on = context.state.settings.perf_maps;
+    context.state.symbols.use_perf_maps(is_on);
+    let target = context.state.target().filter(|_| is_on);
+    let refusal = target.and_then(|target| target.modules.perf_map().err());
+    if let Some(refusal) = refusal {
+        let message = refusal.to_string();
+        context.sink.emit(Record::Note(Note { message }))?;
     }
     Ok(Flow::Done)
 }

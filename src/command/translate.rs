@@ -10,7 +10,7 @@ use crate::report::{
     FolioReport, FramePlace, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
     Translation, Why,
 };
-use crate::symbol::{self, Symbols, may_have_names};
+use crate::symbol::{self, Symbols};
 use crate::target::Target;
 
 pub(super) const ABOUT: About = About {
@@ -101,7 +101,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let page = view.page();
     let target = view.target();
     let region = detail.region.as_ref();
-    let named = region.filter(|region| may_have_names(target, region));
+    let named = region.filter(|region| symbols.may_name(target, region));
     let symbol = named.and_then(|_| {
         let regions = target.process.regions().ok()?;
         symbol_at(symbols, target, &regions, detail.address)

@@ -73,6 +73,8 @@ pub struct Status {
     pub state: String,
     /// The process that a thread belongs to.
     pub process: u32,
+    /// What the process is called in its own PID namespace (NSpid, Linux 4.1); what it is called here if the kernel does not tell.
+    pub own_number: u32,
     /// The process that traces it, 0 if none.
     pub tracer: u32,
     /// Real user id.
@@ -85,7 +87,7 @@ impl Status {
     /// Decodes the file. Fields that are not known here are passed over.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
-        let mut memory = Vec::new();
+        let (mut memory, mut own_number) = (Vec::new(), None);
         for line in text::lines(bytes) {
             let Some((key, value)) = text::split_once(line.bytes, b':') else {
                 return Err(line.bad("status"));
@@ -95,6 +97,7 @@ impl Status {
             match key {
                 b"State" => state = Some(String::from_utf8_lossy(value.trim_ascii()).into_owned()),
                 b"Tgid" => process = Some(number()?),
+                b"NSpid" => own_number = text::fields(value).last().and_then(text::decimal),
                 b"TracerPid" => tracer = Some(number()?),
                 b"Uid" => user = Some(number()?),
                 _ => memory.extend(amount(key, value).map_err(|()| line.bad("status"))?),
@@ -105,9 +108,11 @@ impl Status {
             line: text::lines(bytes).count() + 1,
             text: Name::new(format!("{field} is missing")),
         };
+        let process = process.ok_or_else(|| missing("Tgid"))?;
         Ok(Status {
             state: state.ok_or_else(|| missing("State"))?,
-            process: process.ok_or_else(|| missing("Tgid"))?,
+            process,
+            own_number: own_number.unwrap_or(process),
             tracer: tracer.ok_or_else(|| missing("TracerPid"))?,
             user: user.ok_or_else(|| missing("Uid"))?,
             memory,

@@ -225,11 +225,11 @@ mod tests {
             ),
             (
                 "set",
-                "set ($NAME = RANGE | json|pagination|scan (on | off) | height|width|history size N | color auto|always|never)",
+                "set ($NAME = RANGE | json|pagination|perf maps|scan (on | off) | height|width|history size N | color auto|always|never)",
             ),
             (
                 "show",
-                "show [json|pagination|scan | height|width|history size | color | convenience]",
+                "show [json|pagination|perf maps|scan | height|width|history size | color | convenience]",
             ),
         ];
         for (command, line) in expected {

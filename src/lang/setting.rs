@@ -9,6 +9,8 @@ pub enum Setting {
     Color,
     /// `history size`
     HistorySize,
+    /// `perf maps`
+    PerfMaps,
     /// `scan`
     Scan,
     /// `height`
@@ -72,6 +74,7 @@ pub static SETTINGS: &[SettingInfo] = &[
     Setting::HistorySize.info(),
     Setting::Json.info(),
     Setting::Pagination.info(),
+    Setting::PerfMaps.info(),
     Setting::Scan.info(),
     Setting::Width.info(),
 ];
@@ -93,6 +96,11 @@ impl Setting {
                 "pagination",
                 Switch,
                 "whether long output goes through a pager",
+            ),
+            Setting::PerfMaps => (
+                "perf maps",
+                Switch,
+                "whether names are taken from /tmp/perf-PID.map too, which the target writes for code that it makes",
             ),
             Setting::Scan => (
                 "scan",

@@ -21,6 +21,8 @@ pub struct Settings {
     pub json: bool,
     /// Whether long output goes through a pager.
     pub pagination: bool,
+    /// Whether names are taken from `/tmp/perf-PID.map` too.
+    pub perf_maps: bool,
     /// Whether PAGEMAP_SCAN is used where the kernel has it.
     pub scan: bool,
     /// Columns of a screen; 0: as the terminal says.
@@ -35,6 +37,7 @@ impl Default for Settings {
             history_size: 10_000,
             json: false,
             pagination: true,
+            perf_maps: false,
             scan: true,
             width: 0,
         }
@@ -50,6 +53,7 @@ impl Settings {
             Setting::HistorySize => SettingValue::Number(self.history_size),
             Setting::Json => SettingValue::Switch(self.json),
             Setting::Pagination => SettingValue::Switch(self.pagination),
+            Setting::PerfMaps => SettingValue::Switch(self.perf_maps),
             Setting::Scan => SettingValue::Switch(self.scan),
             Setting::Width => SettingValue::Number(self.width),
         }
@@ -66,6 +70,7 @@ impl Settings {
             (Setting::HistorySize, SettingValue::Number(lines)) => self.history_size = lines,
             (Setting::Json, SettingValue::Switch(on)) => self.json = on,
             (Setting::Pagination, SettingValue::Switch(on)) => self.pagination = on,
+            (Setting::PerfMaps, SettingValue::Switch(on)) => self.perf_maps = on,
             (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
             (Setting::Width, SettingValue::Number(columns)) => self.width = columns,
             _ => return Err(WrongType(setting)),

@@ -13,6 +13,7 @@
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
 //! table      one pass over symbols             relocations  one over relocations: copied, plt
+//! made       what the target makes         perf_map   the names that it writes down for that
 //! ```
 
 mod build_id;
@@ -26,9 +27,11 @@ mod index;
 mod lines;
 mod loaded;
 mod lookup;
+mod made;
 mod module;
 mod names;
 mod needle;
+mod perf_map;
 mod placement;
 mod plt;
 mod query;

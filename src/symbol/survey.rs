@@ -168,7 +168,7 @@ impl View<'_> {
                 Err(reason) => silent(module, reason),
             }
         }
-        Ok(())
+        self.matching_made(is_match, check, each)
     }
 }
 

@@ -4,6 +4,7 @@ use super::file::File;
 use super::lines::LinesShelf;
 use super::loaded::Loaded;
 use super::module::Module;
+use super::perf_map::PerfMap;
 use super::reason::NoSymbols;
 use super::separate;
 use super::source::Source;
@@ -24,6 +25,9 @@ pub struct Symbols {
     views: AtomicU64,
     interrupts: Arc<AtomicBool>,
     shelf: LinesShelf,
+    perf_maps: AtomicBool,
+    /// Of the target that was asked last.
+    perf_map: Mutex<Option<Arc<PerfMap>>>,
 }
 
 /// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
@@ -46,7 +50,30 @@ impl Symbols {
 
     /// Forgets all files.
     pub fn forget(&mut self) {
+        let uses_perf_maps = self.uses_perf_maps();
         *self = Symbols::heeding(Arc::clone(&self.interrupts));
+        self.use_perf_maps(uses_perf_maps);
+    }
+
+    /// Whether names are taken from `/tmp/perf-PID.map` too, which the target writes for code that it makes. Not at first.
+    pub fn use_perf_maps(&self, on: bool) {
+        self.perf_maps.store(on, Ordering::Relaxed);
+    }
+
+    /// That of the target, read again if it has changed; `None` if it is not wanted.
+    pub(super) fn perf_map(&self, target: &Target) -> Option<Arc<PerfMap>> {
+        if !self.uses_perf_maps() {
+            return None;
+        }
+        let mut kept = self.perf_map.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.as_ref().is_some_and(|map| map.is_of(target)) {
+            *kept = PerfMap::read(target).map(Arc::new);
+        }
+        kept.clone()
+    }
+
+    pub(super) fn uses_perf_maps(&self) -> bool {
+        self.perf_maps.load(Ordering::Relaxed)
     }
 
     /// Where the debug information of modules is kept.

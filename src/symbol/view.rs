@@ -2,6 +2,7 @@
 
 use super::loaded::Loaded;
 use super::module::{self, Module};
+use super::perf_map::{PerfMap, is_made};
 use super::placement::{Placement, in_segment, place};
 use super::search::{self, Clock};
 use super::section::Segment;
@@ -36,10 +37,11 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
 pub struct View<'a> {
     pub(super) symbols: &'a Symbols,
-    target: &'a Target,
-    regions: Vec<&'a Region>,
+    pub(super) target: &'a Target,
+    pub(super) regions: Vec<&'a Region>,
     number: u64,
     grouped: OnceLock<Grouped>,
+    pub(super) perf_map: OnceLock<Option<Arc<PerfMap>>>,
 }
 
 /// The modules among the regions, each with what was found out about it.
@@ -62,6 +64,11 @@ impl Placed {
 }
 
 impl Symbols {
+    /// Whether an address in `region` may have a name, as far as that can be told without the list of all regions.
+    pub fn may_name(&self, target: &Target, region: &Region) -> bool {
+        (self.uses_perf_maps() && is_made(region)) || may_have_names(target, region)
+    }
+
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
     /// it uses that the file has not changed, and reads it again if it has.
     pub fn over<'a>(
@@ -75,6 +82,7 @@ impl Symbols {
             regions: regions.into_iter().collect(),
             number: self.next_view(),
             grouped: OnceLock::new(),
+            perf_map: OnceLock::new(),
         }
     }
 }
@@ -97,7 +105,9 @@ impl View<'_> {
 
     /// The symbol that `address` lies in.
     pub fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
-        let (module, placed, copy) = self.copy_at(address)?;
+        let Some((module, placed, copy)) = self.copy_at(address) else {
+            return self.made_at(address);
+        };
         let file_address = copy.file_address(address);
         let (symbol, name) = placed.loaded.symbol_at(file_address)?;
         let offset = file_address.wrapping_sub(symbol.address);
@@ -110,6 +120,9 @@ impl View<'_> {
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
+        if module.is_some_and(|module| self.is_list_of_made(module)) {
+            return Ok(self.made_called(name));
+        }
         // Each with whether other modules see it: only those that do can share a copy.
         let mut found: Vec<(SymbolAt, bool)> = Vec::new();
         let mut thread_local = None;
@@ -168,6 +181,9 @@ impl View<'_> {
             .map(|(one, _)| one)
             .collect();
         found.extend(copied);
+        if module.is_none() {
+            found.extend(self.made_called(name));
+        }
         match thread_local {
             Some(module) if found.is_empty() => Err(Error::ThreadLocal {
                 name: name.into(),
@@ -198,6 +214,9 @@ impl View<'_> {
             {
                 placed.loaded.fail(reason);
             }
+        }
+        if module.is_none_or(|module| self.is_list_of_made(module)) {
+            self.complete_made(prefix, limit, &mut found);
         }
         found.into_iter().collect()
     }
@@ -361,7 +380,7 @@ impl View<'_> {
         .map_err(NoSymbols::clone)
     }
 
-    fn region_number(&self, address: VirtualAddress) -> Option<usize> {
+    pub(super) fn region_number(&self, address: VirtualAddress) -> Option<usize> {
         let after = self
             .regions
             .partition_point(|region| region.range.start() <= address);

@@ -386,6 +386,12 @@ impl Modules for Fake {
         Ok(runs.filter_map(run).collect())
     }
 
+    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+        let path = format!("/tmp/perf-{}.map", self.identity().pid);
+        let file = self.at_path(path.as_bytes())?;
+        Ok(file.map(|file| (Name::new(path), file)))
+    }
+
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let bytes = self.files.get(&region.name).cloned().unwrap_or_default();
         let offset = region.file_offset(address).unwrap_or(u64::MAX);

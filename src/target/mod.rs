@@ -442,6 +442,13 @@ pub trait Modules: Send + Sync {
     /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>>;
 
+    /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
+    /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
+    /// of root, is believed. `None` if there is none.
+    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+        Ok(None)
+    }
+
     /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
     /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
     fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {

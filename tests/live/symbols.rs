@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+mod made;
 pub(super) mod programs;
 mod ranges;
 mod stripped;
@@ -42,6 +43,10 @@ pub const TESTS: &[Test] = &[
         a_file_that_changes_is_read_again,
     ),
     ("symbols::names_are_completed", names_are_completed),
+    (
+        "symbols::code_that_a_program_made",
+        made::code_that_a_program_made,
+    ),
     (
         "symbols::a_symbol_with_a_size_is_a_range",
         ranges::a_symbol_with_a_size_is_a_range,

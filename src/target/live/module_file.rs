@@ -57,6 +57,11 @@ impl ModuleFile {
         Ok(ModuleFile { file, stat })
     }
 
+    /// Who owns it: a user id.
+    pub(super) fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
     /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);

@@ -5,6 +5,7 @@ use super::behind;
 use super::module_file::{ModuleFile, Refusal};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
+use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{BehindRun, Error, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
@@ -142,6 +143,34 @@ impl Modules for LiveModules {
             Ok(file) => Ok(Some(Box::new(file))),
             Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
             Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
+        }
+    }
+
+    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+        let directory = self.attached.directory();
+        let memory = self.attached.memory();
+        let status = directory.read("status");
+        let status = status.map_err(|error| self.attached.failed(&memory, "status", error))?;
+        let status = Status::parse(&status)?;
+        let path = format!("/tmp/perf-{}.map", status.own_number);
+        let name = Name::new(path.as_bytes());
+        // A link there would be somebody else's way to have another file read.
+        let opened = Root::of(directory, &memory)
+            .find(path.as_bytes())
+            .map_err(Refusal::Failed)
+            .and_then(ModuleFile::open_unmapped);
+        match opened {
+            Ok(file) if [0, status.user].contains(&file.owner()) => {
+                Ok(Some((name, Box::new(file))))
+            }
+            Ok(file) => Err(Error::NotAvailable {
+                what: format!(
+                    "{name} is of user {}, who is neither root nor the user of the process: pmdb does not believe it",
+                    file.owner()
+                ),
+            }),
+            Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
+            Err(refusal) => Err(not_opened(&name, refusal)),
         }
     }
 

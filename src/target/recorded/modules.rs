@@ -1,7 +1,7 @@
 //! The files behind regions, with what is asked about them written down.
 
 use super::log::{Log, Read, told};
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use crate::target::{Behind, BehindRun, Modules, ReadAt, Result};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -31,6 +31,10 @@ where
 
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         self.modules.at_path(path)
+    }
+
+    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+        self.modules.perf_map()
     }
 
     fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {

@@ -1,0 +1,261 @@
+//! Names that a program writes down for the code that it makes while it runs, in the form that perf reads: `/tmp/perf-PID.map`.
+//!
+//! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of the line.
+//! Programs only append: of lines that overlap, the last tells what is there now. What is no such line is passed over.
+
+use super::file::File;
+use super::section::LONGEST_NAME;
+use super::{Kind, SymbolAt};
+use crate::kernel::{Name, Region, VirtualAddress, text};
+use crate::target::Target;
+use std::collections::BinaryHeap;
+
+/// Of a larger file only so much is read.
+const LARGEST: u64 = 64 << 20;
+/// Lines behind so many are not read.
+const MOST_FUNCTIONS: usize = 1 << 20;
+
+/// A process at one time of its life: its number and when it started.
+type Owner = (u32, u64);
+
+/// What was read of such a file.
+pub(super) struct PerfMap {
+    owner: Owner,
+    file: File,
+    /// Where it is, in the target's root.
+    path: Name,
+    functions: Functions,
+}
+
+/// The functions of such a file.
+#[derive(Default)]
+struct Functions {
+    listed: Vec<Function>,
+    /// From each place to the next the position of the function that is there.
+    stretches: Vec<(u64, Option<usize>)>,
+}
+
+/// A line.
+struct Function {
+    start: u64,
+    size: u64,
+    name: Box<[u8]>,
+}
+
+impl Function {
+    fn parse(line: &[u8]) -> Option<Function> {
+        let (start, rest) = number(line)?;
+        let (size, name) = number(rest)?;
+        let is_sound = size > 0
+            && start.checked_add(size).is_some()
+            && !name.is_empty()
+            && name.len() < LONGEST_NAME;
+        is_sound.then(|| Function {
+            start,
+            size,
+            name: name.into(),
+        })
+    }
+
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.size)
+    }
+}
+
+/// A number in hexadecimal digits, and what is behind the blank that ends it.
+fn number(line: &[u8]) -> Option<(u64, &[u8])> {
+    let end = line.iter().position(|&byte| byte == b' ')?;
+    let (digits, rest) = line.split_at(end);
+    let digits = digits.strip_prefix(b"0x").unwrap_or(digits);
+    Some((text::hexadecimal(digits)?, rest.trim_ascii()))
+}
+
+impl Functions {
+    /// Of all whole lines: one without an end may be half written.
+    fn parse(bytes: &[u8]) -> Functions {
+        let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
+        let lines = bytes.get(..whole).unwrap_or_default();
+        let lines = lines.split(|&byte| byte == b'\n');
+        let listed: Vec<Function> = lines
+            .filter_map(Function::parse)
+            .take(MOST_FUNCTIONS)
+            .collect();
+        Functions {
+            stretches: sweep(&listed),
+            listed,
+        }
+    }
+
+    fn at(&self, address: u64) -> Option<&Function> {
+        let after = self
+            .stretches
+            .partition_point(|&(start, _)| start <= address);
+        let &(_, position) = self.stretches.get(after.checked_sub(1)?)?;
+        self.listed.get(position?)
+    }
+
+    /// Those of which the first byte has not become another's, in the order of the file.
+    fn there(&self) -> impl Iterator<Item = &Function> {
+        let is_there = |one: &&Function| {
+            self.at(one.start)
+                .is_some_and(|speaking| std::ptr::eq(speaking, *one))
+        };
+        self.listed.iter().filter(is_there)
+    }
+}
+
+/// Which function is where: the last one listed of those that cover a place.
+fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
+    let mut places: Vec<u64> = listed
+        .iter()
+        .flat_map(|one| [one.start, one.end()])
+        .collect();
+    places.sort_unstable();
+    places.dedup();
+    let mut coming: Vec<(u64, usize)> =
+        (0..).zip(listed).map(|(at, one)| (one.start, at)).collect();
+    coming.sort_unstable();
+    let mut coming = coming.into_iter().peekable();
+    let mut covering: BinaryHeap<(usize, u64)> = BinaryHeap::new();
+    let mut stretches: Vec<(u64, Option<usize>)> = Vec::new();
+    for place in places {
+        while let Some((_, at)) = coming.next_if(|&(start, _)| start <= place) {
+            covering.extend(listed.get(at).map(|one| (at, one.end())));
+        }
+        while covering.peek().is_some_and(|&(_, end)| end <= place) {
+            covering.pop();
+        }
+        let speaking = covering.peek().map(|&(at, _)| at);
+        if stretches
+            .last()
+            .is_none_or(|&(_, before)| before != speaking)
+        {
+            stretches.push((place, speaking));
+        }
+    }
+    stretches
+}
+
+impl PerfMap {
+    /// Reads that of the target; `None` if there is none that may be believed.
+    pub(super) fn read(target: &Target) -> Option<PerfMap> {
+        let owner = owner(target);
+        let (path, bytes) = target.modules.perf_map().ok()??;
+        let file = File::new(bytes);
+        let size = usize::try_from(file.length().min(LARGEST)).ok()?;
+        let mut bytes = vec![0; size];
+        let read = file.read_up_to(0, &mut bytes).ok()?;
+        bytes.truncate(read);
+        Some(PerfMap {
+            owner,
+            functions: Functions::parse(&bytes),
+            path,
+            file,
+        })
+    }
+
+    /// Whether it is what the target has written, and all of it.
+    pub(super) fn is_of(&self, target: &Target) -> bool {
+        self.owner == owner(target) && self.file.is_unchanged()
+    }
+
+    /// Whether a person calls it so: by its path or its file name.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let name = name.as_bytes();
+        self.path.as_bytes() == name || self.path.file_name().as_bytes() == name
+    }
+
+    /// The function at `address`.
+    pub(super) fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
+        let function = self.functions.at(address.get())?;
+        let offset = address.get().checked_sub(function.start)?;
+        Some(self.symbol(function, offset))
+    }
+
+    /// All functions that are there.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = SymbolAt> {
+        let there = self.functions.there();
+        there.map(|function| self.symbol(function, 0))
+    }
+
+    fn symbol(&self, function: &Function, offset: u64) -> SymbolAt {
+        SymbolAt {
+            mangled: Name::new(&*function.name),
+            start: VirtualAddress::new(function.start),
+            size: function.size,
+            offset,
+            kind: Kind::Function,
+            local: true,
+            section: None,
+            module: self.path.clone(),
+            file_address: VirtualAddress::new(function.start),
+        }
+    }
+}
+
+fn owner(target: &Target) -> Owner {
+    let identity = target.process.identity();
+    (identity.pid, identity.start_time)
+}
+
+/// Whether code that a program has made may be in a region: anonymous memory that may be executed.
+pub(super) fn is_made(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    region.inode == 0
+        && region.permissions.execute
+        && (name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(functions: &Functions, addresses: &[u64]) -> Vec<String> {
+        let name = |&address: &u64| {
+            let function = functions.at(address);
+            function.map_or("-".to_owned(), |one| Name::new(&*one.name).to_string())
+        };
+        addresses.iter().map(name).collect()
+    }
+
+    #[test]
+    fn the_last_line_tells_what_is_there() {
+        let text = b"1000 100 outer\n1040 10 py::inner:/a b.py\n1080 100 newer\n10f0 8 short\n";
+        let functions = Functions::parse(text);
+        let asked = [
+            0xfff, 0x1000, 0x103f, 0x1040, 0x104f, 0x1050, 0x107f, 0x1080, 0x10f0, 0x10f8, 0x117f,
+            0x1180,
+        ];
+        let inner = "py::inner:/a b.py";
+        assert_eq!(
+            names(&functions, &asked),
+            [
+                "-", "outer", "outer", inner, inner, "outer", "outer", "newer", "short", "newer",
+                "newer", "-"
+            ]
+        );
+        // A function whose start was overwritten is not there any more.
+        let functions = Functions::parse(b"1000 10 old\n1000 10 new\n");
+        let there: Vec<&[u8]> = functions.there().map(|one| &*one.name).collect();
+        assert_eq!(there, [b"new"]);
+    }
+
+    #[test]
+    fn what_is_no_line_is_passed_over() {
+        let mut text = b"\n \nzz 10 a\n1000\n1000 10\n1000 10 \n1000 0 empty\nffffffffffffffff 2 beyond\n\
+            11111111111111111 1 wide\n-1 1 sign\n0x2000 0x10 good\n\xff\xfe\x00 1\n3000 8 \x1b[31m\xff\n"
+            .to_vec();
+        text.extend_from_slice(b"4000 8 ");
+        text.extend(std::iter::repeat_n(b'x', LONGEST_NAME));
+        text.extend_from_slice(b"\n5000 8 half writ");
+        let functions = Functions::parse(&text);
+        let listed: Vec<&[u8]> = functions.listed.iter().map(|one| &*one.name).collect();
+        assert_eq!(listed, [&b"good"[..], b"\x1b[31m\xff"]);
+        assert_eq!(
+            names(&functions, &[0x2000, 0x3000]),
+            ["good", "\\x1b[31m\\xff"]
+        );
+        assert_eq!(Functions::parse(b"").listed.len(), 0);
+        assert_eq!(Functions::parse(b"1000 10 no end").listed.len(), 0);
+    }
+}

@@ -1,0 +1,101 @@
+//! Names of code that a program makes while it runs, by the file that it writes for perf.
+
+use super::super::answers::program;
+use super::super::support::skip;
+use super::super::target::Target;
+use super::programs::is_installed;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Makes room for code, writes down what is in it, and once more when it is told to.
+const PROGRAM: &str = r#"
+import ctypes, mmap, os
+code = mmap.mmap(-1, 65536, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+at = ctypes.addressof(ctypes.c_char.from_buffer(code))
+path = f"/tmp/perf-{os.getpid()}.map"
+with open(path, "wb") as file:
+    file.write(b"garbage\n\xff\xfe zz\n%x 40 jit_first\n%x 20 py::second:/a b.py\n%x 10 hostile\x1b[31m\xff\n" % (at, at + 0x80, at + 0x100))
+print(hex(at), flush=True)
+input()
+with open(path, "ab") as file:
+    file.write(b"%x 40 jit_newer\n" % at)
+print(hex(at), flush=True)
+input()
+"#;
+
+/// The file goes with the test.
+struct Written(PathBuf);
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// What is said to some lines once perf maps are asked for, or without that.
+fn answers(pid: u32, first: &str, lines: &[String]) -> Vec<Value> {
+    let lines: Vec<String> = std::iter::once(first.to_owned())
+        .chain(lines.iter().cloned())
+        .collect();
+    let said = program(&[], pid, true, &lines);
+    said.lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect()
+}
+
+pub(super) fn code_that_a_program_made() {
+    let test = "symbols::code_that_a_program_made";
+    if !is_installed("python3") {
+        return skip(test, "there is no python3 here");
+    }
+    let mut target = Target::spawn(Command::new("python3").args(["-c", PROGRAM]));
+    let at = target.numbers()[0];
+    let pid = target.pid();
+    let written = Written(format!("/tmp/perf-{pid}.map").into());
+    let lines = [
+        format!("info symbol {:#x}", at + 4),
+        "info address jit_first".to_owned(),
+        "info address 'py::second:/a b.py'".to_owned(),
+        format!("info symbol {:#x}", at + 0x104),
+        format!("translate {:#x}", at + 8),
+    ];
+    let names = |first: &str| -> Vec<(String, u64)> {
+        let records = answers(pid, first, &lines);
+        let symbols = records.iter().filter(|one| one["type"] == "symbol");
+        symbols
+            .filter_map(|one| Some((one["name"].as_str()?.to_owned(), one["offset"].as_u64()?)))
+            .collect()
+    };
+    let named = |list: &[(&str, u64)]| -> Vec<(String, u64)> {
+        list.iter()
+            .map(|&(name, offset)| (name.to_owned(), offset))
+            .collect()
+    };
+    assert_eq!(names("set perf maps off"), [], "only where it is asked for");
+    let hostile = ("hostile\\x1b[31m\\xff", 4);
+    let second = ("py::second:/a b.py", 0);
+    let first = ("jit_first", 4);
+    assert_eq!(
+        names("set perf maps on"),
+        named(&[first, ("jit_first", 0), second, hostile])
+    );
+    let translated = answers(pid, "set perf maps on", &lines[4..]);
+    let translation = translated.iter().find(|one| one["type"] == "translation");
+    let symbol = &translation.expect("a translation")["symbol"];
+    assert_eq!(symbol["name"], "jit_first", "{symbol}");
+
+    // What is written later is read, and tells what is there now.
+    target.send("");
+    target.line();
+    let newer = ("jit_newer", 4);
+    assert_eq!(names("set perf maps on"), named(&[newer, second, hostile]));
+
+    // Another file under that name, by a link, is not believed.
+    let other = written.0.with_extension("other");
+    std::fs::rename(&written.0, &other).expect("to be moved");
+    let other = Written(other);
+    std::os::unix::fs::symlink(&other.0, &written.0).expect("a link");
+    assert_eq!(names("set perf maps on"), []);
+    target.send("");
+}

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     demo::become_child_if_asked();
     target::live::hold_back_rights();
+    target::live::allow_open_files();
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {

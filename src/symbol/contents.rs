@@ -2,7 +2,7 @@
 
 use super::NoSymbols;
 use super::elf::Elf;
-use super::file::File;
+use super::file::{BETWEEN_QUESTIONS, File, GoOn};
 use super::section::Section;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
@@ -13,12 +13,13 @@ use object::read::elf::CompressionHeader;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::Read;
 
-/// The bytes of `section`; `None` if it has none in this file.
+/// The bytes of `section`; `None` if it has none in this file. `go_on` is asked now and then.
 pub(super) fn of(
     file: &File,
     elf: &Elf,
     section: &Section,
     most: u64,
+    go_on: &mut GoOn,
 ) -> Result<Option<Vec<u8>>, NoSymbols> {
     if !section.has_bytes() {
         return Ok(None);
@@ -28,17 +29,18 @@ pub(super) fn of(
     if section.size > most {
         return Err(TOO_LARGE);
     }
-    let bytes = file.read(section.offset, section.size, "section contents")?;
+    let what = "section contents";
+    let bytes = file.read_while(section.offset, section.size, what, go_on)?;
     match compressed {
         false => Ok(Some(bytes)),
         true => {
             let (method, size, data) = header(&bytes, elf.is_64, elf.endian)
                 .ok_or(NoSymbols::CutShort("compressed section"))?;
             match method {
-                format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most),
+                format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
                 format::ELFCOMPRESS_ZSTD => {
                     let decoder = StreamingDecoder::new(data).map_err(|_| BAD)?;
-                    expand(decoder, size, most)
+                    expand(decoder, size, most, go_on)
                 }
                 _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
             }
@@ -65,6 +67,7 @@ pub(super) fn of_old_compressed(
     elf: &Elf,
     name: &[u8],
     most: u64,
+    go_on: &mut GoOn,
 ) -> Result<Option<Vec<u8>>, NoSymbols> {
     let Some(old) = old_spelling(name) else {
         return Ok(None);
@@ -72,12 +75,13 @@ pub(super) fn of_old_compressed(
     let Some(section) = elf.section_called(&old) else {
         return Ok(None);
     };
-    let Some(bytes) = of(file, elf, section, most)? else {
+    let Some(bytes) = of(file, elf, section, most, go_on)? else {
         return Ok(None);
     };
     let rest = bytes.strip_prefix(b"ZLIB").ok_or(BAD)?;
     let (size, data) = rest.split_first_chunk::<8>().ok_or(BAD)?;
-    expand(ZlibDecoder::new(data), u64::from_be_bytes(*size), most).map(Some)
+    let size = u64::from_be_bytes(*size);
+    expand(ZlibDecoder::new(data), size, most, go_on).map(Some)
 }
 
 /// The kind of compression, the size that it claims to expand to, and what is compressed.
@@ -92,11 +96,11 @@ fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionT
 }
 
 /// Expands to exactly `size` bytes. Room is taken as bytes come, not as they are promised.
-fn expand(from: impl Read, size: u64, most: u64) -> Result<Vec<u8>, NoSymbols> {
+fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
     if size > most {
         return Err(TOO_LARGE);
     }
-    let bytes = read_within(from, size)?;
+    let bytes = read_within(from, size, go_on)?;
     match bytes.len() as u64 == size {
         true => Ok(bytes),
         false => Err(BAD),
@@ -106,15 +110,26 @@ fn expand(from: impl Read, size: u64, most: u64) -> Result<Vec<u8>, NoSymbols> {
 /// Expands what xz compressed, to at most `most` bytes.
 pub(super) fn expand_xz(bytes: &[u8], most: u64) -> Result<Vec<u8>, NoSymbols> {
     let reader = XzReader::new_mem_limit(bytes, false, LARGEST_DICTIONARY);
-    let bytes = read_within(reader, most.saturating_add(1))?;
+    let bytes = read_within(reader, most.saturating_add(1), &mut || true)?;
     match bytes.len() as u64 <= most {
         true => Ok(bytes),
         false => Err(TOO_LARGE),
     }
 }
 
-fn read_within(from: impl Read, most: u64) -> Result<Vec<u8>, NoSymbols> {
+fn read_within(mut from: impl Read, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
     let mut bytes = Vec::new();
-    from.take(most).read_to_end(&mut bytes).map_err(|_| BAD)?;
+    let mut room = most;
+    while room > 0 {
+        let part = room.min(BETWEEN_QUESTIONS as u64);
+        let read = from.by_ref().take(part).read_to_end(&mut bytes);
+        if (read.map_err(|_| BAD)? as u64) < part {
+            break;
+        }
+        room -= part;
+        if room > 0 && !go_on() {
+            return Err(NoSymbols::Interrupted);
+        }
+    }
     Ok(bytes)
 }

@@ -8,6 +8,12 @@ use std::ops::ControlFlow;
 /// How much is read at once when a table is passed over.
 const CHUNK: usize = 256 * 1024;
 
+/// How much is read or expanded between two questions whether to go on.
+pub(super) const BETWEEN_QUESTIONS: usize = 4 << 20;
+
+/// Asked now and then whether somebody still waits.
+pub(super) type GoOn<'a> = dyn FnMut() -> bool + 'a;
+
 /// A file, or an image in memory, that claims to be an ELF file.
 pub(super) struct File {
     bytes: Box<dyn ReadAt>,
@@ -71,15 +77,33 @@ impl File {
         size: u64,
         what: &'static str,
     ) -> Result<Vec<u8>, NoSymbols> {
+        self.read_while(offset, size, what, &mut || true)
+    }
+
+    /// The same, asking now and then whether to go on.
+    pub(super) fn read_while(
+        &self,
+        offset: u64,
+        size: u64,
+        what: &'static str,
+        go_on: &mut GoOn,
+    ) -> Result<Vec<u8>, NoSymbols> {
         let cut = NoSymbols::CutShort(what);
         if !self.holds(offset, size) {
             return Err(cut);
         }
         let mut bytes = vec![0; usize::try_from(size).map_err(|_| cut.clone())?];
-        match self.read_up_to(offset, &mut bytes)? {
-            read if read == bytes.len() => Ok(bytes),
-            _ => Err(cut),
+        let mut at = offset;
+        for part in bytes.chunks_mut(BETWEEN_QUESTIONS) {
+            if at > offset && !go_on() {
+                return Err(NoSymbols::Interrupted);
+            }
+            if self.read_up_to(at, part)? < part.len() {
+                return Err(cut);
+            }
+            at += part.len() as u64;
         }
+        Ok(bytes)
     }
 
     /// Passes over a table in large reads, each a whole number of entries, until `visit` breaks.

@@ -4,7 +4,7 @@ use super::NoSymbols;
 use super::build_id;
 use super::contents;
 use super::elf::Elf;
-use super::file::File;
+use super::file::{File, GoOn};
 use super::section::Section;
 
 /// An ELF file whose headers were read.
@@ -23,10 +23,20 @@ impl Source {
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such section, or if it
     /// takes no room in this file. Sections that expand to more than `most` bytes are an error.
     pub(super) fn section(&self, name: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
+        self.section_while(name, most, &mut || true)
+    }
+
+    /// The same, asking now and then whether to go on: large sections take long to read and to expand.
+    pub(super) fn section_while(
+        &self,
+        name: &[u8],
+        most: u64,
+        go_on: &mut GoOn,
+    ) -> Result<Option<Vec<u8>>, NoSymbols> {
         let Some(section) = self.elf.section_called(name) else {
-            return contents::of_old_compressed(&self.file, &self.elf, name, most);
+            return contents::of_old_compressed(&self.file, &self.elf, name, most, go_on);
         };
-        contents::of(&self.file, &self.elf, section, most)
+        contents::of(&self.file, &self.elf, section, most, go_on)
     }
 
     /// Whether there is a section of that name, or of its old compressed spelling, with bytes in this file.

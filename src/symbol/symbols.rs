@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files kept open for their symbols at the same time, at most.
-const MOST_OPEN: usize = 256;
+/// Modules whose files are kept open for their symbols at the same time, at most.
+const MOST_OPEN: usize = 1024;
 
 /// What is known of the files behind regions. Lives as long as the session; look through it with [`Symbols::over`].
 #[derive(Default)]

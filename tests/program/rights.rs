@@ -148,3 +148,26 @@ fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
         as_user(&["-batch", "-ex", "source secret"]).failed(1, "permission denied");
     }
 }
+
+/// Shells start programs with few files allowed; a process may have mapped more libraries than that.
+#[test]
+fn as_many_files_may_be_open_as_the_hard_limit_grants() {
+    let home = Home::new();
+    for (limits, expected) in [("-Hn 3000", "3000"), ("-Sn 200", ""), ("-Hn 200", "200")] {
+        let script = format!("ulimit -Sn 100 && ulimit {limits} && exec \"$0\" \"$@\"");
+        let output = Command::new("sh")
+            .args(["-c", &script, PMDB, "-batch", "-ex", "shell ulimit -Sn"])
+            .current_dir(home.path("."))
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell");
+        let out = String::from_utf8_lossy(&output.stdout);
+        match expected {
+            "" => assert!(
+                out.trim().parse().is_ok_and(|limit: u64| limit > 200),
+                "{out}"
+            ),
+            expected => assert_eq!(out.trim(), expected, "{limits}"),
+        }
+    }
+}

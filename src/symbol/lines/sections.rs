@@ -9,6 +9,9 @@ use object::Endianness;
 /// More bytes of debug information than this are not kept for one file.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// Nor more bytes of abbreviations: a browser's take some megabytes.
+const MOST_ABBREVIATIONS: u64 = 64 << 20;
+
 /// The sections that lines and functions are found by.
 const WANTED: &[SectionId] = &[
     SectionId::DebugAbbrev,
@@ -45,9 +48,17 @@ impl Sections {
             if !WANTED.contains(&id) {
                 return Ok(Vec::new());
             }
-            let bytes = source
-                .section(id.name().as_bytes(), room)?
-                .unwrap_or_default();
+            let most = match id {
+                SectionId::DebugAbbrev => room.min(MOST_ABBREVIATIONS),
+                _ => room,
+            };
+            let mut stopped = None;
+            let mut go_on = || work.look().map_err(|why| stopped = Some(why)).is_ok();
+            let read = source.section_while(id.name().as_bytes(), most, &mut go_on);
+            if let Some(why) = stopped {
+                return Err(why);
+            }
+            let bytes = read?.unwrap_or_default();
             room = room.saturating_sub(bytes.len() as u64);
             Ok::<_, NoLines>(bytes)
         })?;

@@ -5,7 +5,10 @@ use super::ranges::{each_range, root_ranges};
 use super::rows;
 use super::sections::Bytes;
 use super::work::Work;
-use gimli::{Abbreviations, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Unit, UnitHeader, UnitType};
+use gimli::{
+    Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit,
+    UnitHeader, UnitType,
+};
 use std::sync::Arc;
 
 /// More address ranges than this are not kept for one file.
@@ -140,6 +143,26 @@ impl Units {
 /// Of units that claim one address, no more than this many are asked.
 const MOST_CLAIMANTS: usize = 16;
 
+/// The abbreviations of one unit, in bytes: compilers write some thousands. In memory they take sixteen times as much.
+const LARGEST_ABBREVIATIONS: usize = 4 << 20;
+
+fn abbreviations(
+    section: &DebugAbbrev<Bytes<'_>>,
+    at: DebugAbbrevOffset,
+) -> Result<Abbreviations, NoLines> {
+    let all = section.reader();
+    let end = at.0.saturating_add(LARGEST_ABBREVIATIONS);
+    match all.slice().get(..end) {
+        None => Ok(section.abbreviations(at)?),
+        Some(first) => DebugAbbrev::new(first, all.endian())
+            .abbreviations(at)
+            .map_err(|error| match error {
+                gimli::Error::UnexpectedEof(_) => NoLines::TooLarge,
+                error => error.into(),
+            }),
+    }
+}
+
 /// Opens units, keeping the abbreviations that neighbours share.
 #[derive(Default)]
 pub(super) struct Opener(Option<(DebugAbbrevOffset, Arc<Abbreviations>)>);
@@ -155,7 +178,7 @@ impl Opener {
         let abbreviations = match &self.0 {
             Some((known, abbreviations)) if *known == at => Arc::clone(abbreviations),
             _ => {
-                let read = dwarf.abbreviations(&header)?;
+                let read = Arc::new(abbreviations(&dwarf.debug_abbrev, at)?);
                 self.0 = Some((at, Arc::clone(&read)));
                 read
             }
@@ -171,5 +194,41 @@ impl Opener {
     ) -> Result<Unit<Bytes<'a>>, NoLines> {
         let header = dwarf.unit_header(DebugInfoOffset(offset))?;
         self.open(dwarf, header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::RunTimeEndian;
+
+    #[test]
+    fn abbreviations_are_bounded() {
+        // Each: its number, a tag, no children, no attributes.
+        let one = |number: u32| {
+            let low = |shift: u32| (number >> shift & 0x7f) as u8;
+            [
+                low(0) | 0x80,
+                low(7) | 0x80,
+                low(14) | 0x80,
+                low(21),
+                0x34,
+                0,
+                0,
+                0,
+            ]
+        };
+        let read = |count: u32, rest: &[u8]| {
+            // The first is of an odd size, so that none ends where reading does.
+            let mut bytes = vec![0x80, 0x80, 0x80, 0x82, 0, 0x34, 0, 0, 0];
+            bytes.extend((1..=count).flat_map(one));
+            bytes.extend(rest);
+            let section = DebugAbbrev::new(&bytes, RunTimeEndian::Little);
+            abbreviations(&section, DebugAbbrevOffset(0))
+        };
+        assert!(read(1000, &[0]).is_ok_and(|found| found.get(1000).is_some()));
+        assert!(read(1000, &[0; LARGEST_ABBREVIATIONS]).is_ok());
+        assert!(matches!(read(1 << 19, &[0]), Err(NoLines::TooLarge)));
+        assert!(matches!(read(1000, &[0xff; 20]), Err(NoLines::Damaged(_))));
     }
 }

@@ -4,7 +4,7 @@ use super::super::file::File;
 use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
-use super::super::{NoSeparate, NoSymbols};
+use super::super::{NoSeparate, NoSymbols, Symbols};
 use super::super::{copied, demangle, plt, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
@@ -384,4 +384,29 @@ fn flipped_bits_in_a_real_file() {
         }
         _ = exercise(Box::new(Bytes(bytes)));
     }
+}
+
+#[test]
+fn of_a_file_that_is_not_opened_everything_is_unknown_for_that_reason() {
+    let fake = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 7, "/opt/gone");
+    let target = fake.target();
+    let regions = target.process.regions().unwrap();
+    let symbols = Symbols::default();
+    let mut told = Vec::new();
+    let surveyed = symbols
+        .over(&target, &regions)
+        .survey(&mut || Ok(()), &mut |survey| {
+            told.push([
+                survey.answers.err().map(|why| why.to_string()),
+                survey.build_id.err().map(|why| why.to_string()),
+                survey.separate.err().map(|why| why.to_string()),
+            ]);
+            Ok(())
+        });
+    assert!(surveyed.is_ok());
+    let [[Some(answers), Some(build_id), Some(separate)]] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(answers.contains("/opt/gone"), "{answers}");
+    assert_eq!((build_id, separate), (answers, answers));
 }

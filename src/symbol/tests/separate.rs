@@ -249,6 +249,37 @@ fn compressed_sections_expand_within_bounds() {
     assert_eq!(old_spelling(b".text"), None);
 }
 
+#[test]
+fn reading_and_expanding_end_when_nobody_waits() {
+    let size = 12 << 20;
+    let zeros = vec![0; size as usize];
+    for extra in [
+        Extra::new(".debug_line", zeros.clone()),
+        compressed(1, size, &zlib(&zeros)),
+        compressed(2, size, &zstd(&zeros)),
+        Extra::new(
+            ".zdebug_line",
+            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&zeros)].concat(),
+        ),
+    ] {
+        let name = extra.name;
+        let built = Builder {
+            sections: vec![extra],
+            ..Builder::default()
+        };
+        let source = source(built.bytes());
+        let mut asked = 0;
+        let read = source.section_while(b".debug_line", 1 << 30, &mut || {
+            asked += 1;
+            asked < 2
+        });
+        assert!(matches!(read, Err(NoSymbols::Interrupted)), "{name}");
+        assert_eq!(asked, 2, "{name}");
+        let whole = source.section(b".debug_line", 1 << 30).unwrap();
+        assert!(whole.is_some_and(|bytes| bytes == zeros), "{name}");
+    }
+}
+
 fn xz(bytes: &[u8]) -> Vec<u8> {
     let options = lzma_rust2::XzOptions::with_preset(1);
     let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();

@@ -21,7 +21,7 @@ mod resolve;
 mod rights;
 
 pub use resolve::{Asked, Resolved, resolve};
-pub use rights::hold_back as hold_back_rights;
+pub use rights::{allow_open_files, hold_back as hold_back_rights};
 
 use super::{Machine, Result, Target};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! Rights are raised around the opens under `/proc` and dropped again.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 /// What opening the files of another process takes: its page map with frame numbers and `map_files`, any process, any file mode.
@@ -40,6 +41,26 @@ impl Drop for Lower {
 /// Whether frame numbers could be asked for at all: the right to them, held or permitted.
 pub(super) fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
+}
+
+/// Files that this program wants to be able to have open at the same time: two for each of some thousand libraries.
+const OPEN_FILES: u64 = 8192;
+
+/// Allows this program as many open files as it wants and the hard limit grants: shells mostly start programs with 1024, and a large
+/// process maps half as many libraries, each with its debug file.
+pub fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit
+        .maximum
+        .map_or(OPEN_FILES, |hard| hard.min(OPEN_FILES));
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(wanted),
+            ..limit
+        };
+        // Up to the hard limit everybody may; where it is refused all the same, fewer modules have names.
+        _ = setrlimit(Resource::Nofile, raised);
+    }
 }
 
 /// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by

@@ -18,6 +18,10 @@ impl Name {
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Name(bytes.into().into())
     }
+    /// A copy of the bytes, made at once.
+    pub fn copied(bytes: &[u8]) -> Self {
+        Name(bytes.into())
+    }
     /// The bytes as they came.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

@@ -18,19 +18,47 @@ const MOST_SYMBOLS: usize = 2 << 20;
 /// Stretches of file addresses in order.
 pub(super) struct Index {
     symbols: Vec<Symbol>,
-    stretches: Vec<Stretch>,
+    stretches: Stretches,
     names: Names,
 }
 
-/// From `start` to the next stretch.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stretch {
-    start: u64,
-    /// Position among the symbols, or [`NONE`].
-    symbol: u32,
+/// Each goes up to the start of the next. Starts stand by themselves, and some of them once more: what is halved is small enough to stay
+/// near the processor.
+#[derive(Default)]
+struct Stretches {
+    /// The first start of each [`STEP`].
+    steps: Vec<u64>,
+    starts: Vec<u64>,
+    /// Positions among the symbols, or [`NONE`].
+    symbols: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
+const STEP: usize = 64;
+
+impl Stretches {
+    /// Ends the last one at `start`, where another symbol begins to speak.
+    fn add(&mut self, start: u64, symbol: u32) {
+        if self.symbols.last() == Some(&symbol) {
+            return;
+        }
+        if self.starts.len().is_multiple_of(STEP) {
+            self.steps.push(start);
+        }
+        self.starts.push(start);
+        self.symbols.push(symbol);
+    }
+
+    /// Position of the symbol at an address, or [`NONE`].
+    fn at(&self, address: u64) -> Option<u32> {
+        let step = self.steps.partition_point(|&start| start <= address);
+        let first = step.checked_sub(1)? * STEP;
+        let last = self.starts.len().min(first + STEP);
+        let starts = self.starts.get(first..last)?;
+        let after = first + starts.partition_point(|&start| start <= address);
+        self.symbols.get(after.checked_sub(1)?).copied()
+    }
+}
 
 impl Index {
     /// Reads all symbols; `None` if there are too many.
@@ -61,11 +89,8 @@ impl Index {
 
     /// The symbol at a file address.
     pub(super) fn symbol_at(&self, address: u64) -> Option<&Symbol> {
-        let after = self
-            .stretches
-            .partition_point(|stretch| stretch.start <= address);
-        let stretch = self.stretches.get(after.checked_sub(1)?)?;
-        self.symbols.get(usize::try_from(stretch.symbol).ok()?)
+        let position = self.stretches.at(address)?;
+        self.symbols.get(usize::try_from(position).ok()?)
     }
 
     /// The names of all symbols.
@@ -88,7 +113,7 @@ struct Covering {
 }
 
 /// Goes through all places where the answer can change, in order, with what covers each at hand.
-fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Vec<Stretch> {
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Stretches {
     let mut places: Vec<u64> = symbols
         .iter()
         .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
@@ -100,7 +125,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Vec<Stretch> {
     let mut coming = (0..).zip(symbols).peekable();
     let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
     let mut nearest: HashMap<u16, Nearest> = HashMap::new();
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretches = Stretches::default();
     for place in places {
         while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
             if symbol.size > 0 {
@@ -131,12 +156,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Vec<Stretch> {
             .and_then(|symbol| symbols.binary_search_by_key(&order(&symbol), order).ok())
             .and_then(|position| u32::try_from(position).ok())
             .unwrap_or(NONE);
-        if stretches.last().is_none_or(|last| last.symbol != symbol) {
-            stretches.push(Stretch {
-                start: place,
-                symbol,
-            });
-        }
+        stretches.add(place, symbol);
     }
     stretches
 }

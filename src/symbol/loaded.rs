@@ -63,7 +63,7 @@ impl Loaded {
         if let Some(index) = self.index() {
             let symbol = index.symbol_at(address)?;
             let name = index.names().get(symbol, LONGEST_NAME)?;
-            return Some((*symbol, Name::new(name)));
+            return Some((*symbol, Name::copied(name)));
         }
         if self.fault.get().is_some() {
             return None;

@@ -450,7 +450,7 @@ impl View<'_> {
             offset,
             kind: symbol.kind,
             local: symbol.local,
-            section: section.map(Name::new),
+            section: section.map(Name::copied),
             module: module.name.clone(),
             file_address: VirtualAddress::new(symbol.address),
         }

@@ -164,22 +164,21 @@ impl<'a> Search<'a> {
                     && peer.round < now
                     && matches!(peer.state, State::Unseen | State::Read)
             };
-            let (places, pids): (Vec<usize>, Vec<u32>) = peers
+            let visits: Vec<(usize, u32)> = peers
                 .iter()
                 .enumerate()
                 .filter(|(_, peer)| is_open(peer))
                 .map(|(place, peer)| (place, peer.pid))
-                .unzip();
+                .collect();
             let mut round = Round {
                 visitor: &visitor,
                 search: self,
                 peers,
-                places: places.into_iter(),
                 audience,
                 wants_clue,
                 pace: Pace::End,
             };
-            in_order(&pids, &visitor, &mut round)?;
+            in_order(&visits, &visitor, &mut round)?;
             let pace = round.pace;
             if self.is_complete(peers, audience)? {
                 return Ok(Pace::Complete);
@@ -268,17 +267,18 @@ struct Round<'r, 'a> {
     visitor: &'r Visitor<'a>,
     search: &'r mut Search<'a>,
     peers: &'r mut [Peer],
-    /// Of those that are still to come.
-    places: std::vec::IntoIter<usize>,
     audience: &'r mut dyn Audience,
     wants_clue: bool,
     pace: Pace,
 }
 
-impl Take<u32, Result<Visit>> for Round<'_, '_> {
-    fn take(&mut self, _: &u32, visit: Result<Visit>) -> Result<ControlFlow<()>> {
+impl Take<(usize, u32), Result<Visit>> for Round<'_, '_> {
+    fn take(
+        &mut self,
+        &(place, _): &(usize, u32),
+        visit: Result<Visit>,
+    ) -> Result<ControlFlow<()>> {
         let total = self.peers.len() as u64;
-        let place = self.places.next().unwrap_or_default();
         let Some(peer) = self.peers.get_mut(place) else {
             return Ok(ControlFlow::Break(()));
         };
@@ -327,5 +327,75 @@ impl Take<u32, Result<Visit>> for Round<'_, '_> {
 
     fn check(&mut self) -> Result<(), Stopped> {
         self.audience.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::fake::World;
+    use crate::inspect::who::Mapper;
+    use crate::kernel::FrameNumber;
+
+    struct Deaf;
+
+    impl Audience for Deaf {
+        fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
+            Ok(())
+        }
+        fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+            Ok(())
+        }
+        fn check(&mut self) -> Result<(), Stopped> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_visit_is_booked_to_whom_it_was_paid_though_others_are_left_out() {
+        let machine = World::new([]).target().1.machine;
+        let question = Question {
+            frame: FrameNumber::new(1),
+            seen: None,
+            near: None,
+            scan: true,
+        };
+        let mut search = Search::new(&machine, &question);
+        search.rounds = 1;
+        let visitor = Visitor {
+            machine: &machine,
+            question: &question,
+            hunter: search.hunter,
+            nature: search.nature,
+            how: How::Search,
+        };
+        let mut peers: Vec<Peer> = (10..18).map(Peer::new).collect();
+        let mut round = Round {
+            visitor: &visitor,
+            search: &mut search,
+            peers: &mut peers,
+            audience: &mut Deaf,
+            wants_clue: false,
+            pace: Pace::End,
+        };
+        // As after a stop: the rest of a handful was not done any more, the next handful was.
+        for (place, state) in [(0, State::Read), (4, State::Gone), (5, State::Unreadable)] {
+            let pid = 10 + u32::try_from(place).expect("a place");
+            let taken = round.take(&(place, pid), Ok(Visit::without(state)));
+            assert!(taken.is_ok_and(|more| more.is_continue()));
+        }
+        let booked: Vec<(u32, State)> = peers
+            .iter()
+            .filter(|peer| peer.searched && peer.round == 1)
+            .map(|peer| (peer.pid, peer.state))
+            .collect();
+        let expected = [
+            (10, State::Read),
+            (14, State::Gone),
+            (15, State::Unreadable),
+        ];
+        assert!(booked == expected);
+        let unseen = peers.iter().filter(|peer| peer.state == State::Unseen);
+        assert_eq!(unseen.count(), 5);
     }
 }

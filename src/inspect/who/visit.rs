@@ -68,23 +68,35 @@ pub struct Hit {
     pub region: Option<Region>,
 }
 
-impl Work<u32> for Visitor<'_> {
-    type Result = Result<Visit>;
-    type Room = Room;
-
-    /// Opens a process and looks at it. That it cannot be opened, or has gone, is no error.
-    fn work(&self, pid: &u32, room: &mut Room, check: &mut Check<'_>) -> Result<Visit> {
-        let without = |state| Visit {
+impl Visit {
+    /// A look that came to nothing but that state.
+    pub fn without(state: State) -> Self {
+        Visit {
             state,
             target: None,
             hits: Vec::new(),
             regions: None,
             rest: Vec::new(),
             stopped: None,
-        };
-        let opened = match self.machine.open(*pid) {
+        }
+    }
+}
+
+/// Each job is a process: its place among the peers, by which the visit is booked, and its number.
+impl Work<(usize, u32)> for Visitor<'_> {
+    type Result = Result<Visit>;
+    type Room = Room;
+
+    /// Opens a process and looks at it. That it cannot be opened, or has gone, is no error.
+    fn work(
+        &self,
+        &(_, pid): &(usize, u32),
+        room: &mut Room,
+        check: &mut Check<'_>,
+    ) -> Result<Visit> {
+        let opened = match self.machine.open(pid) {
             Ok(opened) => opened,
-            Err(error) => return Ok(without(state_after(&error))),
+            Err(error) => return Ok(Visit::without(state_after(&error))),
         };
         if opened.process.frames_hidden() {
             return Err(Error::Unknown {
@@ -104,7 +116,7 @@ impl Work<u32> for Visitor<'_> {
                 target: Some(target),
                 ..visit
             }),
-            Err(Error::Target(error)) => Ok(without(state_after(&error))),
+            Err(Error::Target(error)) => Ok(Visit::without(state_after(&error))),
             Err(error) => Err(error),
         }
     }

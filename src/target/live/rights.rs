@@ -2,12 +2,37 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use std::cell::Cell;
 
 /// What opening the files of another process takes: its page map with frame numbers and `map_files`, any process, any file mode.
 const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// What this thread holds of the wanted rights, as far as it was permitted them.
+#[derive(Clone, Copy)]
+enum Held {
+    /// All of them, or as many as it is ever to have.
+    All,
+    /// Not all: so its sets are, but for the time of an open.
+    Lowered(CapabilitySets),
+}
+
+thread_local! {
+    /// Each thread has sets of its own, and nobody else can change them (capset refuses all but the caller in kernel/capability.c):
+    /// they are asked for once, not at each of the very many opens.
+    static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+}
+
+fn held_now() -> Held {
+    let held = HELD.get().unwrap_or_else(|| match capabilities(None) {
+        Ok(sets) if !sets.effective.contains(sets.permitted & WANTED) => Held::Lowered(sets),
+        _ => Held::All,
+    });
+    HELD.set(Some(held));
+    held
+}
 
 /// Does `work` with those of the wanted rights that this program was permitted (`setcap …=p`) but does not hold all the time.
 pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
@@ -16,16 +41,15 @@ pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn raise() -> Option<Lower> {
-    let before = capabilities(None).ok()?;
-    let wanted = before.permitted & WANTED;
-    if before.effective.contains(wanted) {
+    let Held::Lowered(before) = held_now() else {
         return None;
-    }
+    };
     let raised = CapabilitySets {
-        effective: before.effective | wanted,
+        effective: before.effective | (before.permitted & WANTED),
         ..before
     };
     set_capabilities(None, raised).ok()?;
+    HELD.set(Some(Held::All));
     Some(Lower(before))
 }
 
@@ -35,6 +59,7 @@ impl Drop for Lower {
     fn drop(&mut self) {
         // Giving up what one holds is always allowed.
         _ = set_capabilities(None, self.0);
+        HELD.set(Some(Held::Lowered(self.0)));
     }
 }
 
@@ -66,9 +91,12 @@ pub fn allow_open_files() {
 /// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by
 /// the user are opened with the user's own rights. Root, who has them anyway, keeps them.
 pub fn hold_back() {
-    if rustix::process::geteuid().is_root() {
-        return;
+    if !rustix::process::geteuid().is_root() {
+        lower();
     }
+}
+
+fn lower() {
     if let Ok(sets) = capabilities(None) {
         let lowered = CapabilitySets {
             effective: sets.effective - WANTED,
@@ -76,6 +104,7 @@ pub fn hold_back() {
         };
         // Giving up what one holds is always allowed.
         _ = set_capabilities(None, lowered);
+        HELD.set(None);
     }
 }
 
@@ -154,6 +183,66 @@ mod tests {
         } else {
             assert!(!way_to(&all).contains("does not suffice"));
         }
+    }
+
+    /// Lowers the rights of a thread that knew of more, and there does `check`, told the effective ones without and with them.
+    fn with_rights_lowered(check: fn(CapabilitySet, CapabilitySet)) {
+        let thread = std::thread::spawn(move || {
+            let before = capabilities(None).expect("the sets");
+            raised(|| ());
+            lower();
+            let without = before.effective - WANTED;
+            assert_eq!(effective(), without);
+            check(without, without | (before.permitted & WANTED));
+        });
+        thread.join().expect("a check that holds");
+    }
+
+    #[test]
+    fn rights_are_held_only_while_something_is_opened() {
+        with_rights_lowered(|without, with| {
+            for _ in 0..2 {
+                raised(|| {
+                    assert_eq!(effective(), with);
+                    // One open within another leaves them as they are.
+                    raised(|| assert_eq!(effective(), with));
+                    assert_eq!(effective(), with);
+                });
+                assert_eq!(effective(), without);
+            }
+            let panics = std::panic::catch_unwind(|| raised(|| panic!("as it is meant to")));
+            assert!(panics.is_err());
+            assert_eq!(effective(), without);
+        });
+    }
+
+    #[test]
+    fn each_thread_asks_for_its_own_rights() {
+        with_rights_lowered(|without, with| {
+            raised(|| ());
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    raised(|| assert_eq!(effective(), with));
+                    assert_eq!(effective(), without);
+                });
+            });
+        });
+    }
+
+    #[test]
+    fn rights_are_asked_for_once() {
+        with_rights_lowered(|without, _| {
+            assert!(HELD.get().is_none());
+            raised(|| ());
+            assert!(HELD.get().is_some());
+            // What is known is taken for granted.
+            HELD.set(Some(Held::All));
+            raised(|| assert_eq!(effective(), without));
+        });
+    }
+
+    fn effective() -> CapabilitySet {
+        capabilities(None).expect("the sets").effective
     }
 
     fn held_all() -> bool {

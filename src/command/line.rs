@@ -3,7 +3,7 @@
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::kernel::VirtualAddress;
-use crate::lang::{Expression, Spanned};
+use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::{LineFrame, LineReport, Note, Reason, Record, Sink, Stopped, SymbolBrief, Why};
 use crate::symbol::{LineAt, NoLines, View};
 
@@ -47,7 +47,10 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
             }
             found.addresses
         }
-        _ => vec![eval::address(place, context.state)?],
+        _ => match eval::address(place, context.state) {
+            Ok(address) => vec![address],
+            Err(error) => namesakes(place, context).ok_or(error)?,
+        },
     };
     if let [only] = addresses[..] {
         context.state.last_address = Some(only);
@@ -58,9 +61,40 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let names = context.state.symbols.over(&target, &regions);
     for address in addresses {
         let report = report(&names, address, context.sink)?;
+        if let Expression::SourceLine { file, line } = &place.node
+            && let Some(note) = superseded(&report, &file.node, line.node)
+        {
+            context.sink.emit(Record::Note(note))?;
+        }
         context.sink.emit(Record::Line(Box::new(report)))?;
     }
     Ok(Flow::Done)
+}
+
+/// Where the functions are that share a name: each is told, as in gdb.
+fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<VirtualAddress>> {
+    let (module, symbol) = match &place.node {
+        Expression::Name(name) => (None, Spanned::new(name.clone(), place.at)),
+        Expression::ModuleSymbol { module, symbol } => (Some(module.clone()), symbol.clone()),
+        _ => return None,
+    };
+    let found = eval::symbols(&SymbolName { module, symbol }, context.state).ok()?;
+    let mut addresses: Vec<_> = found.iter().map(|symbol| symbol.start).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    (addresses.len() > 1).then_some(addresses)
+}
+
+/// That a line is told at an address whose code belongs to the line that follows there.
+fn superseded(report: &LineReport, file: &Name, line: u64) -> Option<Note> {
+    let told = report.line?;
+    let is_of_it = report.frames.iter().any(|frame| frame.line == Some(line));
+    let address = report.address;
+    (!is_of_it).then(|| Note {
+        message: format!(
+            "{file}:{line} begins at {address} but has no code there: it is of line {told}"
+        ),
+    })
 }
 
 fn report(
@@ -117,4 +151,44 @@ fn report(
         frames,
         why,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_whose_code_is_of_another_line_says_so() {
+        let frame = |line, inlined| LineFrame {
+            function: None,
+            file: None,
+            line: Some(line),
+            column: None,
+            inlined,
+        };
+        let report = LineReport {
+            address: VirtualAddress::new(0x4010c0),
+            module: None,
+            symbol: None,
+            file: None,
+            line: Some(31),
+            column: None,
+            frames: vec![frame(31, true), frame(44, false)],
+            why: Why::default(),
+        };
+        let file = Name("c.c".into());
+        let note = superseded(&report, &file, 30).map(|note| note.message);
+        let said = "c.c:30 begins at 0x4010c0 but has no code there: it is of line 31";
+        assert_eq!(note.as_deref(), Some(said));
+        assert!(superseded(&report, &file, 31).is_none());
+        assert!(
+            superseded(&report, &file, 44).is_none(),
+            "it calls what is there"
+        );
+        let unknown = LineReport {
+            line: None,
+            ..report
+        };
+        assert!(superseded(&unknown, &file, 30).is_none());
+    }
 }

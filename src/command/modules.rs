@@ -14,7 +14,7 @@ pub(super) const ABOUT: About = About {
     text: "A row for each program and library, and for the vdso: from where to where it goes, how many symbols it has, and \
            what they come from: `file` (itself), `debug-file` (what was stripped from it, as packages with debug information install it), \
            `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso). \
-           Where there are none, the reason. Debug files are looked for in the root of the process, which may be in a container.",
+           Where there are none, the reason. A file that was deleted or replaced since says so behind its name. Debug files are looked for in the root of the process, which may be in a container.",
     examples: &[Example {
         line: "info modules",
         does: "all of them",
@@ -55,6 +55,7 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
         end: range.end(),
         name: survey.module.name.clone(),
         build_id: survey.build_id.as_ref().ok().cloned(),
+        deleted: survey.module.regions.iter().any(|region| region.deleted),
         answers: answers.map(|(answers, _)| word(*answers, survey.module.is_vdso())),
         debug_file: survey.separate.as_ref().ok().cloned(),
         symbols: answers.map(|(_, symbols)| *symbols),

@@ -431,3 +431,37 @@ fn who_without_the_right_to_frames_is_a_refusal() {
         assert_eq!(error.status(), status, "{line}: {error:?}");
     }
 }
+
+#[test]
+fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    use crate::target::fake::Fake;
+    let file = Builder::with(vec![
+        entry("_Z10overloadedi", 0x1000, 0x10, GLOBAL, FUNCTION),
+        entry("_Z10overloadedd", 0x1020, 0x10, GLOBAL, FUNCTION),
+    ]);
+    let mut fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc");
+    fake = fake.file("/bin/cc", file.bytes());
+    let lines = |text| {
+        let records = records(text, fake.clone().target()).into_iter();
+        let addresses = records.filter_map(|record| match record {
+            Record::Line(report) => Some(report.address.get()),
+            _ => None,
+        });
+        addresses.collect::<Vec<u64>>()
+    };
+    assert_eq!(lines("info line overloaded"), [0x40_1000, 0x40_1020]);
+    assert_eq!(lines("info line cc!overloaded"), [0x40_1000, 0x40_1020]);
+    assert_eq!(lines("info line 'overloaded(double)'"), [0x40_1020]);
+    for deleted in [false, true] {
+        let mut fake = fake.clone();
+        fake.regions
+            .iter_mut()
+            .for_each(|region| region.deleted = deleted);
+        let told = records("info modules", fake.target());
+        let [Record::Module(module)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(module.deleted, deleted);
+    }
+}

@@ -221,14 +221,43 @@ fn several(name: &str, found: &[SymbolAt], at: Place) -> Error {
             true => symbol.module.to_string(),
             false => symbol.module.file_name().to_string(),
         };
+        let whole = match has_rival(symbol, is_of_the_same) {
+            true => spelled_out(symbol, found),
+            false => None,
+        };
+        let name = whole.as_deref().unwrap_or(name);
         let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
         format!("{module}!{name} at {}", symbol.start)
     }));
     let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
-    match found.iter().any(|symbol| has_rival(symbol, is_of_the_same)) {
-        false => error.hint("name the module: MODULE!NAME"),
-        true => error.hint("write the address itself: the module does not part them"),
+    let mut rivals = found
+        .iter()
+        .filter(|symbol| has_rival(symbol, is_of_the_same));
+    let Some(first) = rivals.next() else {
+        return error.hint("name the module: MODULE!NAME");
+    };
+    let is_alone = |symbol| spelled_out(symbol, found).is_some();
+    match spelled_out(first, found) {
+        Some(whole) if rivals.all(is_alone) => error.hint(format!(
+            "write the whole name, in quotes: {}",
+            suggest::spelling(&whole)
+        )),
+        _ => error.hint("write the address itself: the module does not part them"),
     }
+}
+
+/// The spelling that no other symbol of its module has: with its parameters, or as the file has it.
+fn spelled_out(symbol: &SymbolAt, found: &[SymbolAt]) -> Option<String> {
+    let others = || {
+        let of_it = found.iter().filter(|other| is_of_the_same(symbol, other));
+        of_it.filter(|other| other.start != symbol.start)
+    };
+    let name = symbol.name();
+    if others().all(|other| other.name() != name) {
+        return Some(name.to_string());
+    }
+    let is_alone = others().all(|other| other.mangled != symbol.mangled);
+    is_alone.then(|| symbol.mangled.to_string())
 }
 
 fn is_of_the_same(symbol: &SymbolAt, other: &SymbolAt) -> bool {

@@ -1,7 +1,7 @@
 //! What could stand at the cursor: the parser's own expectations at the end of what stands before it.
 
 use super::expected::Expected;
-use super::lexer::{self, TokenKind, is_blank};
+use super::lexer::{self, Token, TokenKind, is_blank};
 use super::parser;
 
 /// What could stand where the cursor is.
@@ -20,6 +20,16 @@ const OPTIONS: &[(&str, Expected)] = &[("--how", Expected::How), ("--fault", Exp
 
 fn is_option(kind: &Expected) -> bool {
     OPTIONS.iter().any(|(_, option)| option == kind)
+}
+
+/// Where a name begins that the tokens end with, the `::` for its next part included.
+fn path_begun(tokens: &[Token<'_>]) -> Option<usize> {
+    let [.., name, first, second] = tokens else {
+        return None;
+    };
+    let is_colon = |token: &Token<'_>| token.glued && token.text == ":";
+    let begun = name.kind == TokenKind::Name && is_colon(first) && is_colon(second);
+    begun.then_some(tokens.len() - 3)
 }
 
 /// What could stand at `cursor`, a byte offset in `line`.
@@ -75,7 +85,13 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
                     quote,
                 };
             }
-            TokenKind::Mark | TokenKind::LonePipe => {}
+            TokenKind::Mark => {
+                if let Some(begun) = path_begun(&tokens) {
+                    start = tokens.get(begun).map_or(start, |name| name.at.start);
+                    tokens.truncate(begun);
+                }
+            }
+            TokenKind::LonePipe => {}
             _ => {
                 start = last.at.start;
                 tokens.pop();
@@ -222,6 +238,27 @@ mod tests {
             }
         );
         assert_eq!(kinds("walk heap | gr"), [Expected::ShellCommand]);
+    }
+
+    #[test]
+    fn behind_two_colons_the_whole_path_is_what_is_typed() {
+        for (line, start) in [
+            ("print rs::", 6),
+            ("print rs::inner::", 6),
+            ("print 1 + rs::", 10),
+        ] {
+            let path = at_end(line);
+            assert_eq!(path.start, start, "{line}");
+            assert!(path.kinds.contains(&Expected::Expression), "{line}");
+        }
+        let in_module = at_end("info address program!rs::");
+        assert_eq!(
+            (in_module.start, in_module.kinds),
+            (21, vec![Expected::Symbol])
+        );
+        // One colon stands before a line of the source.
+        assert_eq!(at_end("info line main:").kinds, [Expected::Number]);
+        assert_eq!(kinds("print rs ::"), []);
     }
 
     #[test]

@@ -85,3 +85,31 @@ fn shortened_names() {
         Some("did you mean `walk`?")
     );
 }
+
+#[test]
+fn a_name_as_its_source_spells_it_is_told_about_quotes() {
+    for line in [
+        "print ns::Box<int, 4>::counter",
+        "print ns::Op::operator()",
+        "print overloaded(int)",
+        "info address <rs::inner::A as rs::Go>::go",
+        "info symbol ns::~Box",
+        "print rs::main::{closure}",
+    ] {
+        let hint = error(line).hint.unwrap_or_default();
+        assert!(hint.contains("'single quotes'"), "{line}: {hint}");
+    }
+    for line in [
+        "print 1 < , 2",
+        "print main, ,",
+        "info address libc.so.6:",
+        "print 1 2",
+    ] {
+        let hint = error(line).hint.unwrap_or_default();
+        assert!(!hint.contains("'single quotes'"), "{line}: {hint}");
+    }
+    assert_eq!(
+        error("print strat(1)").hint.as_deref(),
+        Some("did you mean `start`?")
+    );
+}

@@ -32,6 +32,8 @@ pub struct Column {
     pub rank: u8,
     /// Whether it may be cut, with `…`, where the terminal's width is known. Numbers may not.
     pub may_cut: bool,
+    /// Terminal columns where nothing is cut, because no width is known.
+    pub uncut: usize,
 }
 
 impl Column {
@@ -44,6 +46,7 @@ impl Column {
             role,
             rank: 0,
             may_cut: false,
+            uncut: width,
         }
     }
     /// A column of numbers, at the right.
@@ -59,6 +62,10 @@ impl Column {
             may_cut: true,
             ..Column::word(title, width, role)
         }
+    }
+    /// Wider where nothing is cut.
+    pub const fn uncut(self, uncut: usize) -> Self {
+        Column { uncut, ..self }
     }
     /// Left out in narrow terminals, higher ranks first.
     pub const fn rank(self, rank: u8) -> Self {
@@ -156,7 +163,12 @@ pub struct Layout {
 
 impl Layout {
     /// Chooses the columns that fit `width`; all of them where it is not known (a pipe, a file).
-    pub fn new(columns: Vec<Column>, width: Option<usize>) -> Self {
+    pub fn new(mut columns: Vec<Column>, width: Option<usize>) -> Self {
+        if width.is_none() {
+            for column in &mut columns {
+                column.width = column.uncut;
+            }
+        }
         let mut shown = vec![true; columns.len()];
         loop {
             let ends = place(&columns, &shown);
@@ -278,6 +290,23 @@ mod tests {
             row(["0x10", "1", "abcdefg", "b"]),
             "0x10       1  abcdefg b\n"
         );
+    }
+
+    #[test]
+    fn what_is_cut_in_a_terminal_lines_up_where_nothing_is() {
+        let columns = || {
+            let name = Column::name("name", 6, Role::Name).uncut(10);
+            vec![name, Column::word("next", 4, Role::Plain)]
+        };
+        let table = |width| {
+            let (layout, mut out) = (Layout::new(columns(), width), Vec::new());
+            layout.heading(Theme::PLAIN, &mut out).unwrap();
+            let cells = ["abcdefghij", "one"].map(Cell::new);
+            layout.row(Theme::PLAIN, cells.into(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(table(None), "name       next\nabcdefghij one\n");
+        assert_eq!(table(Some(40)), "name   next\nabcde… one\n");
     }
 
     #[test]

@@ -118,9 +118,7 @@ impl Offers<'_> {
         let listed = name.to_string();
         match std::str::from_utf8(name.as_bytes()) {
             Ok(name) if name.chars().all(is_plain) => self.name(name),
-            // Between quotes only `\\` and `\'` would be read as something else than what is listed.
-            _ if listed.contains("\\\\") || listed.contains('\'') => self.name(&listed),
-            _ => self.offer(&listed, format!("'{listed}'")),
+            _ => self.name(&listed),
         }
     }
 
@@ -394,6 +392,43 @@ mod tests {
         let typed = "region 'esc\\x1b";
         let offers = complete(&state, typed, typed.len()).1;
         assert_eq!(offers[0].replacement, "'esc\\x1b[31mred'");
+    }
+
+    #[test]
+    fn behind_two_colons_come_the_names_of_the_path() {
+        use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+        let file = Builder::with(vec![
+            entry(
+                "_ZN2rs4main17h0123456789abcdefE",
+                0x1000,
+                0x10,
+                GLOBAL,
+                FUNCTION,
+            ),
+            entry(
+                "_ZN2rs5inner4work17h0123456789abcdefE",
+                0x1020,
+                0x10,
+                GLOBAL,
+                FUNCTION,
+            ),
+            entry("rsync", 0x1040, 0x10, GLOBAL, FUNCTION),
+        ]);
+        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/rs");
+        let mut state = DebugState::new(live::machine());
+        state.attach(fake.file("/bin/rs", file.bytes()).target());
+        let offered = |line: &str| {
+            let (start, pairs) = complete(&state, line, line.len());
+            let pairs = pairs.into_iter().map(|pair| pair.replacement);
+            (start, pairs.collect::<Vec<_>>())
+        };
+        let both = vec!["rs::inner::work".to_owned(), "rs::main".to_owned()];
+        assert_eq!(offered("print rs::"), (6, both.clone()));
+        assert_eq!(offered("info address rs!rs::"), (16, both));
+        assert_eq!(
+            offered("print 1 + rs::inner::"),
+            (10, vec!["rs::inner::work".to_owned()])
+        );
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub struct ModuleReport {
     pub end: VirtualAddress,
     /// As `maps` names it.
     pub name: Name,
+    /// Whether its file was deleted or replaced since it was mapped.
+    pub deleted: bool,
     /// What tells this build from all others, in hexadecimal digits.
     pub build_id: Option<String>,
     /// `file`, `debug-file`, `debugdata`, `dynamic`, `image`: what answers for its names.

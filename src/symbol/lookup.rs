@@ -3,10 +3,11 @@
 //! A symbol with a size covers `[address, address + size)`; where several do, the one that starts last speaks (an inner label
 //! rather than what is around it). Where none does, the nearest sizeless symbol before the address in the same section reaches
 //! up to it, unless a symbol with a size begins between them. Among symbols of one start, [`Rank`](super::table::Rank) decides,
-//! and then the plainest name: the fewest leading underscores, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt`
-//! rather than `sqrtf32x`).
+//! and then the plainest name: the fewest leading underscores, then a version that programs are linked with today, then the
+//! shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
 
 use super::NoSymbols;
+use super::demangle::split_version;
 use super::sources::Sources;
 use super::table::{self, Beginning, Kind, Rank, Symbol};
 use std::ops::ControlFlow;
@@ -45,7 +46,8 @@ impl Best {
             .min_by_key(|(_, name)| {
                 let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
                 let length = name.iter().take_while(|&&byte| byte != 0).count();
-                (underscores, length)
+                let (base, is_old) = split_version(name.get(..length).unwrap_or_default());
+                (underscores, is_old, base.len(), length)
             })
             .map(|(symbol, _)| *symbol)
     }

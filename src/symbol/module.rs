@@ -38,10 +38,12 @@ impl Module {
         self.inode == 0
     }
 
-    /// Whether a person calls it `name`: whole path or file name, and `vdso` for `[vdso]`.
+    /// Whether a person calls it `name`: whole path or file name, as it is or as it is displayed, and `vdso` for `[vdso]`.
     pub fn is_called(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name
             || self.file_name().as_bytes() == name
+            || self.name.escaped().as_bytes() == name
+            || self.name.escaped_file_name().as_bytes() == name
             || (self.is_vdso() && name == b"vdso")
     }
 }

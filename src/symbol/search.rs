@@ -53,13 +53,16 @@ pub(super) fn find(
                         .is_some_and(|name| query.is_meant_by(name)));
             if is_match && let Some(name) = names.get(&symbol, LONGEST_NAME) {
                 let (base, old) = split_version(name);
-                let known = matches.iter().any(|(other, other_name, _)| {
+                let known = matches.iter_mut().find(|(other, other_name, _)| {
                     other.address == symbol.address
                         && split_version(other_name.as_bytes()).0 == base
                 });
-                if !known {
-                    let old = old || version().is_some_and(|version| version.is_old);
-                    matches.push((symbol, Name::new(name), old));
+                let old = || old || version().is_some_and(|version| version.is_old);
+                match known {
+                    None => matches.push((symbol, Name::new(name), old())),
+                    // The current version speaks for an old one that is the same code.
+                    Some(known) if known.2 && !old() => *known = (symbol, Name::new(name), false),
+                    Some(_) => {}
                 }
             }
             match matches.len() < MOST_MATCHES && !clock.is_over() {
@@ -129,9 +132,18 @@ pub(super) fn matching(
                 let shown = readable(&name).to_string();
                 if is_match(&shown) || (may_be_mangled(raw) && is_match(&name.to_string())) {
                     let base = shown.split_once('@').map_or(&*shown, |(base, _)| base);
-                    if let Entry::Vacant(place) = found.entry((base.into(), symbol.address)) {
-                        bytes += place.key().0.len() + BESIDE_NAME;
-                        place.insert(symbol);
+                    match found.entry((base.into(), symbol.address)) {
+                        Entry::Vacant(place) => {
+                            bytes += place.key().0.len() + BESIDE_NAME;
+                            place.insert(symbol);
+                        }
+                        // The current version, whose name is shown without it, speaks for an old one.
+                        Entry::Occupied(mut place)
+                            if place.get().table == symbol.table && *shown == *base =>
+                        {
+                            place.insert(symbol);
+                        }
+                        Entry::Occupied(_) => {}
                     }
                 }
             }

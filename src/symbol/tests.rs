@@ -45,6 +45,40 @@ fn some(name: &str) -> Option<String> {
 }
 
 #[test]
+fn the_current_version_speaks_for_an_old_one_of_the_same_code() {
+    let old_first = Builder::with(vec![
+        entry("nap@V_1", 0x1000, 0x20, GLOBAL, FUNCTION),
+        entry("nap@@V_2.17", 0x1000, 0x20, GLOBAL, FUNCTION),
+        entry("rest_np@V_1", 0x1040, 0x20, GLOBAL, FUNCTION),
+        entry("rest@V_1", 0x1040, 0x20, GLOBAL, FUNCTION),
+        entry("rest_well@@V_2", 0x1040, 0x20, GLOBAL, FUNCTION),
+    ]);
+    let loaded = Loaded::new(old_first.sources(), 1);
+    for _ in 0..8 {
+        // By one pass over the table, then by the index.
+        for (address, shown) in [(0x1004, "nap"), (0x1044, "rest_well")] {
+            let (_, name) = loaded.symbol_at(address).unwrap();
+            assert_eq!(super::demangle::readable(&name).to_string(), shown);
+        }
+    }
+    let found = super::search::find(&loaded, "nap", &NEVER).unwrap();
+    let names: Vec<String> = found.iter().map(|(_, name)| name.to_string()).collect();
+    assert_eq!(names, ["nap@@V_2.17"]);
+    let room = super::search::Room {
+        symbols: 10,
+        bytes: 1 << 20,
+    };
+    let is_nap = |name: &str| name.starts_with("nap");
+    let listed = super::search::matching(&loaded, &is_nap, &room, &mut || Ok(()));
+    let listed = listed.unwrap().unwrap().symbols;
+    let names: Vec<String> = listed
+        .iter()
+        .map(|symbol| String::from_utf8(table::name(&loaded.sources, symbol).unwrap()).unwrap())
+        .collect();
+    assert_eq!(names, ["nap@@V_2.17"]);
+}
+
+#[test]
 fn both_widths_and_byte_orders() {
     for (is_64, little) in [(true, true), (true, false), (false, true), (false, false)] {
         let builder = Builder {

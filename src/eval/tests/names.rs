@@ -1,6 +1,6 @@
 //! What names stand for.
 
-use super::{World, command, process};
+use super::{Builder, FUNCTION, Fake, GLOBAL, World, command, entry, process};
 use crate::eval::{Origin, Subject, subject};
 use crate::kernel::Name;
 use crate::lang::Command;
@@ -101,6 +101,66 @@ fn libraries_of_one_name_are_told_apart_by_their_paths() {
     assert_eq!(world.print("'/b/lib.so'!malloc"), "address 0x72001000");
     let (_, error) = world.error("lib.so!0x1000");
     assert!(error.message.contains("0x71001000, 0x72001000"), "{error}");
+}
+
+#[test]
+fn a_library_is_called_as_it_is_displayed() {
+    let mut fake = process();
+    let copy = fake.files.values().last().cloned().unwrap_or_default();
+    let path = "/a/esc\u{1b}[31m\u{202e}.so";
+    fake = fake
+        .region(0x7100_1000, 0x7100_2000, "r-xp", 30, path)
+        .region(0x7100_2000, 0x7100_3000, "rw-p", 30, path)
+        .file(path, copy);
+    let world = World::of(fake);
+    let (_, error) = world.error("malloc");
+    let way_out = r"'esc\x1b[31m\u{202e}.so'!malloc";
+    assert!(error.message.contains(way_out), "{error}");
+    assert_eq!(world.print(way_out), "address 0x71001000");
+    assert_eq!(
+        world.print(r"'/a/esc\x1b[31m\u{202e}.so'!0x1000"),
+        "address 0x71001000"
+    );
+}
+
+#[test]
+fn overloaded_functions_are_told_with_their_parameters() {
+    let program = |names: [&str; 2]| {
+        let [one, two] = names;
+        let file = Builder::with(vec![
+            entry(one, 0x1000, 0x10, GLOBAL, FUNCTION),
+            entry(two, 0x1020, 0x10, GLOBAL, FUNCTION),
+        ]);
+        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc");
+        World::of(fake.file("/bin/cc", file.bytes()))
+    };
+    let world = program(["_Z10overloadedi", "_Z10overloadedd"]);
+    let (_, error) = world.error("overloaded");
+    assert_eq!(
+        error.message,
+        "several symbols are called 'overloaded': \
+         cc!'overloaded(int)' at 0x401000, cc!'overloaded(double)' at 0x401020"
+    );
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("write the whole name, in quotes: 'overloaded(int)'")
+    );
+    assert_eq!(world.print("cc!'overloaded(double)'"), "address 0x401020");
+    // Rust names whose hashes alone differ.
+    let hashed = [
+        "_ZN2rs4main17h0123456789abcdefE",
+        "_ZN2rs4main17hfedcba9876543210E",
+    ];
+    let world = program(hashed);
+    let (_, error) = world.error("rs::main");
+    for (name, address) in hashed.into_iter().zip(["0x401000", "0x401020"]) {
+        let told = format!("cc!{name} at {address}");
+        assert!(error.message.contains(&told), "{error}");
+        assert_eq!(
+            world.print(&format!("cc!{name}")),
+            format!("address {address}")
+        );
+    }
 }
 
 #[test]

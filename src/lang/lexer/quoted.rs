@@ -75,15 +75,41 @@ pub(in crate::lang) fn unescape(text: &str) -> String {
 pub(in crate::lang) fn escape(quote: char, text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(quote);
-    for character in text.chars() {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
         match character {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            '\\' => quoted.push_str("\\\\"),
+            '\\' => quoted.push_str(match characters.peek() {
+                Some('n' | 't' | '\\' | '"' | '\'') | None => "\\\\",
+                // It stays, as in a name that is displayed with `\x1b`.
+                Some(_) => "\\",
+            }),
             same if same == quote => quoted.extend(['\\', same]),
             plain => quoted.push(plain),
         }
     }
     quoted.push(quote);
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_backslash_that_would_mean_something_is_doubled() {
+        for (text, quoted) in [
+            ("esc\\x1b[31m\\xff.so", "'esc\\x1b[31m\\xff.so'"),
+            ("\\d+", "'\\d+'"),
+            ("a\\nb", "'a\\\\nb'"),
+            ("a\nb", "'a\\nb'"),
+            ("a\\", "'a\\\\'"),
+            ("\\\\x", "'\\\\\\x'"),
+            ("\\'", "'\\\\\\''"),
+        ] {
+            assert_eq!(escape('\'', text), quoted);
+            assert_eq!(name_content(quoted).unwrap(), ("", text.to_owned()));
+        }
+    }
 }

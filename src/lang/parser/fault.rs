@@ -28,12 +28,36 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
         };
     };
     let (message, hint) = about(token, &expected);
+    let hint = hint.or_else(|| {
+        let until = position.saturating_add(1).min(tokens.len());
+        let before = tokens.get(..until).unwrap_or_default();
+        let behind = tokens.get(until);
+        needs_quotes(before, behind).then(|| QUOTES.to_owned())
+    });
     SyntaxError {
         at: token.at,
         message,
         expected: describe_all(&expected),
         hint,
     }
+}
+
+/// For names of C++ and Rust as their sources spell them.
+pub(super) const QUOTES: &str =
+    "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
+
+/// Whether among the tokens up to a failure is what only the name of a function or type would have: `ns::Box<`, `>::`, `<a::B as`.
+fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
+    let next = tokens.iter().skip(1).chain(behind);
+    tokens.iter().zip(next).any(|(token, next)| {
+        next.glued
+            && match (&token.kind, token.text) {
+                (TokenKind::Name, path) => path.contains("::") && matches!(next.text, "<" | "("),
+                (_, ":") => next.text == ":",
+                (_, "<") => !token.glued && next.kind == TokenKind::Name,
+                _ => false,
+            }
+    })
 }
 
 /// What is wrong with this token here, and the way out.

@@ -3,6 +3,7 @@
 use nom::Parser;
 use nom::combinator::cut;
 
+use super::fault::QUOTES;
 use super::stream::{Parsed, Tokens, glued, is_mark, mark};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
@@ -124,7 +125,8 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
-        hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied()),
+        hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied())
+            .or_else(|| Some(QUOTES.to_owned())),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
     })
 }

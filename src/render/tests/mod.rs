@@ -146,7 +146,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("symbols-summary", "symbols cut_short silent"),
     (
         "module",
-        "start end name build_id answers debug_file symbols [why]",
+        "start end name deleted build_id answers debug_file symbols [why]",
     ),
     (
         "process",

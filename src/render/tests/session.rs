@@ -58,6 +58,7 @@ pub fn module() -> ModuleReport {
         start: va(0x555555554000),
         end: va(0x55555555a000),
         name: Name::from("/usr/bin/demo"),
+        deleted: false,
         build_id: Some("abcdef0123456789".into()),
         answers: Some("debug-file"),
         debug_file: Some(Name::from(
@@ -70,6 +71,7 @@ pub fn module() -> ModuleReport {
 
 pub fn module_of_exports() -> ModuleReport {
     ModuleReport {
+        deleted: true,
         answers: Some("dynamic"),
         debug_file: None,
         why: BTreeMap::from([(

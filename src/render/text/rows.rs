@@ -217,7 +217,6 @@ fn module_cells(module: &ModuleReport) -> Vec<Cell<'_>> {
         }
         _ => none(),
     };
-    let name = region_name(&module.name).1;
     vec![
         Cell::new(module.start),
         Cell::new(module.end),
@@ -226,7 +225,7 @@ fn module_cells(module: &ModuleReport) -> Vec<Cell<'_>> {
             .map_or_else(none, |symbols| Cell::new(count(symbols))),
         module.answers.map_or_else(none, Cell::new),
         module.build_id.as_ref().map_or_else(none, Cell::new),
-        Cell::of(Role::Name, name).or(region_file_name(&module.name).1),
+        named_region(&module.name, module.deleted),
         remark,
     ]
 }

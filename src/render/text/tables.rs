@@ -87,9 +87,9 @@ const READS: [Column; 4] = [
 ];
 const SYMBOLS: [Column; 5] = [
     Column::word("address", 14, Role::Address),
-    Column::number("size", 8, Role::Size),
-    Column::word("kind", 8, Role::Plain),
-    Column::name("module", 14, Role::Name).rank(1),
+    Column::number("size", 8, Role::Size).rank(1),
+    Column::word("kind", 8, Role::Plain).rank(2),
+    Column::name("module", 14, Role::Name).uncut(24),
     Column::name("symbol", 24, Role::Symbol),
 ];
 const MODULES: [Column; 7] = [
@@ -97,8 +97,9 @@ const MODULES: [Column; 7] = [
     END.rank(2),
     Column::number("symbols", 7, Role::Size),
     Column::word("from", 10, Role::Plain),
-    Column::name("build-id", 12, Role::Raw).rank(1),
-    Column::name("name", 18, Role::Name),
+    // As most linkers make it: twenty bytes.
+    Column::name("build-id", 12, Role::Raw).rank(1).uncut(40),
+    Column::name("name", 18, Role::Name).uncut(40),
     Column::name("debug file, or why none", 24, Role::Plain),
 ];
 const REGIONS: [Column; 10] = [
@@ -167,5 +168,26 @@ impl Table {
     /// Whether its columns need titles.
     pub fn has_heading(self) -> bool {
         self != Table::History
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::Layout;
+    use crate::render::theme::Theme;
+
+    #[test]
+    fn symbols_keep_their_module_in_a_narrow_terminal() {
+        for width in [60, 66, 70, 80] {
+            let mut out = Vec::new();
+            let layout = Layout::new(Table::Symbols.columns(), Some(width));
+            layout.heading(Theme::PLAIN, &mut out).unwrap();
+            let heading = String::from_utf8(out).unwrap();
+            assert!(
+                heading.contains("module") && heading.contains("symbol"),
+                "{width}: {heading}"
+            );
+        }
     }
 }

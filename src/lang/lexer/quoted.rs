@@ -81,7 +81,7 @@ pub(in crate::lang) fn escape(quote: char, text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\\' => quoted.push_str(match characters.peek() {
-                Some('n' | 't' | '\\' | '"' | '\'') | None => "\\\\",
+                Some('n' | 't' | '\n' | '\t' | '\\' | '"' | '\'') | None => "\\\\",
                 // It stays, as in a name that is displayed with `\x1b`.
                 Some(_) => "\\",
             }),
@@ -104,6 +104,7 @@ mod tests {
             ("\\d+", "'\\d+'"),
             ("a\\nb", "'a\\\\nb'"),
             ("a\nb", "'a\\nb'"),
+            ("a\\\t", "'a\\\\\\t'"),
             ("a\\", "'a\\\\'"),
             ("\\\\x", "'\\\\\\x'"),
             ("\\'", "'\\\\\\''"),

@@ -160,6 +160,22 @@ pub fn flags_event() -> Event {
     }
 }
 
+/// To one who may not see swap slots.
+pub fn doubted_event() -> Event {
+    let hidden = Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN");
+    let after = PageFacts {
+        why: why(&[("state", hidden)]),
+        ..facts(State::Swapped, None)
+    };
+    Event {
+        kind: EventKind::SwappedOut,
+        before: Some(facts(State::Present, None)),
+        after: Some(after),
+        symbol: None,
+        ..event()
+    }
+}
+
 pub fn exit_event() -> Event {
     Event {
         address: None,

@@ -76,6 +76,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("watch-start", Record::WatchStart(watch_start())),
         ("event", Record::Event(event())),
         ("event", Record::Event(flags_event())),
+        ("event", Record::Event(doubted_event())),
         ("event", Record::Event(exit_event())),
         ("watch-summary", Record::WatchSummary(watch_summary())),
         ("read", Record::Read(read_of_words())),

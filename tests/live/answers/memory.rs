@@ -5,7 +5,7 @@ use super::super::puppet::Puppet;
 use super::super::states::{MADV_GUARD_INSTALL, merged};
 use super::super::support::{self, page_bytes, plain_entry, plain_maps, skip};
 use super::super::system;
-use super::{Truth, says};
+use super::{Truth, program, says};
 
 pub const TESTS: &[Test] = &[
     ("answers::anonymous_memory", anonymous_memory),
@@ -211,4 +211,9 @@ fn what_the_kernel_lends() {
         };
         says(pid, start, &truth);
     }
+    // How much is in them is not shown, which is not nothing.
+    let lines = ["regions where rss == 0".to_owned()];
+    let empty = program(&[], pid, true, &lines);
+    let hidden = |row: &&str| row.contains("\"[vvar]\"") || row.contains("\"[vsyscall]\"");
+    assert_eq!(empty.lines().find(hidden), None);
 }

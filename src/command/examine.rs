@@ -67,8 +67,13 @@ pub(super) fn run(
         4 => Unit::Word,
         _ => Unit::GiantWord,
     };
-    let (format, unit) = context.state.examined.settle(layout, pointer);
-    let again = written.is_none() && layout == Layout::default();
+    let goes_on = written.is_none();
+    let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
+    if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
+        let message = "no text has characters of 8 bytes (g): shown in bytes".to_owned();
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    let again = goes_on && layout == Layout::default();
     let count = layout.count.unwrap_or(match again {
         true => context.state.examined.count,
         false => 1,

@@ -144,8 +144,19 @@ fn bytes(
     };
     let size = layout.unit.map_or(usual, lang::Unit::bytes);
     if !fits(number, size) {
-        let message = format!("{number} does not fit {size} bytes");
-        return Err(eval::Error::new(pattern.at, message).into());
+        let noun = if size == 1 { "byte" } else { "bytes" };
+        let message = format!("{number} does not fit {size} {noun}");
+        let larger = match size {
+            1 => "h (2 bytes)",
+            2 => "w (4 bytes)",
+            _ => "g (8 bytes)",
+        };
+        let error = eval::Error::new(pattern.at, message);
+        return Err(match size {
+            8 => error,
+            _ => error.hint(format!("a larger size stands behind the slash: {larger}")),
+        }
+        .into());
     }
     Ok(target::Layout::bytes(words, number as u64, size))
 }

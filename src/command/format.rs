@@ -113,7 +113,7 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
             let units = units.iter().map(|&unit| unit as u16);
             for decoded in char::decode_utf16(units) {
                 match decoded {
-                    Ok(character) => push_wide(&mut shown, character),
+                    Ok(character) => push_wide(&mut shown, character, bytes),
                     Err(lone) => push_code(&mut shown, lone.unpaired_surrogate().into()),
                 }
             }
@@ -121,7 +121,7 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
         4 => {
             for &unit in units {
                 match u32::try_from(unit).ok().and_then(char::from_u32) {
-                    Some(character) => push_wide(&mut shown, character),
+                    Some(character) => push_wide(&mut shown, character, bytes),
                     None => push_code(&mut shown, unit),
                 }
             }
@@ -130,7 +130,7 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
             let bytes: Vec<u8> = units.iter().map(|&unit| unit as u8).collect();
             for chunk in bytes.utf8_chunks() {
                 for character in chunk.valid().chars() {
-                    push_wide(&mut shown, character);
+                    push_wide(&mut shown, character, 1);
                 }
                 for &byte in chunk.invalid() {
                     push_byte(&mut shown, byte, '"');
@@ -142,10 +142,17 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
     shown
 }
 
-fn push_wide(text: &mut String, character: char) {
-    match (u8::try_from(character), character) {
-        (Ok(byte), '\0'..='\x7f') => push_byte(text, byte, '"'),
+/// A character; where it cannot be shown, the units of so many bytes that it is stored in.
+fn push_wide(text: &mut String, character: char, bytes: u8) {
+    match (u8::try_from(character), bytes) {
+        (Ok(byte @ 0..=0x7f), _) => push_byte(text, byte, '"'),
         _ if crate::kernel::name::is_plain(character) => push_character(text, character, '"'),
+        (_, 2) => {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                push_code(text, (*unit).into());
+            }
+        }
+        (_, 4) => push_code(text, character.into()),
         _ => {
             for byte in character.encode_utf8(&mut [0; 4]).bytes() {
                 push_byte(text, byte, '"');
@@ -154,10 +161,13 @@ fn push_wide(text: &mut String, character: char) {
     }
 }
 
-/// A unit that is no character.
+/// A unit that is no character, or none that can be shown: octal where three digits hold it.
 fn push_code(text: &mut String, unit: u64) {
     // Writing to a string does not fail.
-    let _ = write!(text, "\\x{unit:x}");
+    let _ = match unit {
+        0..=0o777 => write!(text, "\\{unit:03o}"),
+        _ => write!(text, "\\x{unit:x}"),
+    };
 }
 
 #[cfg(test)]
@@ -220,5 +230,26 @@ mod tests {
         assert_eq!(of("\u{202e}".as_bytes()), r#""\342\200\256""#);
         assert_eq!(text(&[0x61, 0xd800, 0x4e00], 2), "u\"a\\xd800\u{4e00}\"");
         assert_eq!(text(&[0x61, 0x0302_0100], 4), "U\"a\\x3020100\"");
+    }
+
+    #[test]
+    fn characters_that_cannot_be_shown_are_the_units_they_are_stored_in() {
+        // Not assigned, for private use, no character at all, invisible.
+        let hidden = [0x0a64, 0xf489, 0xffff, 0x206f, 0x85];
+        for (bytes, expected) in [
+            (2, r#"u"\xa64\xf489\xffff\x206f\205""#),
+            (4, r#"U"\xa64\xf489\xffff\x206f\205""#),
+        ] {
+            assert_eq!(text(&hidden, bytes), expected);
+        }
+        let private_plane = [0xdbc0, 0xdc00];
+        assert_eq!(text(&private_plane, 2), r#"u"\xdbc0\xdc00""#);
+        let utf8: Vec<u64> = "\u{ffff}".bytes().map(u64::from).collect();
+        assert_eq!(text(&utf8, 1), r#""\357\277\277""#);
+        // What can be shown is, blanks and marks over letters too.
+        assert_eq!(
+            text(&[0xa0, 0x65, 0x301, 0x3000], 2),
+            "u\"\u{a0}e\u{301}\u{3000}\""
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::translate::symbol_at;
 use super::{About, Context, Example, Flow, Group, Outcome, format};
 use crate::eval::{self, Integer, Value};
+use crate::kernel::VirtualAddress;
 use crate::lang::{self, Format, Spanned};
 use crate::report::{Record, ValueReport};
 use crate::state::DebugState;
@@ -56,7 +57,14 @@ pub(super) fn run(
     if let Value::Address(address) = value {
         context.state.last_address = Some(address);
     }
-    let mut report = described(context.state, &value, text);
+    let address = match (format, &value) {
+        // A number that is shown as an address is one, to whoever reads it.
+        (Some(Format::Address), Value::Integer(number)) => {
+            Some(VirtualAddress::new(wrapped(*number)))
+        }
+        _ => address(&value),
+    };
+    let mut report = described(context.state, &value, text, address);
     report.number = Some(context.state.values.push(value));
     context.sink.emit(Record::Value(report))?;
     Ok(Flow::Done)
@@ -66,34 +74,44 @@ pub(super) fn run(
 pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let variables = state.variables.iter().map(|(name, value)| ValueReport {
         name: Some(name.clone()),
-        ..described(state, value, value.to_string())
+        ..described(state, value, value.to_string(), address(value))
     });
     let values = state.values.iter().map(|(number, value)| ValueReport {
         number: Some(number),
-        ..described(state, value, value.to_string())
+        ..described(state, value, value.to_string(), address(value))
     });
     variables.chain(values).collect()
 }
 
-/// A value, what it is in other words, and what lies there if it is an address.
-fn described(state: &DebugState, value: &Value, text: String) -> ValueReport {
+fn address(value: &Value) -> Option<VirtualAddress> {
+    match value {
+        Value::Address(address) => Some(*address),
+        _ => None,
+    }
+}
+
+/// A value, what it is in other words, and what lies at `address`.
+fn described(
+    state: &DebugState,
+    value: &Value,
+    text: String,
+    address: Option<VirtualAddress>,
+) -> ValueReport {
     let mut report = ValueReport {
         number: None,
         name: None,
         kind: value.kind(),
+        also: also(value).filter(|also| *also != text),
         value: text,
-        also: also(value),
         symbol: None,
         region: None,
     };
-    if let (Value::Address(address), Some(target)) = (value, state.target())
+    if let (Some(address), Some(target)) = (address, state.target())
         && let Ok(regions) = target.process.regions()
     {
-        let region = regions
-            .iter()
-            .find(|region| region.range.contains(*address));
+        let region = regions.iter().find(|region| region.range.contains(address));
         report.region = region.map(|region| region.name.clone());
-        report.symbol = region.and_then(|_| symbol_at(&state.symbols, target, &regions, *address));
+        report.symbol = region.and_then(|_| symbol_at(&state.symbols, target, &regions, address));
     }
     report
 }

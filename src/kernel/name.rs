@@ -150,7 +150,15 @@ pub fn is_plain(c: char) -> bool {
         0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
         | 0x2028..=0x202f | 0x205f..=0x206f | 0x3164 | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
         | 0xe0000..=0xe0fff);
-    !c.is_control() && !hidden
+    c.is_ascii_graphic() || c == ' ' || (!c.is_control() && !hidden && is_assigned(c))
+}
+
+/// Whether it is known how a terminal shows a character: not of one without a meaning, nor of one for private use.
+fn is_assigned(c: char) -> bool {
+    // The standard library has the table for the debug form of text, which writes out blanks too, and a mark that has no letter before it.
+    let behind_a_letter = format!("a{c}");
+    let shown = behind_a_letter.escape_debug();
+    c.is_whitespace() || shown.eq(behind_a_letter.chars())
 }
 
 #[cfg(test)]

@@ -29,10 +29,16 @@ impl Default for Examined {
 
 impl Examined {
     /// The form and size that `layout` asks for: what it leaves out is as it was last, or as suits the form. `pointer` is the size of an
-    /// address of the target.
-    pub fn settle(&mut self, layout: Layout, pointer: Unit) -> (Format, Unit) {
+    /// address of the target; `goes_on` says that it begins where the last one ended, so that a text is of the same characters still.
+    pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
-        let unit = layout.unit.unwrap_or(match (layout.format, self.unit) {
+        let last = match (self.format, layout.format) {
+            (Format::Text, None) if goes_on => self.unit,
+            // The size of characters holds for one text only, as in gdb.
+            (Format::Text, _) => Unit::Byte,
+            _ => self.unit,
+        };
+        let unit = layout.unit.unwrap_or(match (layout.format, last) {
             (None, unit) => unit,
             (Some(Format::Address), _) => pointer,
             (Some(Format::Float), unit @ (Unit::Word | Unit::GiantWord)) => unit,
@@ -75,18 +81,26 @@ mod tests {
             (Some(Float), None, (Float, Word)),
             (Some(Text), Some(GiantWord), (Text, Byte)),
             (Some(Text), Some(HalfWord), (Text, HalfWord)),
+            // The size of characters does not last.
+            (None, None, (Text, Byte)),
+            (Some(Text), Some(Word), (Text, Word)),
+            (Some(Hexadecimal), None, (Hexadecimal, Byte)),
         ] {
             let layout = Layout {
                 count: None,
                 format,
                 unit,
             };
-            assert_eq!(examined.settle(layout, GiantWord), expected, "{layout:?}");
+            assert_eq!(
+                examined.settle(layout, GiantWord, false),
+                expected,
+                "{layout:?}"
+            );
         }
         let address = Layout {
             format: Some(Address),
             ..Layout::default()
         };
-        assert_eq!(examined.settle(address, Word), (Address, Word));
+        assert_eq!(examined.settle(address, Word, false), (Address, Word));
     }
 }

@@ -20,7 +20,8 @@ pub(super) const ABOUT: About = About {
            without one 4 bytes if it fits them, else 8, and an address that of a pointer. A count behind the slash ends the \
            search after so many. Matches may overlap.\n\n\
            Pages that are not resident are not touched; the last line counts them by state. A page of a file that is not mapped in, but \
-           is in the page cache, is looked through there (marked: file), which brings in nothing either. $_ is the last match, $numfound how \
+           is in the page cache, is looked through there (marked: file), which brings in nothing either. The kernel takes what is read for used: the flags referenced, active and idle of its frame may \
+           change. $_ is the last match, $numfound how \
            many there were.\n\n\
            A range is A..B or A, +LENGTH, a region, a symbol with a size, all: where gdb has `find A, B, VALUE`, write \
            find A..B, VALUE.",

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
 use crate::inspect::{self, ReadEnd};
-use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, State, VirtualAddress};
+use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
 use crate::lang::{IntegerType, Place};
 use crate::report::Reason;
 use crate::target::Target;
@@ -111,12 +111,16 @@ impl Evaluator<'_> {
     }
 
     fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<Told> {
-        inspect::View::detail_at(target, address)
-            .map(|(_, detail)| Told {
+        let told = || {
+            let (view, detail) = inspect::View::detail_at(target, address)?;
+            Ok(Told {
                 state: detail.page.state,
                 is_certain: detail.page.doubt.is_none(),
+                is_cached: detail.page.kind == Some(Kind::Cached)
+                    && view.cached(address, &mut [0])? > 0,
             })
-            .map_err(|cause| failed(cause, at))
+        };
+        told().map_err(|cause| failed(cause, at))
     }
 }
 
@@ -147,6 +151,10 @@ fn not_resident(address: VirtualAddress, told: Told, at: Place) -> Error {
     );
     match told.state {
         State::Unmapped => error.hint("regions lists what is mapped"),
+        // A value does not say where it is from; a row of x does.
+        State::Untouched if told.is_cached => error.hint(format!(
+            "the process has no page there; what the page cache of the file holds: x/xg {address}"
+        )),
         State::Swapped | State::Untouched | State::UffdWp | State::Migrating | State::Device => {
             error.hint("reading it would fault it in and so change what is looked at")
         }
@@ -173,6 +181,8 @@ fn no_frame(address: VirtualAddress, told: Told, at: Place) -> Error {
 struct Told {
     state: State,
     is_certain: bool,
+    /// Not mapped, but in the page cache, where it could be read.
+    is_cached: bool,
 }
 
 impl fmt::Display for Told {

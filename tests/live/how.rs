@@ -41,7 +41,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 /// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
-const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
+pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
 
 /// What pmdb says to some lines, and whether it succeeded.
 fn asked(pid: u32, lines: &str) -> (Vec<Value>, bool) {

@@ -2,9 +2,10 @@
 
 use super::answers::program;
 use super::behind::{DiskFile, Held, drop_cached, is_cached};
+use super::how::RESTLESS;
 use super::puppet::Puppet;
 use super::states::MADV_GUARD_INSTALL;
-use super::support::{Numbers, page_bytes, plain_entry, plain_maps, skip};
+use super::support::{Numbers, is_root, page_bytes, plain_entry, plain_maps, skip};
 use super::system;
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
@@ -105,6 +106,21 @@ impl Standing {
     }
 }
 
+/// The flags of the frames of some pages, without those that come and go: a read changes no others than these.
+fn steady_flags(pid: u32, start: u64, pages: u64) -> Vec<u64> {
+    const FRAME: u64 = (1 << 55) - 1;
+    let file = File::open("/proc/kpageflags").expect("flags");
+    let flags = (0..pages).map(|page| {
+        let entry = plain_entry(pid, start + page * page_bytes()).expect("an entry");
+        assert_eq!(entry >> 63, 1, "a page that was written to");
+        let mut word = [0; 8];
+        let offset = (entry & FRAME) * 8;
+        file.read_exact_at(&mut word, offset).expect("a word");
+        u64::from_ne_bytes(word) & !RESTLESS
+    });
+    flags.collect()
+}
+
 fn looking_changes_nothing() {
     const NAME: &str = "memory::looking_changes_nothing";
     let swap = system::swap();
@@ -131,6 +147,8 @@ fn looking_changes_nothing() {
     puppet.0.stop();
     let cached = || -> Vec<bool> { (0..PAGES).map(|page| is_cached(&file, page)).collect() };
     let (before, cached_before) = (Standing::of(pid), cached());
+    let flags = || is_root().then(|| steady_flags(pid, written, PAGES));
+    let flags_before = flags();
 
     let areas = [written, untouched, zeros, shared, guard, swapped, mapped];
     let bytes = PAGES * page_bytes();
@@ -153,6 +171,10 @@ fn looking_changes_nothing() {
         assert_eq!(before, after, "page {:#x}", before.0);
     }
     assert_eq!(before, after);
+    assert_eq!(flags(), flags_before);
+    if flags_before.is_none() {
+        skip(NAME, "only root may read /proc/kpageflags");
+    }
 
     // And it says what is true of each page.
     let of = |area: u64| rows(&records(pid, &[format!("x/{bytes}xb {area:#x}")]));

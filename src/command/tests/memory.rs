@@ -353,6 +353,12 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
     ] {
         session.refuses(line);
     }
+    let Error::Evaluation(error) = session.refuses("find/b [heap], 256") else {
+        panic!("a number that is too large");
+    };
+    assert_eq!(error.message, "256 does not fit 1 byte");
+    let hint = "a larger size stands behind the slash: h (2 bytes)";
+    assert_eq!(error.hint.as_deref(), Some(hint));
 }
 
 #[test]
@@ -457,7 +463,7 @@ fn find_looks_through_the_page_cache_too_and_says_so() {
         ),
         (
             "find 0x602000..0x604000, \".\"",
-            format!("0 matches in 0{rest}"),
+            format!("0 matches in 0 B{rest}"),
         ),
     ] {
         assert_eq!(session.says(line), said, "{line}");
@@ -534,9 +540,75 @@ fn memory_of_a_device_is_not_read_even_with_fault() {
     let mut session = Session::on(fake);
     assert_eq!(
         session.says("x/xw --fault 0x700000"),
-        "0x700000:       <not resident: pfn_mapped>"
+        "0x700000:       <not read: pfn_mapped>"
     );
     assert_eq!(watched.memory_reads.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn print_says_where_the_contents_of_a_cached_page_are_shown() {
+    let mut session = Session::on(heap_and_file());
+    for (line, hint) in [
+        (
+            "print u64(0x601018)",
+            "the process has no page there; what the page cache of the file holds: x/xg 0x601018",
+        ),
+        (
+            "print *0x602000",
+            "reading it would fault it in and so change what is looked at",
+        ),
+    ] {
+        let Error::Evaluation(error) = session.refuses(line) else {
+            panic!("{line}");
+        };
+        assert!(error.message.ends_with("the page is untouched"), "{line}");
+        assert_eq!(error.hint.as_deref(), Some(hint), "{line}");
+    }
+}
+
+#[test]
+fn a_number_shown_as_an_address_has_what_lies_there() {
+    let mut session = Session::on(heap());
+    for (line, said) in [
+        (
+            "print/a u32(0x500000) * 0 + 0x500010",
+            "0x500010  in [heap]",
+        ),
+        ("print/a 0x500010", "0x500010  in [heap]"),
+        // What is said already is not said again.
+        ("print/x 255", "0xff"),
+        ("print 255", "255  (0xff)"),
+        ("print/d 255", "255  (0xff)"),
+    ] {
+        let said_of = session.says(line);
+        let (_, value) = said_of.split_once(" = ").expect("a kept value");
+        assert_eq!(value, said, "{line}");
+    }
+}
+
+#[test]
+fn text_has_no_characters_of_eight_bytes() {
+    let mut session = Session::on(heap());
+    let said =
+        "note: no text has characters of 8 bytes (g): shown in bytes\n0x505000:       \"hi\"";
+    assert_eq!(session.says("x/sg 0x505000"), said);
+    assert_eq!(session.says("x/sb 0x505000"), "0x505000:       \"hi\"");
+}
+
+#[test]
+fn the_size_of_characters_lasts_while_it_goes_on() {
+    let text: Vec<u8> = "ab\0cd\0"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let fake = heap().page(0x50_5000, 0x1301, &text);
+    let mut session = Session::on(fake);
+    assert_eq!(session.says("x/sh 0x505000"), "0x505000:       u\"ab\"");
+    assert_eq!(session.says("x"), "0x505006:       u\"cd\"");
+    // Elsewhere it is of bytes again, as in gdb.
+    assert_eq!(session.says("x 0x505000"), "0x505000:       \"a\"");
+    session.says("x/sh 0x505000");
+    assert_eq!(session.says("x/x 0x505000"), "0x505000:       0x61");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! From the furthest failure to an error that a person can use.
 
 use super::stream::Notes;
+use super::typed_name;
+use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::field::{FilterField, PageField, RegionField};
@@ -24,16 +26,16 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
             at: Place::new(end, end),
             message: "something is missing at the end".into(),
             expected: describe_all(&expected),
-            hint: None,
+            hint: typed_name::quotes_around(line, tokens, position).or_else(|| last_value(tokens)),
         };
     };
+    if let Some(fault) = bytes(tokens, position) {
+        return fault;
+    }
     let (message, hint) = about(token, &expected);
-    let hint = hint.or_else(|| {
-        let until = position.saturating_add(1).min(tokens.len());
-        let before = tokens.get(..until).unwrap_or_default();
-        let behind = tokens.get(until);
-        needs_quotes(before, behind).then(|| QUOTES.to_owned())
-    });
+    let hint = typed_name::quotes_around(line, tokens, position)
+        .or(hint)
+        .or_else(|| typed_name::quotes_near(tokens, position));
     SyntaxError {
         at: token.at,
         message,
@@ -42,21 +44,31 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
     }
 }
 
-/// For names of C++ and Rust as their sources spell them.
-pub(super) const QUOTES: &str =
-    "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
+/// `print` alone, which in gdb shows the last value.
+fn last_value(tokens: &[Token<'_>]) -> Option<String> {
+    let [command] = tokens else {
+        return None;
+    };
+    let is = resolve_first(command.text) == Resolved::One("print");
+    is.then(|| "the last value is $: print $".to_owned())
+}
 
-/// Whether among the tokens up to a failure is what only the name of a function or type would have: `ns::Box<`, `>::`, `<a::B as`.
-fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
-    let next = tokens.iter().skip(1).chain(behind);
-    tokens.iter().zip(next).any(|(token, next)| {
-        next.glued
-            && match (&token.kind, token.text) {
-                (TokenKind::Name, path) => path.contains("::") && matches!(next.text, "<" | "("),
-                (_, ":") => next.text == ":",
-                (_, "<") => !token.glued && next.kind == TokenKind::Name,
-                _ => false,
-            }
+/// `hex"…"` that holds something else than bytes: it is taken for a name and a text.
+fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
+    let [name, text] = tokens.get(position.checked_sub(1)?..=position)? else {
+        return None;
+    };
+    let is = name.text == "hex" && text.glued && text.text.starts_with('"');
+    let at = name.at.to(text.at);
+    let message = match text.kind {
+        TokenKind::Text(_) => "these are no bytes in hexadecimal",
+        _ => "this quote is not closed",
+    };
+    is.then(|| SyntaxError {
+        at,
+        message: message.into(),
+        expected: vec!["two hexadecimal digits a byte".into()],
+        hint: Some("hex\"7f 45 4c 46\" or hex\"7f454c46\"".into()),
     })
 }
 
@@ -70,7 +82,7 @@ fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
                 [Expected::Format | Expected::Layout | Expected::Search]
             ) =>
         {
-            (format!("`{}` is no format", short(text)), None)
+            no_format(text)
         }
         (TokenKind::BadNumber(fault), word) => number(*fault, word),
         (TokenKind::LonePipe, _) => ("a shell command must follow `|`".into(), in_parentheses()),
@@ -105,6 +117,18 @@ fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
             way_out(token, expected),
         ),
     }
+}
+
+/// What is behind a slash, and is no format.
+fn no_format(text: &str) -> (String, Option<String>) {
+    let digits = text.find(|c: char| !c.is_ascii_digit());
+    let (count, _) = text.split_at(digits.unwrap_or(text.len()));
+    if !count.is_empty() && count.parse::<u64>().is_err() {
+        return ("this count is larger than 2^64-1".into(), None);
+    }
+    let hint = (text == "-")
+        .then(|| "what is before an address begins at a lower one: x/3xb ADDRESS - 3".to_owned());
+    (format!("`{}` is no format", short(text)), hint)
 }
 
 /// The way out where something stands that cannot.

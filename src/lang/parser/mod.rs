@@ -13,6 +13,7 @@ mod range;
 mod raw;
 mod setting;
 mod stream;
+mod typed_name;
 
 use nom::Parser;
 use nom::combinator::cut;

@@ -3,8 +3,8 @@
 use nom::Parser;
 use nom::combinator::cut;
 
-use super::fault::QUOTES;
 use super::stream::{Parsed, Tokens, glued, is_mark, mark};
+use super::typed_name;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, Name, SymbolName};
@@ -70,7 +70,7 @@ pub(super) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         .first()
         .is_some_and(|token| token.kind == TokenKind::Name);
     if unquoted && behind.first().is_some_and(|token| is_mark(token, "(")) {
-        return unknown_function(behind, &first);
+        return unknown_function(input, &first);
     }
     if glued(behind, ":") {
         return source_line(behind, first);
@@ -126,7 +126,8 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
         hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied())
-            .or_else(|| Some(QUOTES.to_owned())),
+            .or_else(|| typed_name::quotes(input.notes.line, input.rest))
+            .or_else(|| Some(typed_name::QUOTES.to_owned())),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
     })
 }

@@ -72,6 +72,8 @@ fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str
     let word = state.word();
     let told = match (unread, kind) {
         (Some(why), _) => format!("<not read: {why}>"),
+        // It is mapped, only not by pages: reading could be a command to a device.
+        (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
         (None, _) if doubtful => format!("<not resident: most likely {word}>"),
         (
             None,
@@ -113,7 +115,11 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
         1 => "1 match".to_owned(),
         matches => format!("{} matches", count(matches)),
     };
-    line.plain(format!("{matches} in {}", size(summary.searched)));
+    let searched = match summary.searched {
+        0 => "0 B".to_owned(),
+        bytes => size(bytes),
+    };
+    line.plain(format!("{matches} in {searched}"));
     if summary.cached > 0 {
         let text = format!("{} from the page cache", counted(summary.cached, "page"));
         line.word(", ", Role::Note, text);

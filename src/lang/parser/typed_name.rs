@@ -1,0 +1,87 @@
+//! Names of C++ and Rust written as the compiler has them, without the quotes that their brackets and blanks need.
+
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
+
+/// For names of C++ and Rust as their sources spell them.
+pub(super) const QUOTES: &str =
+    "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
+
+/// A hint to put quotes around the name that the token at `position` stands in or right behind; `None` if there is none.
+pub(super) fn quotes_around(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
+    let filter = |token: &Token<'_>| matches!(token.text, "where" | "until");
+    if tokens.iter().take(position).any(filter) {
+        return None;
+    }
+    // The first word is the command.
+    let mut starts = (1..=position).filter_map(|index| {
+        let rest = tokens.get(index..)?;
+        (position <= index + length(rest)?).then_some(rest)
+    });
+    quotes(line, starts.next()?)
+}
+
+/// The same for a name at the start of these tokens.
+pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
+    let last = length(tokens)?.checked_sub(1)?;
+    let name = line.get(tokens.first()?.at.start..tokens.get(last)?.at.end)?;
+    let quotable = !name.contains(['\'', '\\']);
+    quotable.then(|| format!("a name with such characters stands in quotes: '{name}'"))
+}
+
+/// How many tokens a name has that only quotes make one; `None` if it has none of its brackets, or does not close them.
+fn length(tokens: &[Token<'_>]) -> Option<usize> {
+    if is_own_function(tokens) {
+        return None;
+    }
+    let (mut open, mut bracketed, mut end) = (Vec::new(), false, 0);
+    for (index, token) in tokens.iter().enumerate() {
+        let glued = token.glued || index == 0;
+        match (token.text, &token.kind) {
+            _ if open.is_empty() && !glued => break,
+            // `<T as Trait>::name` begins with one.
+            ("<", _) => open.push("<"),
+            ("(" | "{", _) if index > 0 => open.push(token.text),
+            (">" | ")" | "}", _) => bracketed |= open.pop().is_some(),
+            (">>", _) => bracketed |= open.pop().and(open.pop()).is_some(),
+            (_, TokenKind::Name) => {}
+            (":" | "~", _) if index > 0 => {}
+            ("," | "&" | "*" | "-" | "#", _) if !open.is_empty() => {}
+            (_, TokenKind::Number(_)) if matches!(open.last(), Some(&("<" | "{"))) => {}
+            _ => break,
+        }
+        end = index + 1;
+    }
+    (open.is_empty() && bracketed).then_some(end)
+}
+
+/// `pfn(`, `u8(`: of the language, not of the process.
+fn is_own_function(tokens: &[Token<'_>]) -> bool {
+    let [name, bracket, ..] = tokens else {
+        return false;
+    };
+    let functions = FUNCTIONS.iter().map(|(name, _)| *name);
+    let mut known = functions.chain(INTEGER_TYPES.iter().map(|(name, _)| *name));
+    bracket.text == "(" && known.any(|known| known == name.text)
+}
+
+/// A hint to put a name in quotes of which the end is not known, where what is around a failure looks like one.
+pub(super) fn quotes_near(tokens: &[Token<'_>], position: usize) -> Option<String> {
+    let until = position.saturating_add(1).min(tokens.len());
+    let before = tokens.get(..until).unwrap_or_default();
+    needs_quotes(before, tokens.get(until)).then(|| QUOTES.to_owned())
+}
+
+/// Whether among the tokens up to a failure is what only the name of a function or type would have: `ns::Box<`, `>::`, `<a::B as`.
+fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
+    let next = tokens.iter().skip(1).chain(behind);
+    tokens.iter().zip(next).any(|(token, next)| {
+        next.glued
+            && match (&token.kind, token.text) {
+                (TokenKind::Name, path) => path.contains("::") && matches!(next.text, "<" | "("),
+                (_, ":") => next.text == ":",
+                (_, "<") => !token.glued && next.kind == TokenKind::Name,
+                _ => false,
+            }
+    })
+}

@@ -49,7 +49,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         }
         _ => match eval::address(place, context.state) {
             Ok(address) => vec![address],
-            Err(error) => namesakes(place, context).ok_or(error)?,
+            Err(error) => namesakes(place, context).ok_or_else(|| without_line(place, error))?,
         },
     };
     if let [only] = addresses[..] {
@@ -69,6 +69,16 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         context.sink.emit(Record::Line(Box::new(report)))?;
     }
     Ok(Flow::Done)
+}
+
+/// A name with a dot is more likely a file alone than a symbol.
+fn without_line(place: &Spanned<Expression>, error: eval::Error) -> eval::Error {
+    match &place.node {
+        Expression::Name(name) if name.0.contains('.') => {
+            error.hint(format!("of a file it takes a line too: info line {name}:1"))
+        }
+        _ => error,
+    }
 }
 
 /// Where the functions are that share a name: each is told, as in gdb.

@@ -26,7 +26,7 @@ pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     let last = length(tokens)?.checked_sub(1)?;
     let name = line.get(tokens.first()?.at.start..tokens.get(last)?.at.end)?;
     let quotable = !name.contains(['\'', '\\']);
-    quotable.then(|| format!("a name with such characters stands in quotes: '{name}'"))
+    quotable.then(|| format!("a name with such characters goes in 'single quotes': '{name}'"))
 }
 
 /// How many tokens a name has that only quotes make one; `None` if it has none of its brackets, or does not close them.

@@ -1,9 +1,6 @@
 //! What can be known here: found out by trying, before a filter is let loose on it.
 
-use super::page::Need;
-use super::rules::Rules;
-use super::view::{View, no_scan, reason};
-use super::{Error, Result};
+use super::reason::reason;
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::report::{Fact, Reason};
 use crate::target::{self, Categories, Target};
@@ -51,85 +48,5 @@ impl Availability {
             },
             categories: target.process.categories(),
         }
-    }
-}
-
-impl View<'_> {
-    /// Refuses what cannot be known here, naming it: for filters, before a walk.
-    pub fn require(&self, need: Need) -> Result<()> {
-        let available = self.availability();
-        let kinds = match available.categories.contains(Categories::ZERO) {
-            true => Ok(()),
-            false => available.flags.clone(),
-        };
-        let huge = match available.categories.contains(Categories::HUGE) {
-            true => Ok(()),
-            false => Err(no_scan()),
-        };
-        let zones = match need.contains(Need::ZONES) {
-            true => available
-                .frames
-                .clone()
-                .and_then(|()| self.zones().map(|_| ()).map_err(|error| reason(&error))),
-            false => Ok(()),
-        };
-        let cgroups = match need.contains(Need::CGROUPS) {
-            true => available.frames.clone().and_then(|()| {
-                let machine = &self.target().machine;
-                let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-                read.map(drop).map_err(|error| reason(&error))
-            }),
-            false => Ok(()),
-        };
-        let facts = [
-            (Need::ORDER, "the orders of folios", &available.flags),
-            (Need::ZONES, "zones and nodes of frames", &zones),
-            (Need::CGROUPS, "memory cgroups of frames", &cgroups),
-            (Need::FRAMES, "frame numbers", &available.frames),
-            (Need::FLAGS, "page flags", &available.flags),
-            (Need::COUNTS, "map counts", &available.counts),
-            (Need::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
-            (Need::KINDS, "the zero page", &kinds),
-            (Need::HUGE, "huge mappings", &huge),
-        ];
-        for (asked, what, fact) in facts {
-            if let (true, Err(reason)) = (need.contains(asked), fact) {
-                return Err(Error::Unknown {
-                    what,
-                    reason: reason.clone(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// `need` with what has to be read for it. All but states follows from entries, orders from flags; and where pages are merged,
-    /// only flags tell which.
-    pub(super) fn with_implied(&self, need: Need) -> Need {
-        let need = match need.has_entries() {
-            true => need | Need::ENTRIES,
-            false => need,
-        };
-        let merged = need.contains(Need::KINDS)
-            && !need.contains(Need::FLAGS)
-            && self.availability().flags.is_ok()
-            && self.ksm_in_use();
-        // Nor is a page that one PMD maps told from a copy without them.
-        let unmarked = need.contains(Need::KINDS)
-            && !self.huge_files_are_marked()
-            && self.availability().flags.is_ok();
-        match merged || unmarked || need.contains(Need::ORDER) {
-            true => need | Need::FLAGS,
-            false => need,
-        }
-    }
-
-    /// As much of `need` as can be known here, for commands that show what there is to show.
-    pub fn obtainable(&self, need: Need) -> Need {
-        Need::all()
-            .iter()
-            .filter(|&one| need.contains(one))
-            .filter(|&one| one == Need::KINDS || self.require(one).is_ok())
-            .collect()
     }
 }

@@ -6,8 +6,9 @@ use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
 use super::page::Page;
+use super::reason::{no_scan, reason};
 use super::region::ViewedRegion;
-use super::view::{View, no_scan, reason};
+use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,

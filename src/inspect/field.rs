@@ -3,10 +3,11 @@
 
 use super::frames::cgroup_path;
 use super::page::{Need, Page};
+use super::reason::reason;
 use super::region::ViewedRegion;
 use super::rules::Rules as _;
 use super::stats::RegionStats;
-use super::view::{View, reason};
+use super::view::View;
 use super::{Error, Result};
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};

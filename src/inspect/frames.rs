@@ -4,7 +4,7 @@ use super::Result;
 use super::cores::{Planned, in_order};
 use super::folio::Folio;
 use super::page::{InZone, Need};
-use super::view::reason;
+use super::reason::reason;
 use crate::kernel::zones::{Spanned, Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
 use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};

@@ -5,11 +5,12 @@ use super::classify::Backing;
 use super::doubt::Doubt;
 use super::large::Large;
 use super::page::{Need, Page};
+use super::reason::no_scan;
 use super::region::ViewedRegion;
 use super::rules::Rules;
 use super::sweep::{Sweep, sweep};
 use super::totals::{StateCounts, Totals};
-use super::view::{View, no_scan};
+use super::view::View;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
 

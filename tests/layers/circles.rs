@@ -7,9 +7,6 @@ use super::{Source, is_colons, is_word};
 use proc_macro2::{Delimiter, TokenTree};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The rooms where files still need each other.
-const EXCEPTIONS: [&str; 1] = ["inspect"];
-
 /// What may stand before the name of a definition.
 const DEFINING: [&str; 8] = [
     "fn", "struct", "enum", "union", "trait", "type", "const", "static",
@@ -276,28 +273,12 @@ impl House {
     }
 }
 
-fn room(file: &str) -> &str {
-    file.split('/').next().unwrap_or(file)
-}
-
 /// What is wrong with the files, taken together.
 pub fn faults(sources: &[Source]) -> Vec<String> {
     let circles = House::new(sources).circles();
-    let excepted = |circle: &&Vec<String>| EXCEPTIONS.contains(&room(&circle[0]));
-    let mended = EXCEPTIONS
-        .iter()
-        .filter(|excepted| {
-            !circles
-                .iter()
-                .flatten()
-                .any(|file| room(file) == **excepted)
-        })
-        .map(|room| format!("{room}: has no circle any more, strike it from the exceptions"));
     circles
         .iter()
-        .filter(|circle| !excepted(circle))
         .map(|circle| format!("need each other: {}", circle.join(", ")))
-        .chain(mended)
         .collect()
 }
 

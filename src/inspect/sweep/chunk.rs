@@ -2,10 +2,9 @@
 
 use super::super::classify::{Backing, Evidence, Place, classify};
 use super::super::page::{Need, Page};
+use super::super::reason::reason;
 use super::super::region::ViewedRegion;
 use super::super::rules::Rules;
-use super::super::view::reason;
-use super::pages::Pages;
 use crate::kernel::zones::Zones;
 use crate::kernel::{Kind, PageMapEntry, PageSize, State, VirtualAddress};
 use crate::report::Reason;
@@ -87,11 +86,6 @@ impl<'a> Chunk<'a> {
             Content::Read(words) if words.stride == 1 => words.entries,
             _ => &[],
         }
-    }
-
-    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
-    pub fn pages(&self) -> Pages<'a> {
-        Pages::of(*self)
     }
 
     /// Whether of `words` the entries of single pages are all that was read.

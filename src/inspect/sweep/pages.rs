@@ -24,12 +24,12 @@ pub struct Pages<'a> {
     rest: Option<Page>,
 }
 
-impl<'a> Pages<'a> {
-    /// Those of `chunk`, from the first on.
-    pub(super) fn of(chunk: Chunk<'a>) -> Self {
+impl<'a> Chunk<'a> {
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
+    pub fn pages(&self) -> Pages<'a> {
         Pages {
-            plain: matches!(chunk.content, Content::Read(words) if chunk.reads_nothing_else(words)),
-            chunk,
+            plain: matches!(self.content, Content::Read(words) if self.reads_nothing_else(words)),
+            chunk: *self,
             next: 0,
             mark: 0,
             run: 0,

@@ -10,10 +10,11 @@ mod regions;
 mod tests;
 
 use super::page::Need;
+use super::reason::no_scan;
 use super::region::ViewedRegion;
 use super::rules::Rules;
 use super::sweep::{Sweep, sweep};
-use super::view::{View, no_scan};
+use super::view::View;
 use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region};
 use crate::report::{EventKind, Reason, Stopped};

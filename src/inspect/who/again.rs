@@ -1,10 +1,10 @@
 //! A second look at what was told: pages leave their frames while others are looked for.
 
-use super::Audience;
 use super::crew::{Check, Take, Work, in_order};
-use super::hunt::{Hunter, Room};
-use super::told::{Peer, Places, State, Still};
-use super::visit::state_after;
+use super::hunt::{Hunter, Places, Room};
+use super::question::Audience;
+use super::told::{Peer, Still};
+use super::visit::{State, state_after};
 use crate::inspect::{Error, Result};
 use crate::report::Stopped;
 use crate::target::Machine;

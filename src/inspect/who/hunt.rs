@@ -1,11 +1,11 @@
 //! Looking for a frame in one process.
 
 use super::crew::Check;
-use super::told::Places;
 use crate::inspect::Result;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
 use crate::report::Stopped;
 use crate::target::{Categories, Process};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB.
@@ -16,6 +16,9 @@ const NEAR: usize = 512;
 const MANY: usize = 256;
 /// Entries that may be read before what was found is told of.
 const FAR: u64 = 1 << 18;
+
+/// Pages of a process, by their first bytes.
+pub type Places = BTreeSet<VirtualAddress>;
 
 /// What is looked for.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@ use super::again::look_again;
 use super::crew::{Take, in_order};
 use super::hunt::{Hunter, Room};
 use super::nature::{self, Nature};
-use super::told::{Peer, State, Told};
-use super::visit::{Clue, How, Visit, Visitor};
-use super::{Answer, Audience, Ended, Question};
+use super::question::{Answer, Audience, Ended, Question};
+use super::told::{Peer, Told};
+use super::visit::{Clue, How, State, Visit, Visitor};
 use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
@@ -334,7 +334,7 @@ impl Take<(usize, u32), Result<Visit>> for Round<'_, '_> {
 mod tests {
     use super::*;
     use crate::inspect::fake::World;
-    use crate::inspect::who::Mapper;
+    use crate::inspect::who::question::Mapper;
     use crate::kernel::FrameNumber;
 
     struct Deaf;

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::inspect::fake::{FILE, PAGE, PRESENT, World, region};
-use crate::kernel::{Device, PageFlags};
+use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
+use crate::report::{Reason, Stopped};
 use crate::target::{Liveness, Relation};
 use std::sync::atomic::Ordering;
 

@@ -1,15 +1,12 @@
 //! What was found so far, each mapping once.
 
-use super::visit::Hit;
-use super::{Audience, Mapper};
+use super::hunt::Places;
+use super::question::{Audience, Mapper};
+use super::visit::{Hit, State};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
 use crate::target::{Machine, Target};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
-
-/// Pages of a process, by their first bytes.
-pub type Places = BTreeSet<VirtualAddress>;
 
 /// A process, and what has become of it.
 pub struct Peer {
@@ -43,17 +40,6 @@ impl Peer {
             places: Places::new(),
         }
     }
-}
-
-/// How looking at a process went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    Unseen,
-    Read,
-    Unreadable,
-    Gone,
-    /// It shares the memory of one that was told of.
-    Same,
 }
 
 /// A process that maps the frame, and its regions if they were read.

@@ -1,10 +1,9 @@
 //! A look at one process: what of it maps the frame, where a clue leads or anywhere.
 
-use super::Question;
 use super::crew::{Check, Work};
 use super::hunt::{Found, Hunter, Room};
 use super::nature::Nature;
-use super::told::State;
+use super::question::Question;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::report::{Reason, Stopped};
@@ -35,6 +34,17 @@ pub enum How {
     Follow(Clue),
     /// All that they map and that may be the frame.
     Search,
+}
+
+/// How looking at a process went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Unseen,
+    Read,
+    Unreadable,
+    Gone,
+    /// It shares the memory of one that was told of.
+    Same,
 }
 
 /// What a process is looked at for.

@@ -1,0 +1,54 @@
+//! Why something is not known, in words that several answers share.
+
+use crate::report::Reason;
+use crate::target;
+
+/// Why the kind of a page in a region is not known.
+pub fn kind_untold() -> Reason {
+    Reason::NotOnThisKernel("what was read does not tell".into())
+}
+
+/// Why PAGEMAP_SCAN has not told.
+pub fn no_scan() -> Reason {
+    Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
+}
+
+/// The reason that an error of the floor below is to a reader.
+pub(super) fn reason(error: &target::Error) -> Reason {
+    match error {
+        target::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
+            what: what.clone(),
+            remedy: Some(remedy.clone()).filter(|remedy| !remedy.is_empty()),
+        },
+        // It went, or was found in the midst of a change.
+        target::Error::Gone { .. } => Reason::Changed,
+        target::Error::NotAvailable { .. }
+        | target::Error::Malformed(_)
+        | target::Error::Ambiguous { .. }
+        | target::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_a_reason_of_its_class() {
+        let refused = target::Error::NotPermitted {
+            what: "may not".into(),
+            remedy: "sudo".into(),
+        };
+        assert_eq!(
+            (reason(&refused).cause(), reason(&refused).remedy()),
+            ("may not", Some("sudo"))
+        );
+        let what = || "process 1 has exited".to_owned();
+        assert_eq!(
+            reason(&target::Error::Gone { what: what() }),
+            Reason::Changed
+        );
+        let missing = target::Error::NotAvailable { what: what() };
+        assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
+    }
+}

@@ -24,7 +24,8 @@ impl ViewedRegion {
     /// Only drivers and the kernel itself make VM_PFNMAP mappings: never plain memory, never files of a disk.
     pub(super) fn may_be_pfn_mapped(&self) -> bool {
         match self.backing {
-            Backing::Kernel => true,
+            // The gate page is no mapping of the process's own: neither a scan nor the page map know it.
+            Backing::Kernel => !matches!(self.region.name.as_bytes(), b"[vsyscall]" | b"[vectors]"),
             Backing::File => self.region.device.major == 0,
             Backing::Anonymous | Backing::Shmem | Backing::Hugetlb => self.is_device_file(),
         }

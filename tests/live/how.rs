@@ -331,6 +331,22 @@ fn which_files_were_really_read() {
         what.contains("(the text)")
     });
     assert!(plain, "{objects:?}");
+    // smaps costs as much as all else together, and is for what only it tells.
+    let (objects, _) = asked(pid, "regions --how\nwalk --how all by state");
+    let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
+    let has_scan = reads.iter().any(|read| {
+        read["what"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("PAGEMAP_SCAN")
+    });
+    if has_scan {
+        let is_smaps = |read: &&&Value| {
+            let file = read["file"].as_str().unwrap_or_default();
+            file.ends_with("/smaps")
+        };
+        assert_eq!(reads.iter().find(is_smaps), None);
+    }
     if !is_root() {
         return skip(
             NAME,

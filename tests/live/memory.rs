@@ -364,6 +364,8 @@ fn rows_are_gdb_s() {
         marked.collect()
     };
     let mut gdb = Command::new("gdb");
+    // Without a locale gdb takes text for ASCII.
+    gdb.env("LC_ALL", "C.UTF-8");
     gdb.args(["-q", "-nx", "-batch", "-p", &target.pid().to_string()]);
     gdb.args(["-ex", "set width 0", "-ex", "set print repeats unlimited"]);
     gdb.args(["-ex", "set print max-symbolic-offset 1"]);

@@ -17,7 +17,8 @@
 //! - **[`state`]**: what lasts from line to line: target, variables, kept values, settings.
 //! - **[`eval`]**: expressions and ranges become values, filters become [`inspect`] filters, against a target.
 //! - **[`inspect`]**: the engine: what a page is, sweeping ranges, totals, watching. No text, no parsing.
-//! - **[`symbol`]**: the ELF files behind regions: names to addresses and back, only when asked.
+//! - **[`symbol`]**: the ELF files behind regions, and the debug files that belong to them: names and lines to addresses and back,
+//!   only when asked.
 //! - **[`target`]**: where bytes come from, three traits: a process, its machine, the files behind its regions. The only
 //!   system calls that need `unsafe` are in `target/sys.rs`.
 //! - **[`render`]**: records become text or JSON.

@@ -4,8 +4,8 @@
 //! file lies where processes map that offset of that file: their `maps` name the few page-map entries to read. Anonymous memory
 //! is shared by forking, so it mostly lies at the same address in relatives: one entry a process. Only what is left is searched through,
 //! by a scan for what is populated and a read of that. A clue is what the first mapping found says of where the
-//! others are. Processes are looked at on several cores ([`crew`]), and told of in order. What was told may leave
-//! while the search goes on, so when the numbers agree it is looked at [`again`].
+//! others are. Processes are looked at on several cores (`crew`), and told of in order. What was told may leave
+//! while the search goes on, so when the numbers agree it is looked at again.
 
 mod again;
 mod crew;

@@ -33,13 +33,8 @@ impl Sink for Kept {
     }
 }
 
-/// The records of a command on twenty pages, each in a frame away from its neighbours'.
-fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
-    let mut world = World::new([region(0x1000, 20)]);
-    for page in 0..20 {
-        world.maps(0x1000 + page, 1, 0x9000 + 2 * page);
-    }
-    let (_, target) = world.target();
+/// What comes of a command on `target`, which is told to stop at one of its records.
+fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
     let mut state = DebugState::new(target.machine.clone());
     state.attach(target);
     let mut sink = Kept {
@@ -49,19 +44,28 @@ fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
     let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
         panic!("no command: {line}");
     };
-    let outcome = run(
-        &command,
-        &mut Context {
-            state: &mut state,
-            sink: &mut sink,
-            resume: None,
-        },
-    );
+    let mut context = Context {
+        state: &mut state,
+        sink: &mut sink,
+        resume: None,
+    };
+    let outcome = run(&command, &mut context);
+    (sink.records, outcome)
+}
+
+/// The records of a command on twenty pages, each in a frame away from its neighbours'.
+fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
+    let mut world = World::new([region(0x1000, 20)]);
+    for page in 0..20 {
+        world.maps(0x1000 + page, 1, 0x9000 + 2 * page);
+    }
+    let (_, target) = world.target();
+    let (records, outcome) = outcome(line, target, stop_at);
     assert!(
         matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))),
         "{line}: {outcome:?}"
     );
-    sink.records
+    records
 }
 
 #[test]
@@ -93,21 +97,8 @@ fn what_was_counted_before_ctrl_c_is_shown() {
 #[test]
 fn an_address_in_no_region_comes_with_its_neighbours() {
     let (_, target) = World::new([region(0x1000, 1), region(0x2000, 1)]).target();
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
-    let mut sink = Kept {
-        records: Vec::new(),
-        stop_at: usize::MAX,
-    };
-    let Ok(Line::Command { command, .. }) = lang::parse_line("region 0x1800000") else {
-        panic!("no command");
-    };
-    let mut context = Context {
-        state: &mut state,
-        sink: &mut sink,
-        resume: None,
-    };
-    let Err(Error::Unmapped { nearest, .. }) = run(&command, &mut context) else {
+    let (_, outcome) = outcome("region 0x1800000", target, usize::MAX);
+    let Err(Error::Unmapped { nearest, .. }) = outcome else {
         panic!("there is no region");
     };
     let starts: Vec<u64> = nearest.iter().map(|near| near.start.get()).collect();
@@ -116,27 +107,12 @@ fn an_address_in_no_region_comes_with_its_neighbours() {
 
 #[test]
 fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
-    let (_, target) = World::new([region(0x1000, 1)]).target();
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
     for (line, known) in [
         ("translate 0x1000000", true),
         ("translate 0xffff888000000000", false),
     ] {
-        let mut sink = Kept {
-            records: Vec::new(),
-            stop_at: usize::MAX,
-        };
-        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-            panic!("no command");
-        };
-        let mut context = Context {
-            state: &mut state,
-            sink: &mut sink,
-            resume: None,
-        };
-        run(&command, &mut context).expect("a translation");
-        let Some(Record::Translation(page)) = sink.records.first() else {
+        let records = records(line, World::new([region(0x1000, 1)]).target().1);
+        let Some(Record::Translation(page)) = records.first() else {
             panic!("no translation");
         };
         for (field, value) in [
@@ -152,22 +128,9 @@ fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
 
 /// The records of a command on `target`.
 fn records(line: &str, target: Target) -> Vec<Record> {
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
-    let mut sink = Kept {
-        records: Vec::new(),
-        stop_at: usize::MAX,
-    };
-    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-        panic!("no command: {line}");
-    };
-    let mut context = Context {
-        state: &mut state,
-        sink: &mut sink,
-        resume: None,
-    };
-    run(&command, &mut context).unwrap_or_else(|error| panic!("{line}: {error:?}"));
-    sink.records
+    let (records, outcome) = outcome(line, target, usize::MAX);
+    outcome.unwrap_or_else(|error| panic!("{line}: {error:?}"));
+    records
 }
 
 /// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is in none.

@@ -7,7 +7,7 @@ use super::section::Table;
 use super::separate::{Candidates, Separate};
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
-use crate::target::ReadAt;
+use crate::target::InMemory;
 use object::elf;
 
 /// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
@@ -174,26 +174,9 @@ fn mini(image: &Source) -> Option<Result<Source, NoSymbols>> {
             return Ok(None);
         };
         let bytes = expand_xz(&bytes, LARGEST_MINI)?;
-        Source::read(File::new(Box::new(Expanded(bytes)))).map(Some)
+        Source::read(File::new(Box::new(InMemory::file(bytes)))).map(Some)
     };
     expanded().transpose()
-}
-
-/// A file that was expanded into memory. It is as old as the one it was in, which is looked at for changes.
-struct Expanded(Vec<u8>);
-
-impl ReadAt for Expanded {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut rest = self.0.get(at..).unwrap_or_default();
-        std::io::Read::read(&mut rest, into)
-    }
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        [0, 0, self.len(), 0]
-    }
 }
 
 /// The numbers in `image` of the sections of `other`: those at the same addresses.

@@ -12,6 +12,7 @@ use super::source::Source;
 use super::sources::Sources;
 use super::table::{self, Kind};
 use super::{lookup, search};
+use crate::target::InMemory;
 use builder::*;
 use proptest::prelude::*;
 
@@ -406,7 +407,7 @@ fn one_question_reads_the_table_once_and_one_name() {
         })
         .collect();
     let table = 24 * (symbols.len() as u64 + 1);
-    let inner = Box::new(Bytes(Builder::with(symbols).bytes()));
+    let inner = Box::new(InMemory::file(Builder::with(symbols).bytes()));
     let (reads, bytes) = Default::default();
     let counting = Counting {
         inner,

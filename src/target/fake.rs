@@ -1,8 +1,8 @@
 //! A target made of plain values, for the tests of the floors above: nothing of it comes from a kernel.
 
 use super::{
-    Behind, BehindRun, Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine,
-    Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+    Behind, BehindRun, Categories, Error, Identity, InMemory, KernelVersion, Layout, Liveness,
+    Machine, Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
 };
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
@@ -333,35 +333,18 @@ impl Machine for Fake {
     }
 }
 
-/// A file that is nothing but its bytes.
-pub(crate) struct Bytes(pub(crate) Vec<u8>);
-
-impl ReadAt for Bytes {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut rest = self.0.get(at..).unwrap_or_default();
-        std::io::Read::read(&mut rest, into)
-    }
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        [0, 0, self.len(), 0]
-    }
-}
-
 impl Modules for Fake {
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         self.watched.files_opened.fetch_add(1, Ordering::Relaxed);
         match self.files.get(&region.name) {
-            Some(bytes) => Ok(Box::new(Bytes(bytes.clone()))),
+            Some(bytes) => Ok(Box::new(InMemory::file(bytes.clone()))),
             None => Err(refused(&region.name.to_string())),
         }
     }
 
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let bytes = self.files.get(&Name::new(path)).cloned();
-        Ok(bytes.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn ReadAt>))
+        Ok(bytes.map(|bytes| Box::new(InMemory::file(bytes)) as Box<dyn ReadAt>))
     }
 
     fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
@@ -395,7 +378,7 @@ impl Modules for Fake {
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let bytes = self.files.get(&region.name).cloned().unwrap_or_default();
         let offset = region.file_offset(address).unwrap_or(u64::MAX);
-        Bytes(bytes)
+        InMemory::file(bytes)
             .read_at(offset, into)
             .map_err(|_| refused("the page cache"))
     }

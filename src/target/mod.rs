@@ -8,6 +8,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fake;
 mod feature;
+mod in_memory;
 pub mod live;
 mod page_map_end;
 mod process_entry;
@@ -16,6 +17,7 @@ mod sys;
 
 pub use error::{Error, Result};
 pub use feature::{Feature, Finding, Standing};
+pub use in_memory::InMemory;
 pub use page_map_end::covered_pages;
 pub use process_entry::ProcessEntry;
 

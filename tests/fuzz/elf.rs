@@ -3,7 +3,7 @@
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::symbol::{Symbols, View};
-use pmdb::target::{Error, Modules, ReadAt, Result, Target, live};
+use pmdb::target::{Error, InMemory, Modules, ReadAt, Result, Target, live};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,38 +11,22 @@ use std::time::Duration;
 const BASE: u64 = 0x5555_5555_4000;
 const LENT: u64 = 0x7fff_f000_0000;
 
-struct Bytes(Vec<u8>);
-
-impl ReadAt for Bytes {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        let at = usize::try_from(offset).unwrap_or(usize::MAX);
-        let mut rest = self.0.get(at..).unwrap_or_default();
-        std::io::Read::read(&mut rest, into)
-    }
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        [0, 0, self.len(), 0]
-    }
-}
-
 /// Whatever is opened has these bytes.
 struct OneFile(Vec<u8>);
 
 impl Modules for OneFile {
     fn open(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
-        Ok(Box::new(Bytes(self.0.clone())))
+        Ok(Box::new(InMemory::file(self.0.clone())))
     }
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         match path.ends_with(b".debug") {
-            true => Ok(Some(Box::new(Bytes(self.0.clone())))),
+            true => Ok(Some(Box::new(InMemory::file(self.0.clone())))),
             false => Ok(None),
         }
     }
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         match region.inode {
-            0 => Ok(Box::new(Bytes(self.0.clone()))),
+            0 => Ok(Box::new(InMemory::file(self.0.clone()))),
             _ => Err(Error::NotAvailable {
                 what: format!("no image of {}", region.range),
             }),

@@ -3,8 +3,7 @@
 use super::super::file::File;
 use super::super::source::Source;
 use super::super::sources::Sources;
-use crate::target::ReadAt;
-pub(crate) use crate::target::fake::Bytes;
+use crate::target::{InMemory, ReadAt};
 
 /// A file that says it is whole and then ends early, as one does that is cut short while it is read.
 pub(crate) struct CutShort {
@@ -148,7 +147,7 @@ impl Builder {
     }
 
     pub(in crate::symbol) fn sources(&self) -> Sources {
-        let file = File::new(Box::new(Bytes(self.bytes())));
+        let file = File::new(Box::new(InMemory::file(self.bytes())));
         Sources::alone(Source::read(file).expect("a sound file"))
     }
 

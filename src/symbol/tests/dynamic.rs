@@ -5,7 +5,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::{Answers, Sources};
 use super::super::table::{self, Kind};
-use super::builder::Bytes;
+use crate::target::InMemory;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ fn c_library() -> Option<Vec<u8>> {
 }
 
 fn loaded(bytes: Vec<u8>) -> Loaded {
-    let source = Source::read(File::new(Box::new(Bytes(bytes)))).unwrap();
+    let source = Source::read(File::new(Box::new(InMemory::file(bytes)))).unwrap();
     Loaded::new(Sources::alone(source), 1)
 }
 

@@ -10,7 +10,7 @@ use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
 use crate::target::fake::Fake;
-use crate::target::{self, ReadAt};
+use crate::target::{self, InMemory, ReadAt};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -82,16 +82,16 @@ fn sound() -> Builder {
 
 #[test]
 fn a_sound_file_has_no_fault() {
-    assert!(exercise(Box::new(Bytes(sound().bytes()))).is_ok());
+    assert!(exercise(Box::new(InMemory::file(sound().bytes()))).is_ok());
 }
 
 #[test]
 fn no_elf_file() {
     for bytes in [&b""[..], b"\x7fEL", b"#!/bin/sh\n", &[0; 5000]] {
-        let reason = exercise(Box::new(Bytes(bytes.to_vec()))).unwrap_err();
+        let reason = exercise(Box::new(InMemory::file(bytes.to_vec()))).unwrap_err();
         assert!(matches!(reason, NoSymbols::NotElf), "{reason}");
     }
-    let reason = exercise(Box::new(Bytes(b"\x7fELF\x07".to_vec()))).unwrap_err();
+    let reason = exercise(Box::new(InMemory::file(b"\x7fELF\x07".to_vec()))).unwrap_err();
     assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
 }
 
@@ -100,7 +100,7 @@ fn files_that_end_early() {
     for is_64 in [true, false] {
         let bytes = Builder { is_64, ..sound() }.bytes();
         for end in 0..bytes.len() {
-            assert!(exercise(Box::new(Bytes(bytes[..end].to_vec()))).is_err());
+            assert!(exercise(Box::new(InMemory::file(bytes[..end].to_vec()))).is_err());
             // Here the length promises more than there is to read.
             let bytes = bytes.clone();
             _ = exercise(Box::new(CutShort { bytes, end }));
@@ -177,7 +177,7 @@ fn checksums_of_huge_files_are_not_made_up() {
         sections: vec![Extra::debuglink(b"p.debug", 7)],
         ..Builder::default()
     };
-    let image = Source::read(File::new(Box::new(Bytes(program.bytes())))).unwrap();
+    let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
     let everywhere = Everywhere(huge);
     let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.chosen().err();
@@ -326,7 +326,7 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
         }
-        _ = exercise(Box::new(Bytes(bytes)));
+        _ = exercise(Box::new(InMemory::file(bytes)));
     }
 
     #[test]
@@ -340,7 +340,7 @@ proptest! {
             let at = at.index(bytes.len() - 8);
             bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        _ = exercise(Box::new(Bytes(bytes)));
+        _ = exercise(Box::new(InMemory::file(bytes)));
     }
 
     #[test]
@@ -382,7 +382,7 @@ fn flipped_bits_in_a_real_file() {
             };
             bytes[at] ^= 1 << random(8);
         }
-        _ = exercise(Box::new(Bytes(bytes)));
+        _ = exercise(Box::new(InMemory::file(bytes)));
     }
 }
 

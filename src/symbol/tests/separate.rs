@@ -9,6 +9,7 @@ use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, separate};
 use super::builder::*;
 use crate::kernel::Name;
+use crate::target::InMemory;
 use crate::target::fake::Fake;
 use std::io::Write;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
 const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
 
 fn source(bytes: Vec<u8>) -> Source {
-    Source::read(File::new(Box::new(Bytes(bytes)))).unwrap()
+    Source::read(File::new(Box::new(InMemory::file(bytes)))).unwrap()
 }
 
 /// A stripped program with these sections.

@@ -7,7 +7,7 @@ use super::naming::Root;
 use super::rights::{SETCAP, raised};
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
-use crate::target::{BehindRun, Error, Modules, ReadAt, Result, sys};
+use crate::target::{BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -196,19 +196,13 @@ impl Modules for LiveModules {
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         if let Some(bytes) = self.resident(region)? {
-            return Ok(Box::new(Image {
-                bytes,
-                range: region.range,
-            }));
+            return Ok(Box::new(InMemory::mapping(bytes, region.range.start())));
         }
         // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
         if region.name.as_bytes() == b"[vdso]"
             && let Some(bytes) = own_vdso(region, self.attached.layout().pointer_bytes)
         {
-            return Ok(Box::new(Image {
-                bytes,
-                range: region.range,
-            }));
+            return Ok(Box::new(InMemory::mapping(bytes, region.range.start())));
         }
         Err(Error::NotAvailable {
             what: format!(
@@ -265,26 +259,4 @@ fn own_vdso(region: &Region, pointer_bytes: u8) -> Option<Vec<u8>> {
     let same = vdso.range.len() == region.range.len() && region.range.len() <= IMAGE_BYTES;
     let read = same.then(|| own.read_memory(vdso.range.start(), &mut bytes).ok())??;
     (read == bytes.len()).then_some(bytes)
-}
-
-/// Bytes that only memory holds.
-struct Image {
-    bytes: Vec<u8>,
-    range: AddressRange,
-}
-
-impl ReadAt for Image {
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
-        let rest = usize::try_from(offset)
-            .ok()
-            .and_then(|offset| self.bytes.get(offset..));
-        let mut rest = rest.unwrap_or_default();
-        std::io::Read::read(&mut rest, into)
-    }
-    fn len(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-    fn fingerprint(&self) -> [u64; 4] {
-        [0, self.range.start().get(), self.len(), 0]
-    }
 }

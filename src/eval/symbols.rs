@@ -119,6 +119,15 @@ impl Evaluator<'_> {
         if found.iter().filter(|symbol| !symbol.local).count() == 1 {
             found.retain(|symbol| !symbol.local);
         }
+        if found.len() > 1 && found.iter().all(SymbolAt::is_stand_in) {
+            // Each file has its own; gdb takes the program's.
+            let status = self.target(at, name)?.process.status();
+            let program = status.ok().and_then(|status| status.executable);
+            let is_of_program = |symbol: &SymbolAt| program.as_ref() == Some(&symbol.module);
+            if found.iter().filter(|one| is_of_program(one)).count() == 1 {
+                found.retain(is_of_program);
+            }
+        }
         if found.len() > 1 {
             return Err(several(name, &found, at));
         }

@@ -22,14 +22,13 @@ fn is_option(kind: &Expected) -> bool {
     OPTIONS.iter().any(|(_, option)| option == kind)
 }
 
-/// Where a name begins that the tokens end with, the `::` for its next part included.
-fn path_begun(tokens: &[Token<'_>]) -> Option<usize> {
-    let [.., name, first, second] = tokens else {
-        return None;
-    };
-    let is_colon = |token: &Token<'_>| token.glued && token.text == ":";
-    let begun = name.kind == TokenKind::Name && is_colon(first) && is_colon(second);
-    begun.then_some(tokens.len() - 3)
+/// Which token begins the name that the text ends with, what joins its next part to it (`::`, `.`, `@`) included.
+fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
+    let number = tokens
+        .iter()
+        .rposition(|token| token.kind == TokenKind::Name)?;
+    let joint = text.get(tokens.get(number)?.at.end..)?;
+    ["::", ".", "@", "@@"].contains(&joint).then_some(number)
 }
 
 /// What could stand at `cursor`, a byte offset in `line`.
@@ -69,6 +68,9 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
             .and_then(|text| text.chars().next())
             .filter(|opener| *opener != '[');
         tokens.truncate(open);
+    } else if let Some(begun) = path_begun(before, &tokens) {
+        start = tokens.get(begun).map_or(start, |name| name.at.start);
+        tokens.truncate(begun);
     } else if let Some(last) = tokens.last().filter(|last| last.at.end == before.len()) {
         match &last.kind {
             TokenKind::Redirect { offset, .. } => {
@@ -85,12 +87,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
                     quote,
                 };
             }
-            TokenKind::Mark => {
-                if let Some(begun) = path_begun(&tokens) {
-                    start = tokens.get(begun).map_or(start, |name| name.at.start);
-                    tokens.truncate(begun);
-                }
-            }
+            TokenKind::Mark => {}
             TokenKind::LonePipe => {}
             _ => {
                 start = last.at.start;
@@ -250,6 +247,11 @@ mod tests {
             let path = at_end(line);
             assert_eq!(path.start, start, "{line}");
             assert!(path.kinds.contains(&Expected::Expression), "{line}");
+        }
+        for (line, start) in [("print malloc@", 6), ("x/gx f@@", 5), ("print libc.so.", 6)] {
+            let found = at_end(line);
+            assert_eq!(found.start, start, "{line}");
+            assert!(found.kinds.contains(&Expected::Symbol), "{line}");
         }
         let in_module = at_end("info address program!rs::");
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Mangled names into the names people write, with bounds: the names are somebody else's.
 
+use super::{got, plt};
 use crate::kernel::Name;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use std::fmt::{self, Write};
@@ -92,11 +93,13 @@ pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
     match demangle(base, Form::Full) {
-        // The stub through which the function is called is not the function.
-        Some(demangled) if raw.as_bytes().ends_with(b"@plt") => {
-            Name::new((demangled + "@plt").into_bytes())
+        // What the function is called through is not the function.
+        Some(demangled) => {
+            let suffix = [plt::SUFFIX, got::SUFFIX]
+                .into_iter()
+                .find(|suffix| raw.as_bytes().ends_with(suffix.as_bytes()));
+            Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
         }
-        Some(demangled) => Name::new(demangled.into_bytes()),
         None if old_version => raw.clone(),
         None => Name::new(base),
     }
@@ -128,6 +131,7 @@ mod tests {
             ("@odd", "@odd"),
             ("getpid@plt", "getpid@plt"),
             ("_Z1fv@plt", "f()@plt"),
+            ("_Z1fv@got.plt", "f()@got.plt"),
             (
                 "_ZN6shapes4areaERKNS_6circleE",
                 "shapes::area(shapes::circle const&)",

@@ -103,6 +103,19 @@ impl Elf {
         number(self.endian, bytes)
     }
 
+    /// How wide an address is, in bytes.
+    pub(super) fn pointer_bytes(&self) -> u64 {
+        if self.is_64 { 8 } else { 4 }
+    }
+
+    /// How large an entry of a symbol table is, in bytes.
+    pub(super) fn symbol_bytes(&self) -> usize {
+        match self.is_64 {
+            true => size_of::<elf::Sym64<Endianness>>(),
+            false => size_of::<elf::Sym32<Endianness>>(),
+        }
+    }
+
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
     pub(super) fn has_mapping_symbols(&self) -> bool {
         matches!(

@@ -3,6 +3,7 @@
 use super::NoSymbols;
 use super::copied;
 use super::elf::Elf;
+use super::got;
 use super::index::Index;
 use super::lines::KeptLines;
 use super::lookup;
@@ -28,7 +29,7 @@ pub(super) struct Loaded {
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
     copied: OnceLock<HashSet<u64>>,
-    slots: plt::Slots,
+    slots: got::Slots,
     /// Its debug information.
     pub(super) lines: KeptLines,
 }
@@ -42,7 +43,7 @@ impl Loaded {
             index: OnceLock::new(),
             fault: OnceLock::new(),
             copied: OnceLock::new(),
-            slots: plt::Slots::default(),
+            slots: got::Slots::default(),
             lines: KeptLines::default(),
         }
     }
@@ -52,10 +53,29 @@ impl Loaded {
         &self.sources.image.elf
     }
 
-    /// The symbol at a file address and its name, or the stub there through which another file's function is called.
+    /// The symbol at a file address and its name, or the stub or slot there through which another file's function is called.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
-        self.listed_at(address)
-            .or_else(|| plt::stub_at(&self.sources.image, &self.slots, address))
+        let listed = self.listed_at(address);
+        if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
+            return listed;
+        }
+        // `_GLOBAL_OFFSET_TABLE_` has no size and would speak for all slots.
+        let image = &self.sources.image;
+        plt::at(image, &self.slots, address)
+            .or_else(|| got::at(image, &self.slots, address))
+            .or(listed)
+    }
+
+    /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
+    pub(super) fn stand_ins_called(&self, name: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+        let image = &self.sources.image;
+        if let Some(function) = name.strip_suffix(plt::SUFFIX) {
+            plt::called(image, &self.slots, function)
+        } else if let Some(function) = name.strip_suffix(got::SUFFIX) {
+            got::called(image, &self.slots, function)
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.

@@ -12,7 +12,7 @@
 //! symbol_at  what is found                     separate   what was stripped off    index, names     the same, for many
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
-//! table      one pass over symbols             relocations  one over relocations: copied, plt
+//! table      one pass over symbols             relocations  one over relocations: copied, plt, got (import: whose)
 //! made       what the target makes         perf_map   the names that it writes down for that
 //! ```
 
@@ -23,6 +23,8 @@ mod demangle;
 mod dynamic;
 mod elf;
 mod file;
+mod got;
+mod import;
 mod index;
 mod lines;
 mod loaded;

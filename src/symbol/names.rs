@@ -1,6 +1,7 @@
 //! The names of a module's symbols held in memory, for as long as many of them are wanted.
 
 use super::NoSymbols;
+use super::file::File;
 use super::section::Strings;
 use super::sources::Sources;
 use super::table::Symbol;
@@ -16,12 +17,7 @@ impl Names {
     pub(super) fn read(sources: &Sources) -> Result<Names, NoSymbols> {
         sources
             .tables()
-            .map(|(source, table)| match table.strings {
-                Strings { size, .. } if size > LARGEST => {
-                    Err(NoSymbols::Damaged("symbol names of implausible size"))
-                }
-                Strings { offset, size } => source.file.read(offset, size, "symbol names"),
-            })
+            .map(|(source, table)| strings(&source.file, table.strings))
             .collect::<Result<_, _>>()
             .map(Names)
     }
@@ -37,9 +33,23 @@ impl Names {
 
     /// A symbol's name; `None` if it has no end within `longest` bytes.
     pub(super) fn get(&self, symbol: &Symbol, longest: usize) -> Option<&[u8]> {
-        let rest = self.from(symbol);
-        let within = rest.get(..longest).unwrap_or(rest);
-        let end = memchr::memchr(0, within)?;
-        within.get(..end)
+        up_to_end(self.from(symbol), longest)
     }
+}
+
+/// A string table, read whole.
+pub(super) fn strings(file: &File, strings: Strings) -> Result<Vec<u8>, NoSymbols> {
+    match strings {
+        Strings { size, .. } if size > LARGEST => {
+            Err(NoSymbols::Damaged("symbol names of implausible size"))
+        }
+        Strings { offset, size } => file.read(offset, size, "symbol names"),
+    }
+}
+
+/// The string at the beginning of `rest`; `None` if it has no end within `longest` bytes.
+pub(super) fn up_to_end(rest: &[u8], longest: usize) -> Option<&[u8]> {
+    let within = rest.get(..longest).unwrap_or(rest);
+    let end = memchr::memchr(0, within)?;
+    within.get(..end)
 }

@@ -3,83 +3,85 @@
 //! No table has these names. A stub jumps through a slot of the global offset table, and the relocation that fills the slot
 //! names the function. Which slot it is stands in the jump, so stubs of every layout are read in one way.
 
-use super::relocations;
+use super::NoSymbols;
+use super::elf::Elf;
+use super::got::Slots;
+use super::import::Import;
+use super::section::Section;
 use super::source::Source;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
-use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 
+/// What a stub is called behind the name of its function.
+pub(super) const SUFFIX: &str = "@plt";
 /// Stubs are as large as this, and aligned to it; those in `.plt.got` to half of it.
 const STUB: u64 = 16;
-/// Bytes of an entry of a 64-bit symbol table.
-const SYMBOL: u64 = 24;
-/// More slots than this are not kept: large programs have some thousands.
-const MOST_SLOTS: usize = 1 << 18;
-
-/// For each slot of the global offset table that stubs may jump through, the number in `.dynsym` of the function it is filled with.
-#[derive(Default)]
-pub(super) struct Slots(OnceLock<HashMap<u64, u32>>);
-
-impl Slots {
-    /// The symbol whose address fills a slot. The first question is a pass over the relocations.
-    fn symbol(&self, source: &Source, slot: u64) -> Option<u32> {
-        let slots = self.0.get_or_init(|| {
-            let mut slots = HashMap::new();
-            relocations::visit(source, &mut |one| {
-                let kinds = [format::R_X86_64_JUMP_SLOT, format::R_X86_64_GLOB_DAT];
-                if one.symbol != 0 && kinds.iter().any(|kind| u64::from(kind.0) == one.kind) {
-                    slots.entry(one.place).or_insert(one.symbol);
-                }
-                match slots.len() < MOST_SLOTS {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            });
-            slots
-        });
-        slots.get(&slot).copied()
-    }
-}
+/// Of a larger section no stubs are looked for by name: programs have some thousands.
+const LARGEST: u64 = 16 << 20;
 
 /// The stub that holds a file address, and its name. Only those of x86-64 are known.
-pub(super) fn stub_at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
+pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
     let Source { file, elf } = source;
-    if elf.machine != format::EM_X86_64 || !elf.is_64 {
-        return None;
-    }
     let number = elf.section_at(address)?;
     let section = elf.sections.get(usize::try_from(number).ok()?)?;
-    let size = match elf.section_name(number)? {
-        b".plt" | b".plt.sec" | b".plt.bnd" => STUB,
-        b".plt.got" if section.alignment == STUB / 2 => STUB / 2,
-        b".plt.got" => STUB,
-        _ => return None,
-    };
+    let size = size_in(elf, number, section)?;
     let into = address.checked_sub(section.address)? / size * size;
     let start = section.address.checked_add(into)?;
     let bytes = file
         .read(section.offset.checked_add(into)?, size, "stub")
         .ok()?;
-    let symbol = slots.symbol(source, slot(&bytes, start)?)?;
-    let table = elf.tables.iter().find(|table| !table.full)?;
-    let at = table.offset.checked_add(u64::from(symbol) * SYMBOL)?;
-    let entry = file.read(at, 4, "symbol table").ok()?;
-    let name = u32::try_from(elf.number(&entry)).ok()?;
-    let called = table.strings.get(file, name)?;
-    let stub = Symbol {
-        address: start,
-        size,
-        name,
-        section: u16::try_from(number).ok(),
-        number: symbol,
-        table: 0,
-        kind: Kind::Function,
-        local: true,
-    };
-    Some((stub, Name::new([&called, &b"@plt"[..]].concat())))
+    let number = slots.function(source, slot(&bytes, start)?)?;
+    let function = Import::of(source, number)?;
+    Some(function.stand_in(source, (start, size), Kind::Function, SUFFIX))
+}
+
+/// The stubs for the functions that a person calls `name`.
+pub(super) fn called(
+    source: &Source,
+    slots: &Slots,
+    name: &str,
+) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    let functions = Import::called(source, name)?;
+    let mut found = Vec::new();
+    if functions.is_empty() {
+        return Ok(found);
+    }
+    let Source { file, elf } = source;
+    for (number, section) in (0..).zip(&elf.sections) {
+        let Some(size) = size_in(elf, number, section).filter(|_| section.size <= LARGEST) else {
+            continue;
+        };
+        let width = usize::try_from(size).unwrap_or(usize::MAX);
+        let whole = section.size / size * size;
+        let mut start = section.address;
+        file.pass(section.offset, whole, width, "stubs", &mut |bytes| {
+            for stub in bytes.chunks_exact(width) {
+                let function = slot(stub, start)
+                    .and_then(|slot| functions.get(&slots.function(source, slot)?));
+                found.extend(function.map(|function| {
+                    function.stand_in(source, (start, size), Kind::Function, SUFFIX)
+                }));
+                start = start.saturating_add(size);
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(found)
+}
+
+/// How large the stubs of a section are, if it is one of stubs.
+fn size_in(elf: &Elf, number: u32, section: &Section) -> Option<u64> {
+    if elf.machine != format::EM_X86_64 || !elf.is_64 {
+        return None;
+    }
+    match elf.section_name(number)? {
+        b".plt" | b".plt.sec" | b".plt.bnd" => Some(STUB),
+        b".plt.got" if section.alignment == STUB / 2 => Some(STUB / 2),
+        b".plt.got" => Some(STUB),
+        _ => None,
+    }
 }
 
 /// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next instruction.

@@ -39,6 +39,11 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// Whether `name`, which has no version, is the query as it stands or demangled.
+    pub(super) fn is(&self, name: &[u8]) -> bool {
+        name == self.text || self.is_meant_by(name)
+    }
+
     /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
     pub(super) fn is_spelled_by(&self, rest: &[u8]) -> bool {
         let after = |beginning: &[u8]| {

@@ -2,7 +2,9 @@
 
 use super::NoSymbols;
 use super::demangle::{may_be_mangled, readable, split_version};
+use super::got;
 use super::loaded::Loaded;
+use super::plt;
 use super::query::Query;
 use super::section::LONGEST_NAME;
 use super::table::{self, Kind, Symbol};
@@ -24,13 +26,14 @@ const MOST_MATCHES: usize = 1000;
 /// What a symbol that matches takes beside its name.
 const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 
-/// The symbols that `query` names, thread-local ones included. Versions kept for old programs count only where there is
-/// no current one.
+/// The symbols that `query` names, thread-local ones included, and the stubs and slots that gdb gives names to. Versions kept for old
+/// programs count only where there is no current one.
 pub(super) fn find(
     loaded: &Loaded,
     query: &str,
     interrupts: &AtomicBool,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    let stand_ins = loaded.stand_ins_called(query)?;
     let query = Query::whole(query);
     let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
@@ -80,10 +83,8 @@ pub(super) fn find(
     if matches.iter().any(|(_, _, old)| !old) {
         matches.retain(|(_, _, old)| !old);
     }
-    Ok(matches
-        .into_iter()
-        .map(|(symbol, name, _)| (symbol, name))
-        .collect())
+    let listed = matches.into_iter().map(|(symbol, name, _)| (symbol, name));
+    Ok(listed.chain(stand_ins).take(MOST_MATCHES).collect())
 }
 
 /// How many of the symbols that match an expression are kept.
@@ -172,6 +173,15 @@ pub(super) fn complete(
     clock: &mut Clock<'_>,
     found: &mut BTreeSet<Name>,
 ) -> Result<(), NoSymbols> {
+    // They are as many as functions that are called, and offered only to somebody who has begun to type one.
+    if let Some((function, _)) = prefix.split_once('@') {
+        for suffix in [plt::SUFFIX, got::SUFFIX] {
+            let name = format!("{function}{suffix}");
+            if name.starts_with(prefix) && !loaded.stand_ins_called(&name)?.is_empty() {
+                found.insert(Name::new(name));
+            }
+        }
+    }
     let query = Query::beginning(prefix);
     loaded.with_names(|names| {
         table::visit(&loaded.sources, &mut |symbol| {

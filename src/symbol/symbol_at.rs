@@ -1,7 +1,7 @@
 //! A symbol as others see it.
 
-use super::Kind;
 use super::demangle::readable;
+use super::{Kind, got, plt};
 use crate::kernel::{Name, VirtualAddress};
 
 /// A symbol, placed in the process.
@@ -31,5 +31,12 @@ impl SymbolAt {
     /// The name for people: demangled, without hash and without a default version. Costs its demangling at each call.
     pub fn name(&self) -> Name {
         readable(&self.mangled)
+    }
+
+    /// Whether it is only what a file calls another file's function through: `malloc@plt`, `malloc@got.plt`. Each file has its own.
+    pub fn is_stand_in(&self) -> bool {
+        let name = self.mangled.as_bytes();
+        let is = |suffix: &str| name.ends_with(suffix.as_bytes());
+        self.local && (is(plt::SUFFIX) || is(got::SUFFIX))
     }
 }

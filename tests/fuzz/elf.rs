@@ -77,7 +77,9 @@ fn mapped<T>(bytes: &[u8], with: impl FnOnce(&View) -> T) -> T {
 /// Everything about addresses: names by a pass and by the index, sections, lines; whether a line was found.
 fn ask_addresses(names: &View) -> bool {
     let mut found = false;
-    let offsets = [0, 0x10, 0x16, 0x18, 0x85, 0xc4, 0xd4, 0xe0, 0x100, 0xdff];
+    let offsets = [
+        0, 0x10, 0x16, 0x18, 0x85, 0xc4, 0xd4, 0xe0, 0x100, 0x113, 0xdff,
+    ];
     for (base, into) in offsets
         .iter()
         .flat_map(|&into| [(BASE, into), (LENT, into)])
@@ -107,11 +109,20 @@ fn ask_names(names: &View) {
         let lines = names.find_line(file, 3, &mut || Ok(()));
         _ = lines.expect("nobody stops it");
     }
-    for name in ["shapes::area", "clock@V_1.2", "environ", "malloc"] {
+    for name in [
+        "shapes::area",
+        "clock@V_1.2",
+        "environ",
+        "malloc",
+        "clock@plt",
+        "clock@got.plt",
+    ] {
         _ = names.find(None, name);
     }
     _ = names.find(Some("server"), "data@V1");
-    _ = names.names(None, "", 100, Duration::from_secs(1));
+    for beginning in ["", "clock@"] {
+        _ = names.names(None, beginning, 100, Duration::from_secs(1));
+    }
     let matching = names.matching(
         &|name| name.contains('a'),
         100,
@@ -151,11 +162,11 @@ pub fn sound_seeds() -> Vec<Vec<u8>> {
         mapped(bytes, |names| {
             let has_line = ask_addresses(names);
             assert_eq!(has_line, *has_lines, "{what}: whether a line is found");
-            // What each of them has: a function, or one that it exports and the stub of another's.
+            // What each of them has: a function, or one that it exports and stub and slot of another's.
             let clock = names.find(Some("server"), "clock");
             let wanted = match clock.is_ok_and(|found| !found.is_empty()) {
                 true if what.starts_with("without") => &[0x40][..],
-                true => &[0x40, 0x100],
+                true => &[0x40, 0x100, 0x113],
                 false => &[0, 0xe0],
             };
             for (base, into) in wanted.iter().flat_map(|&into| [(BASE, into), (LENT, into)]) {

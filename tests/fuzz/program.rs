@@ -6,7 +6,7 @@ use std::io::Write;
 /// Where the code begins.
 pub const TEXT: u64 = 0x200;
 /// Where a stub jumps through, and where a variable of a library is copied to: both in what is mapped.
-const SLOT: u64 = TEXT + 0xf8;
+const SLOT: u64 = TEXT + 0x110;
 const COPIED: u64 = TEXT + 0xc0;
 
 /// A section as its header tells of it; what is loaded is mapped at its offset.
@@ -171,13 +171,14 @@ fn dynamic() -> Vec<Section> {
     let stub = [&[0xff, 0x25][..], &jump, &[0x90; 10]].concat();
     vec![
         Section::loaded(".plt", 1, 0, 16, stub),
-        Section::loaded(".dynsym", 11, 4, 24, table),
+        Section::loaded(".got.plt", 1, 0, 8, vec![0; 8]),
+        Section::loaded(".dynsym", 11, 5, 24, table),
         Section::loaded(".dynstr", 3, 0, 0, names),
-        Section::loaded(".gnu.version", 0x6fff_ffff, 3, 2, halves),
-        Section::loaded(".gnu.version_d", 0x6fff_fffd, 4, 0, defined),
-        Section::loaded(".hash", 5, 3, 4, hash),
-        Section::loaded(".rela.plt", 4, 3, 24, relocation(SLOT, 1, 7)),
-        Section::loaded(".rela.dyn", 4, 3, 24, relocation(COPIED, 2, 5)),
+        Section::loaded(".gnu.version", 0x6fff_ffff, 4, 2, halves),
+        Section::loaded(".gnu.version_d", 0x6fff_fffd, 5, 0, defined),
+        Section::loaded(".hash", 5, 4, 4, hash),
+        Section::loaded(".rela.plt", 4, 4, 24, relocation(SLOT, 1, 7)),
+        Section::loaded(".rela.dyn", 4, 4, 24, relocation(COPIED, 2, 5)),
     ]
 }
 

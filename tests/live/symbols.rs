@@ -13,6 +13,7 @@ mod made;
 pub(super) mod programs;
 mod ranges;
 mod stripped;
+mod stubs;
 
 pub const TESTS: &[Test] = &[
     ("symbols::statics_of_this_program", statics_of_this_program),
@@ -69,7 +70,7 @@ pub const TESTS: &[Test] = &[
     ),
     (
         "symbols::stubs_have_the_names_of_what_they_call",
-        stripped::stubs_have_the_names_of_what_they_call,
+        stubs::stubs_have_the_names_of_what_they_call,
     ),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",

@@ -19,12 +19,24 @@ const MARKS: &[&str] = &[
     "!", "~", "&", "^", "|", "(", ")", ",", ":",
 ];
 
-/// `main`, `libc.so.6`, `a::b`: dots and `::` only between word characters.
+/// `main`, `libc.so.6`, `a::b`, `malloc@plt`: dots and `::` only between word characters.
 fn name_text(text: &str) -> Lexed<'_, &str> {
     recognize((
         satisfy(is_letter),
         take_while(is_word_character),
         many0_count((alt((tag("::"), tag("."))), take_while1(is_word_character))),
+        opt(version),
+    ))
+    .parse(text)
+}
+
+/// `@plt`, `@got.plt`, `@GLIBC_2.2.5`, `@@GLIBC_2.34`: which of the symbols of a name.
+fn version(text: &str) -> Lexed<'_, &str> {
+    recognize((
+        alt((tag("@@"), tag("@"))),
+        satisfy(is_letter),
+        take_while(is_word_character),
+        many0_count((char('.'), take_while1(is_word_character))),
     ))
     .parse(text)
 }

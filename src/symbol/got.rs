@@ -1,0 +1,115 @@
+//! The slots of a file's global offset table that the functions of other files are called through, and gdb's names for them:
+//! `malloc@got.plt`. No table has these names; the relocation that fills a slot names the function.
+
+use super::NoSymbols;
+use super::import::Import;
+use super::relocations;
+use super::source::Source;
+use super::table::{Kind, Symbol};
+use crate::kernel::Name;
+use object::elf as format;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+
+/// What a slot is called behind the name of its function.
+pub(super) const SUFFIX: &str = "@got.plt";
+/// More slots than this are not kept: large programs have some thousands.
+const MOST_SLOTS: usize = 1 << 18;
+
+/// What fills a slot.
+struct Filling {
+    /// Number in `.dynsym` of the function.
+    function: u32,
+    /// Whether nothing but stubs uses the slot.
+    is_jump: bool,
+}
+
+/// For each slot that stubs may jump through what it is filled with.
+#[derive(Default)]
+pub(super) struct Slots(OnceLock<HashMap<u64, Filling>>);
+
+impl Slots {
+    /// The number in `.dynsym` of the function whose address fills a slot. The first question is a pass over the relocations.
+    pub(super) fn function(&self, source: &Source, slot: u64) -> Option<u32> {
+        self.all(source).get(&slot).map(|filling| filling.function)
+    }
+
+    /// All that nothing but stubs uses, each with the number of its function.
+    fn jumps(&self, source: &Source) -> impl Iterator<Item = (u64, u32)> {
+        let jumps = self.all(source).iter().filter(|(_, one)| one.is_jump);
+        jumps.map(|(&slot, filling)| (slot, filling.function))
+    }
+
+    fn all(&self, source: &Source) -> &HashMap<u64, Filling> {
+        self.0.get_or_init(|| {
+            let mut slots = HashMap::new();
+            let Some((jump, data)) = kinds(source.elf.machine) else {
+                return slots;
+            };
+            relocations::visit(source, &mut |one| {
+                let is = |kind: format::RelocationType| one.kind == u64::from(kind.0);
+                let is_jump = is(jump);
+                if one.symbol != 0 && (is_jump || data.is_some_and(is)) {
+                    slots.entry(one.place).or_insert(Filling {
+                        function: one.symbol,
+                        is_jump,
+                    });
+                }
+                match slots.len() < MOST_SLOTS {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            slots
+        })
+    }
+}
+
+type Kinds = (format::RelocationType, Option<format::RelocationType>);
+
+/// What the machine calls the relocations of slots: of those that nothing but stubs uses, and, where stubs are known that jump through
+/// others, of those.
+fn kinds(machine: format::Machine) -> Option<Kinds> {
+    Some(match machine {
+        format::EM_X86_64 => (format::R_X86_64_JUMP_SLOT, Some(format::R_X86_64_GLOB_DAT)),
+        format::EM_386 => (format::R_386_JMP_SLOT, None),
+        format::EM_AARCH64 => (format::R_AARCH64_JUMP_SLOT, None),
+        format::EM_ARM => (format::R_ARM_JUMP_SLOT, None),
+        format::EM_RISCV => (format::R_RISCV_JUMP_SLOT, None),
+        format::EM_PPC64 => (format::R_PPC64_JMP_SLOT, None),
+        format::EM_S390 => (format::R_390_JMP_SLOT, None),
+        _ => return None,
+    })
+}
+
+/// The slot that holds a file address, and its name.
+pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
+    let elf = &source.elf;
+    let number = elf.section_at(address)?;
+    if !matches!(elf.section_name(number)?, b".got" | b".got.plt") {
+        return None;
+    }
+    let section = elf.sections.get(usize::try_from(number).ok()?)?;
+    let width = elf.pointer_bytes();
+    let into = address.checked_sub(section.address)? / width * width;
+    let place = section.address.checked_add(into)?;
+    let filling = slots.all(source).get(&place).filter(|one| one.is_jump)?;
+    let function = Import::of(source, filling.function)?;
+    Some(function.stand_in(source, (place, width), Kind::Object, SUFFIX))
+}
+
+/// The slots of the functions that a person calls `name`.
+pub(super) fn called(
+    source: &Source,
+    slots: &Slots,
+    name: &str,
+) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    let functions = Import::called(source, name)?;
+    let width = source.elf.pointer_bytes();
+    let found = slots.jumps(source).filter_map(|(slot, number)| {
+        let function = functions.get(&number)?;
+        Some(function.stand_in(source, (slot, width), Kind::Object, SUFFIX))
+    });
+    Ok(found.collect())
+}

@@ -1,6 +1,6 @@
 //! Mangled names into the names people write, with bounds: the names are somebody else's.
 
-use super::{got, plt};
+use super::stand_in;
 use crate::kernel::Name;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use std::fmt::{self, Write};
@@ -95,9 +95,7 @@ pub(super) fn readable(raw: &Name) -> Name {
     match demangle(base, Form::Full) {
         // What the function is called through is not the function.
         Some(demangled) => {
-            let suffix = [plt::SUFFIX, got::SUFFIX]
-                .into_iter()
-                .find(|suffix| raw.as_bytes().ends_with(suffix.as_bytes()));
+            let suffix = stand_in::suffix_of(raw.as_bytes());
             Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
         }
         None if old_version => raw.clone(),

@@ -5,6 +5,7 @@ use super::NoSymbols;
 use super::import::Import;
 use super::relocations;
 use super::source::Source;
+use super::stand_in::SLOT;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
@@ -12,8 +13,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-/// What a slot is called behind the name of its function.
-pub(super) const SUFFIX: &str = "@got.plt";
 /// More slots than this are not kept: large programs have some thousands.
 const MOST_SLOTS: usize = 1 << 18;
 
@@ -96,7 +95,7 @@ pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol
     let place = section.address.checked_add(into)?;
     let filling = slots.all(source).get(&place).filter(|one| one.is_jump)?;
     let function = Import::of(source, filling.function)?;
-    Some(function.stand_in(source, (place, width), Kind::Object, SUFFIX))
+    Some(function.stand_in(source, (place, width), Kind::Object, SLOT))
 }
 
 /// The slots of the functions that a person calls `name`.
@@ -109,7 +108,7 @@ pub(super) fn called(
     let width = source.elf.pointer_bytes();
     let found = slots.jumps(source).filter_map(|(slot, number)| {
         let function = functions.get(&number)?;
-        Some(function.stand_in(source, (slot, width), Kind::Object, SUFFIX))
+        Some(function.stand_in(source, (slot, width), Kind::Object, SLOT))
     });
     Ok(found.collect())
 }

@@ -11,6 +11,7 @@ use super::names::Names;
 use super::plt;
 use super::section::LONGEST_NAME;
 use super::sources::Sources;
+use super::stand_in;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
 use std::collections::HashSet;
@@ -69,9 +70,9 @@ impl Loaded {
     /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
     pub(super) fn stand_ins_called(&self, name: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
         let image = &self.sources.image;
-        if let Some(function) = name.strip_suffix(plt::SUFFIX) {
+        if let Some(function) = name.strip_suffix(stand_in::STUB) {
             plt::called(image, &self.slots, function)
-        } else if let Some(function) = name.strip_suffix(got::SUFFIX) {
+        } else if let Some(function) = name.strip_suffix(stand_in::SLOT) {
             got::called(image, &self.slots, function)
         } else {
             Ok(Vec::new())

@@ -12,7 +12,7 @@
 //! symbol_at  what is found                     separate   what was stripped off    index, names     the same, for many
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
-//! table      one pass over symbols             relocations  one over relocations: copied, plt, got (import: whose)
+//! table      one pass over symbols             relocations  one over relocations: copied, plt, got (stand_in, import)
 //! made       what the target makes         perf_map   the names that it writes down for that
 //! ```
 
@@ -44,6 +44,7 @@ mod section;
 mod separate;
 mod source;
 mod sources;
+mod stand_in;
 mod survey;
 mod symbol_at;
 mod symbols;

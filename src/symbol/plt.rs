@@ -9,17 +9,16 @@ use super::got::Slots;
 use super::import::Import;
 use super::section::Section;
 use super::source::Source;
+use super::stand_in::STUB;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
 use std::ops::ControlFlow;
 
-/// What a stub is called behind the name of its function.
-pub(super) const SUFFIX: &str = "@plt";
 /// Stubs are as large as this, and aligned to it; those in `.plt.got` to half of it.
-const STUB: u64 = 16;
-/// Of a larger section no stubs are looked for by name: programs have some thousands.
-const LARGEST: u64 = 16 << 20;
+const STUB_BYTES: u64 = 16;
+/// Stubs of more bytes than this, all sections together, are not looked through for a name: programs have some thousands of them.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// The stub that holds a file address, and its name. Only those of x86-64 are known.
 pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
@@ -34,7 +33,7 @@ pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol
         .ok()?;
     let number = slots.function(source, slot(&bytes, start)?)?;
     let function = Import::of(source, number)?;
-    Some(function.stand_in(source, (start, size), Kind::Function, SUFFIX))
+    Some(function.stand_in(source, (start, size), Kind::Function, STUB))
 }
 
 /// The stubs for the functions that a person calls `name`.
@@ -49,9 +48,14 @@ pub(super) fn called(
         return Ok(found);
     }
     let Source { file, elf } = source;
+    let mut room = MOST_BYTES;
     for (number, section) in (0..).zip(&elf.sections) {
-        let Some(size) = size_in(elf, number, section).filter(|_| section.size <= LARGEST) else {
+        let Some(size) = size_in(elf, number, section) else {
             continue;
+        };
+        room = match room.checked_sub(section.size) {
+            Some(rest) => rest,
+            None => break,
         };
         let width = usize::try_from(size).unwrap_or(usize::MAX);
         let whole = section.size / size * size;
@@ -61,7 +65,7 @@ pub(super) fn called(
                 let function = slot(stub, start)
                     .and_then(|slot| functions.get(&slots.function(source, slot)?));
                 found.extend(function.map(|function| {
-                    function.stand_in(source, (start, size), Kind::Function, SUFFIX)
+                    function.stand_in(source, (start, size), Kind::Function, STUB)
                 }));
                 start = start.saturating_add(size);
             }
@@ -77,9 +81,9 @@ fn size_in(elf: &Elf, number: u32, section: &Section) -> Option<u64> {
         return None;
     }
     match elf.section_name(number)? {
-        b".plt" | b".plt.sec" | b".plt.bnd" => Some(STUB),
-        b".plt.got" if section.alignment == STUB / 2 => Some(STUB / 2),
-        b".plt.got" => Some(STUB),
+        b".plt" | b".plt.sec" | b".plt.bnd" => Some(STUB_BYTES),
+        b".plt.got" if section.alignment == STUB_BYTES / 2 => Some(STUB_BYTES / 2),
+        b".plt.got" => Some(STUB_BYTES),
         _ => None,
     }
 }

@@ -2,11 +2,10 @@
 
 use super::NoSymbols;
 use super::demangle::{may_be_mangled, readable, split_version};
-use super::got;
 use super::loaded::Loaded;
-use super::plt;
 use super::query::Query;
 use super::section::LONGEST_NAME;
+use super::stand_in;
 use super::table::{self, Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
@@ -175,7 +174,7 @@ pub(super) fn complete(
 ) -> Result<(), NoSymbols> {
     // They are as many as functions that are called, and offered only to somebody who has begun to type one.
     if let Some((function, _)) = prefix.split_once('@') {
-        for suffix in [plt::SUFFIX, got::SUFFIX] {
+        for suffix in [stand_in::STUB, stand_in::SLOT] {
             let name = format!("{function}{suffix}");
             if name.starts_with(prefix) && !loaded.stand_ins_called(&name)?.is_empty() {
                 found.insert(Name::new(name));

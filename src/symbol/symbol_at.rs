@@ -1,7 +1,7 @@
 //! A symbol as others see it.
 
 use super::demangle::readable;
-use super::{Kind, got, plt};
+use super::{Kind, stand_in};
 use crate::kernel::{Name, VirtualAddress};
 
 /// A symbol, placed in the process.
@@ -35,8 +35,6 @@ impl SymbolAt {
 
     /// Whether it is only what a file calls another file's function through: `malloc@plt`, `malloc@got.plt`. Each file has its own.
     pub fn is_stand_in(&self) -> bool {
-        let name = self.mangled.as_bytes();
-        let is = |suffix: &str| name.ends_with(suffix.as_bytes());
-        self.local && (is(plt::SUFFIX) || is(got::SUFFIX))
+        self.local && stand_in::suffix_of(self.mangled.as_bytes()).is_some()
     }
 }

@@ -5,7 +5,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{copied, demangle, plt, search, separate};
+use super::super::{copied, demangle, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
@@ -33,9 +33,11 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     let modules = Fake::new().target().modules;
     _ = separate::find(&*modules, &Name::from("/p"), image, &Arc::default()).chosen();
     copied::by(image);
-    let slots = plt::Slots::default();
     for address in [0x1004, 0x2004, u64::MAX] {
-        plt::stub_at(image, &slots, address);
+        loaded.symbol_at(address);
+    }
+    for name in ["exported@plt", "exported@got.plt"] {
+        loaded.stand_ins_called(name)?;
     }
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     let mut names = std::collections::BTreeSet::new();

@@ -25,11 +25,11 @@ const WIDEST_GAP: u64 = 2 << 20;
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     let start = region.range.start();
     module::belongs_to_module(region)
-        || match target.process.adjoining_below(start, MOST_BSS_REGIONS) {
-            // A gap may be that between two segments.
-            Ok(Some(below)) => {
-                below.len() < MOST_BSS_REGIONS || below.iter().any(module::belongs_to_module)
-            }
+        || match target
+            .process
+            .nearest_below(start, WIDEST_GAP, MOST_BSS_REGIONS)
+        {
+            Ok(Some(below)) => below.iter().any(module::belongs_to_module),
             Ok(None) | Err(_) => true,
         }
 }

@@ -140,11 +140,12 @@ pub trait Process: Send + Sync {
         false
     }
 
-    /// The regions that lie below `address` without a gap between them, the nearest first and no more than `most`; `None` where the
-    /// kernel cannot be asked for one region at a time (before Linux 6.11).
-    fn adjoining_below(
+    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first and no more than
+    /// `most`; `None` where the kernel cannot be asked for one region at a time (before Linux 6.11).
+    fn nearest_below(
         &self,
         _address: VirtualAddress,
+        _gap: u64,
         _most: usize,
     ) -> Result<Option<Vec<Region>>> {
         Ok(None)

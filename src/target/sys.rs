@@ -184,10 +184,22 @@ const NAME_BYTES: usize = 4096;
 
 /// Asks the kernel for the mapping that holds `address`. ENOENT: none does; ENOTTY: it cannot be asked (before Linux 6.11).
 pub(crate) fn query_mapping(maps: impl AsFd, address: u64) -> Result<Mapping> {
+    query(maps, address, 0)
+}
+
+/// The same, or if no mapping holds it, for the next one above.
+pub(crate) fn query_mapping_from(maps: impl AsFd, address: u64) -> Result<Mapping> {
+    /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA` (include/uapi/linux/fs.h).
+    const OR_NEXT: u64 = 0x10;
+    query(maps, address, OR_NEXT)
+}
+
+fn query(maps: impl AsFd, address: u64, query_flags: u64) -> Result<Mapping> {
     let mut name = [0u8; NAME_BYTES];
     let query = MapsQuery {
         size: size_of::<MapsQuery>() as u64,
         query_addr: address,
+        query_flags,
         vma_name_size: NAME_BYTES as u32,
         vma_name_addr: name.as_mut_ptr().expose_provenance() as u64,
         ..MapsQuery::default()

@@ -59,19 +59,23 @@ fn compare_regions(target: &Target) {
     for (number, region) in regions.iter().enumerate() {
         const MOST: usize = 3;
         let start = region.range.start();
-        let below = attached.process.adjoining_below(start, MOST);
-        let Some(below) = below.expect("an answer") else {
-            break;
-        };
-        let mut expected: Vec<&Region> = Vec::new();
-        for one in regions[..number].iter().rev().take(MOST) {
-            let above = expected.last().map_or(start, |above| above.range.start());
-            if one.range.end() != above {
+        // Only what adjoins; no further than segments lie apart; whatever is below.
+        for gap in [1, 2 << 20, u64::MAX] {
+            let below = attached.process.nearest_below(start, gap, MOST);
+            let Some(below) = below.expect("an answer") else {
                 break;
+            };
+            let mut expected: Vec<&Region> = Vec::new();
+            for one in regions[..number].iter().rev().take(MOST) {
+                let above = expected.last().map_or(start, |above| above.range.start());
+                if above.get() - one.range.end().get() >= gap {
+                    break;
+                }
+                expected.push(one);
             }
-            expected.push(one);
+            let below: Vec<&Region> = below.iter().collect();
+            assert_eq!(below, expected, "{gap:#x} below {region:?}");
         }
-        assert_eq!(below.iter().collect::<Vec<_>>(), expected, "{region:?}");
     }
     for scan in [true, false] {
         attached.process.set_scan(scan);

@@ -20,23 +20,30 @@ pub(super) struct Attached {
 impl Attached {
     /// Attaches to the process `pid`.
     pub(super) fn open(pid: u32) -> Result<Self> {
-        let attached = Self::for_a_look(pid)?;
-        attached.maps(&attached.memory())?;
-        Ok(attached)
+        let (handle, stat) = Handle::open_with_stat(pid)?;
+        let memory = Memory::of(&handle, stat)?;
+        memory.maps(&handle)?;
+        Ok(Self::with(handle, memory))
     }
 
-    /// Attaches to the process `pid` for a moment, in which its regions may never be asked for: what takes time is opened when it is.
+    /// Attaches to the process `pid` for a moment, in which neither its regions nor its name may ever be asked for: what takes time is
+    /// looked up when it is.
     pub(super) fn for_a_look(pid: u32) -> Result<Self> {
-        let (handle, stat) = Handle::open(pid)?;
-        let memory = RwLock::new(Arc::new(Memory::of(&handle, stat)?));
-        Ok(Attached { handle, memory })
+        let handle = Handle::open(pid)?;
+        let memory = Memory::for_a_look(&handle)?;
+        Ok(Self::with(handle, memory))
+    }
+
+    fn with(handle: Handle, memory: Memory) -> Self {
+        let memory = RwLock::new(Arc::new(memory));
+        Attached { handle, memory }
     }
 
     pub(super) fn identity(&self) -> Identity {
         Identity {
             pid: self.handle.pid(),
+            name: self.memory().name(&self.handle).clone(),
             start_time: self.handle.start_time(),
-            name: self.memory().name.clone(),
         }
     }
 
@@ -94,9 +101,9 @@ impl Attached {
             Err(_) => self.handle.is_exiting(),
         };
         if has_gone {
-            return self.handle.exited(&memory.name);
+            return self.handle.exited(memory.name(&self.handle));
         }
-        let who = named(self.handle.pid(), &memory.name);
+        let who = named(self.handle.pid(), memory.name(&self.handle));
         Error::Gone {
             what: format!(
                 "{who} has executed another program: what was known of its memory is void"

@@ -3,28 +3,29 @@
 use super::directory::Directory;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
+use crate::kernel::text::BadLine;
 use crate::target::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::sync::OnceLock;
 
 /// One process, for as long as it lives and not a moment longer.
 pub(super) struct Handle {
     pid: u32,
     directory: Directory,
     pidfd: OwnedFd,
-    start_time: u64,
+    /// Once `stat` has been read.
+    start_time: OnceLock<u64>,
 }
 
 impl Handle {
-    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. Also what its `stat` says now.
-    pub(super) fn open(pid: u32) -> Result<(Self, Stat)> {
-        let absent = || Error::Gone {
-            what: format!("there is no process {pid} (or it is hidden from this user)"),
-        };
+    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. If the directory still answers afterwards, it
+    /// and the pidfd, which was opened later, are of the same process.
+    pub(super) fn open(pid: u32) -> Result<Self> {
+        let absent = || absent(pid);
         let directory = Directory::open(&format!("/proc/{pid}")).map_err(|_| absent())?;
-        let read = |path| directory.read(path).map_err(|_| absent());
         let raw = i32::try_from(pid)
             .ok()
             .and_then(Pid::from_raw)
@@ -33,27 +34,38 @@ impl Handle {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return Err(absent()),
             // The number of a thread: EINVAL, ENOENT since Linux 6.15.
-            Err(error) => match Status::parse(&read("status")?)?.process {
-                process if process != pid => return Handle::open(process),
-                _ => return Err(Error::io(format!("pidfd_open of process {pid}"), error)),
-            },
+            Err(error) => {
+                let status = directory.read("status").map_err(|_| absent())?;
+                match Status::parse(&status)?.process {
+                    process if process != pid => return Handle::open(process),
+                    _ => return Err(Error::io(format!("pidfd_open of process {pid}"), error)),
+                }
+            }
         };
-        // Read after the pidfd was opened: if the directory still answers, both are of the same process.
-        let stat = Stat::parse(&read("stat")?)?;
-        let handle = Handle {
+        Ok(Handle {
             pid,
             directory,
             pidfd,
-            start_time: stat.start_time,
-        };
+            start_time: OnceLock::new(),
+        })
+    }
+
+    /// The same, and what its `stat` says now.
+    pub(super) fn open_with_stat(pid: u32) -> Result<(Self, Stat)> {
+        let handle = Self::open(pid)?;
+        let stat = handle.read_stat().map_err(|_| absent(handle.pid))??;
         Ok((handle, stat))
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
+    /// When it started; 0 if it had gone before anybody asked.
     pub(super) fn start_time(&self) -> u64 {
-        self.start_time
+        if self.start_time.get().is_none() {
+            _ = self.read_stat();
+        }
+        self.start_time.get().copied().unwrap_or_default()
     }
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
@@ -81,11 +93,19 @@ impl Handle {
 
     /// `/proc/PID/stat`, as long as there is one.
     pub(super) fn stat(&self) -> Result<Stat> {
-        let bytes = self.directory.read("stat").map_err(|error| match error {
+        let stat = self.read_stat().map_err(|error| match error {
             Errno::SRCH | Errno::NOENT => self.exited(&Name::default()),
             error => Error::io(format!("reading /proc/{}/stat", self.pid), error),
         })?;
-        Ok(Stat::parse(&bytes)?)
+        Ok(stat?)
+    }
+
+    fn read_stat(&self) -> rustix::io::Result<std::result::Result<Stat, BadLine>> {
+        let stat = Stat::parse(&self.directory.read("stat")?);
+        if let Ok(stat) = &stat {
+            self.start_time.get_or_init(|| stat.start_time);
+        }
+        Ok(stat)
     }
 
     /// The error that says that it is gone, and whose its number is now.
@@ -95,7 +115,7 @@ impl Handle {
             .and_then(|directory| directory.read("stat"))
             .ok()
             .and_then(|bytes| Stat::parse(&bytes).ok())
-            .filter(|stat| stat.start_time != self.start_time);
+            .filter(|stat| stat.start_time != self.start_time());
         let what = match successor {
             Some(stat) => format!(
                 "{named} has exited; its number now belongs to another process ({})",
@@ -104,6 +124,12 @@ impl Handle {
             None => format!("{named} has exited"),
         };
         Error::Gone { what }
+    }
+}
+
+fn absent(pid: u32) -> Error {
+    Error::Gone {
+        what: format!("there is no process {pid} (or it is hidden from this user)"),
     }
 }
 

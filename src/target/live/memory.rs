@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 /// The address space of a process, as long as it runs the same program.
 pub(super) struct Memory {
-    /// What the process was called when this was opened.
-    pub(super) name: Name,
+    /// What the process was called when this was opened, or the first time that it was asked for.
+    name: OnceLock<Name>,
     /// The size of its pages.
     pub(super) page: PageSize,
     /// `/proc/PID/pagemap`
@@ -32,23 +32,36 @@ impl Memory {
 
     /// As [`open`](Self::open), with what `stat` has just said.
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
-        let who = named(handle.pid(), &stat.name);
         if stat.is_kernel_thread {
+            let who = named(handle.pid(), &stat.name);
             return Err(Error::NotAvailable {
                 what: format!("{who} is a kernel thread: it has no memory of its own"),
             });
         }
-        let (thread, page_map) = open_page_map(handle).map_err(|error| match error {
-            Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
-                what: format!(
-                    "{who} is a zombie: it has exited, and its parent has not waited for it yet"
-                ),
-            },
-            Errno::SRCH | Errno::NOENT => handle.exited(&stat.name),
-            error => refused(handle, &who, "pagemap", error),
+        Self::called(stat.name.into(), handle)
+    }
+
+    /// As [`open`](Self::open), for one of whom nothing may have to be said.
+    pub(super) fn for_a_look(handle: &Handle) -> Result<Self> {
+        Self::called(OnceLock::new(), handle)
+    }
+
+    fn called(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
+        let (thread, page_map) = open_page_map(handle).map_err(|error| {
+            let name = name.get_or_init(|| name_of(handle));
+            let who = named(handle.pid(), name);
+            match error {
+                Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
+                    what: format!(
+                        "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                    ),
+                },
+                Errno::SRCH | Errno::NOENT => handle.exited(name),
+                error => refused(handle, &who, "pagemap", error),
+            }
         })?;
         Ok(Memory {
-            name: stat.name,
+            name,
             page: PageSize::from_bytes(rustix::param::page_size() as u64)
                 .unwrap_or(PageSize::FOUR_KIB),
             page_map,
@@ -57,6 +70,11 @@ impl Memory {
             layout: OnceLock::new(),
             contents: OnceLock::new(),
         })
+    }
+
+    /// What the process is called; nothing if it has gone before that was asked for.
+    pub(super) fn name(&self, handle: &Handle) -> &Name {
+        self.name.get_or_init(|| name_of(handle))
     }
 
     /// The path of a file below `/proc/PID` that only a thread which still runs can answer for.
@@ -74,13 +92,13 @@ impl Memory {
     pub(super) fn maps(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
             let path = self.path("maps");
-            let who = named(handle.pid(), &self.name);
+            let who = named(handle.pid(), self.name(handle));
             let opened = handle.directory().file(&path);
             let maps = opened.map_err(|error| refused(handle, &who, &path, error));
             // Opened after the page map: if the process has executed another program in between, this is of that.
             match self.is_alive() {
                 true => maps,
-                false => Err(handle.exited(&self.name)),
+                false => Err(handle.exited(self.name(handle))),
             }
         };
         self.maps.get_or_init(open).as_ref().map_err(Clone::clone)
@@ -97,10 +115,10 @@ impl Memory {
     pub(super) fn contents(&self, handle: &Handle) -> Result<&OwnedFd> {
         let open = || {
             let path = self.path("mem");
-            let who = named(handle.pid(), &self.name);
+            let who = named(handle.pid(), self.name(handle));
             let opened = handle.directory().file(&path);
             opened.map_err(|error| match error {
-                Errno::SRCH | Errno::NOENT => handle.exited(&self.name),
+                Errno::SRCH | Errno::NOENT => handle.exited(self.name(handle)),
                 error => refused(handle, &who, &path, error),
             })
         };
@@ -137,6 +155,12 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
         }
     }
     Err(failure)
+}
+
+fn name_of(handle: &Handle) -> Name {
+    handle
+        .stat()
+        .map_or_else(|_| Name::default(), |stat| stat.name)
 }
 
 /// Whether its main thread has ended and is not waited for.

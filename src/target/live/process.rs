@@ -1,6 +1,7 @@
 //! The live [`Process`].
 
 use super::attached::Attached;
+use super::memory::Memory;
 use super::populated::{self, IN_ENTRIES};
 use super::{command_line, features, naming, own_page};
 use crate::kernel::registers::Standing;
@@ -78,13 +79,7 @@ impl LiveProcess {
         }
         let memory = self.attached.memory();
         match sys::query_mapping(self.attached.maps(&memory)?, address.get()) {
-            Ok(mapping) => {
-                let mut region = region(mapping);
-                if let Some(region) = &mut region {
-                    naming::settle_unescaped(self.attached.directory(), &memory, region);
-                }
-                Ok(Some(region))
-            }
+            Ok(mapping) => Ok(Some(self.settled(&memory, mapping))),
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Err(Errno::NOENT) => {
                 let index = memory.page.index(address);
@@ -98,6 +93,43 @@ impl LiveProcess {
             // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that the text can hold, a sandbox's EPERM: the text always answers.
             Err(_) => Ok(None),
         }
+    }
+}
+
+impl LiveProcess {
+    /// The region next below `start`, if less than `gap` bytes lie between, as [`queried`](Self::queried) has it. The kernel only looks
+    /// upwards: where nothing adjoins, from the far end of the gap.
+    fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
+        let below = |distance: u64| start.get().checked_sub(distance).map(VirtualAddress::new);
+        let Some(last) = below(1) else {
+            return Ok(Some(None));
+        };
+        match self.queried(last)? {
+            Some(None) => {}
+            told => return Ok(told),
+        }
+        let memory = self.attached.memory();
+        let maps = self.attached.maps(&memory)?;
+        let mut nearest = None;
+        let mut from = below(gap).unwrap_or_default();
+        while from < start {
+            match sys::query_mapping_from(maps, from.get()) {
+                Ok(mapping) if mapping.start < start.get() => {
+                    from = VirtualAddress::new(mapping.end);
+                    nearest = Some(mapping);
+                }
+                Ok(_) | Err(Errno::NOENT) => break,
+                Err(Errno::SRCH) => return Err(self.attached.lost(&memory)),
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(nearest.and_then(|one| self.settled(&memory, one))))
+    }
+
+    fn settled(&self, memory: &Memory, mapping: sys::Mapping) -> Option<Region> {
+        let mut region = region(mapping)?;
+        naming::settle_unescaped(self.attached.directory(), memory, &mut region);
+        Some(region)
     }
 }
 
@@ -136,14 +168,16 @@ impl Process for LiveProcess {
         self.has_queried.load(Ordering::Relaxed)
     }
 
-    fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {
+    fn nearest_below(
+        &self,
+        address: VirtualAddress,
+        gap: u64,
+        most: usize,
+    ) -> Result<Option<Vec<Region>>> {
         let mut found: Vec<Region> = Vec::new();
         while found.len() < most {
             let start = found.last().map_or(address, |last| last.range.start());
-            let Some(below) = start.get().checked_sub(1) else {
-                break;
-            };
-            match self.queried(VirtualAddress::new(below))? {
+            match self.queried_below(start, gap)? {
                 Some(Some(region)) => found.push(region),
                 Some(None) => break,
                 None => return Ok(None),
@@ -200,7 +234,7 @@ impl Process for LiveProcess {
     fn findings(&self) -> Vec<Finding> {
         let memory = self.attached.memory();
         let handle = self.attached.handle();
-        let who = super::handle::named(handle.pid(), &memory.name);
+        let who = super::handle::named(handle.pid(), memory.name(handle));
         let maps = self.attached.maps_text(&memory).unwrap_or_default();
         vec![
             features::yes(Feature::PageMap, self.relation(&who)),
@@ -301,7 +335,7 @@ impl LiveProcess {
         let handle = self.attached.handle();
         let path = memory.path(name);
         handle.directory().read(&path).map_err(|error| match error {
-            Errno::SRCH | Errno::NOENT => handle.exited(&memory.name),
+            Errno::SRCH | Errno::NOENT => handle.exited(memory.name(handle)),
             error => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
         })
     }
@@ -312,16 +346,16 @@ impl LiveProcess {
         let handle = self.attached.handle();
         let path = memory.path("syscall");
         let bytes = handle.directory().read(&path).map_err(|error| {
-            let who = super::handle::named(handle.pid(), &memory.name);
+            let who = super::handle::named(handle.pid(), memory.name(handle));
             match error {
-                Errno::SRCH => handle.exited(&memory.name),
+                Errno::SRCH => handle.exited(memory.name(handle)),
                 // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
                 Errno::NOENT if !handle.has_exited() => Error::NotAvailable {
                     what: format!(
                         "this kernel does not tell the registers of {who} (no /proc/PID/syscall)"
                     ),
                 },
-                Errno::NOENT => handle.exited(&memory.name),
+                Errno::NOENT => handle.exited(memory.name(handle)),
                 error => super::memory::refused(handle, &who, &path, error),
             }
         })?;

@@ -139,15 +139,20 @@ where
         self.process.has_queried()
     }
 
-    fn adjoining_below(&self, address: VirtualAddress, most: usize) -> Result<Option<Vec<Region>>> {
-        let answer = self.process.adjoining_below(address, most);
+    fn nearest_below(
+        &self,
+        address: VirtualAddress,
+        gap: u64,
+        most: usize,
+    ) -> Result<Option<Vec<Region>>> {
+        let answer = self.process.nearest_below(address, gap, most);
         // Where the kernel cannot be asked so, nothing was read.
         if !matches!(answer, Ok(None)) {
             let found = told(&answer, |regions| {
                 let found = regions.as_ref().map_or(0, Vec::len);
                 counted(found, "region", "regions")
             });
-            let what = format!("the regions right below {address} (PROCMAP_QUERY)");
+            let what = format!("the regions not far below {address} (PROCMAP_QUERY)");
             self.log.add_file("maps", self.file("maps"), &what, found);
         }
         answer

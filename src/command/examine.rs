@@ -1,5 +1,6 @@
 //! `x[/NFU] [ADDRESS]`: what memory holds, without bringing anything in.
 
+mod backward;
 mod rows;
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, region};
@@ -17,7 +18,8 @@ pub(super) const ABOUT: About = About {
     text: "As gdb's: a count, a format and a size behind a slash. Formats: x hexadecimal, d signed, u unsigned, o octal, \
            t binary, a address with its symbol, c character, z padded hexadecimal, s text up to a zero, f floating point. Sizes: \
            b 1, h 2, w 4, g 8 bytes. What is left out is as it was last; without an address it goes on where the last one \
-           ended, and so does an empty line. $_ is the last address shown.\n\n\
+           ended, and so does an empty line. $_ is the last address shown. A - before the count shows what is before the address, and goes on \
+           from there.\n\n\
            Memory is read only where the page map says that a page is there, before and after; where none is, \
            <not resident: STATE> stands instead, and nothing is touched. A page of a file that is not mapped in, but is in the page \
            cache, is read there (marked: file): that brings in nothing either. The kernel takes what is read for used: the flags \
@@ -37,6 +39,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "x/3s demo_counter - 16",
             does: "texts, each up to its zero",
+        },
+        Example {
+            line: "x/-4xb demo_buffer + 8",
+            does: "the four bytes before an address",
         },
         Example {
             line: "x/4a end([stack]) - 4096",
@@ -79,10 +85,15 @@ pub(super) fn run(
         true => context.state.examined.count,
         false => 1,
     });
-    context.state.examined.count = count;
+    // As gdb: what was shown backward is not shown so again where nothing says so.
+    context.state.examined.count = if layout.backward { 1 } else { count };
     let view = View::of(&target)?;
-    if let (None, Some(written)) = (view.region(start), written) {
-        return Err(region::unmapped(written, view.detail(start)?));
+    let nearest = match layout.backward {
+        true => VirtualAddress::new(start.get().saturating_sub(1)),
+        false => start,
+    };
+    if let (None, Some(written)) = (view.region(nearest), written) {
+        return Err(region::unmapped(written, view.detail(nearest)?));
     }
     let mut examination = Examination {
         symbols: context.state.symbols.over(&target, view.maps()),
@@ -95,11 +106,20 @@ pub(super) fn run(
         last: None,
         faulted: 0,
     };
+    let (count, rewound) = match layout.backward {
+        true => {
+            let before = examination.before(count)?;
+            examination.next = before.start;
+            (before.count, Some(before.next))
+        }
+        false => (count, None),
+    };
     let ended = match format {
         Format::Text => examination.texts(count, context.sink),
         _ => examination.units(count, context.sink),
     };
-    let (next, last, faulted) = (examination.next, examination.last, examination.faulted);
+    let (last, faulted) = (examination.last, examination.faulted);
+    let next = rewound.unwrap_or(examination.next);
     drop(examination);
     context.state.examined.next = Some(next);
     if last.is_some() {

@@ -5,6 +5,8 @@
 pub struct Layout {
     /// How many; for `find` at most so many.
     pub count: Option<u64>,
+    /// Whether they are those before an address: a `-` in front. Only of `x`.
+    pub backward: bool,
     /// In which form.
     pub format: Option<Format>,
     /// In units of what.

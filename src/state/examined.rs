@@ -87,9 +87,9 @@ mod tests {
             (Some(Hexadecimal), None, (Hexadecimal, Byte)),
         ] {
             let layout = Layout {
-                count: None,
                 format,
                 unit,
+                ..Layout::default()
             };
             assert_eq!(
                 examined.settle(layout, GiantWord, false),

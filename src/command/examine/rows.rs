@@ -8,7 +8,7 @@ use crate::report::{Memory, Record, Sink, SymbolBrief, Why};
 use crate::{symbol, target};
 
 /// Characters of a text that are shown, as in gdb.
-const LONGEST_TEXT: usize = 200;
+pub(super) const LONGEST_TEXT: usize = 200;
 
 /// Bytes that are read at a time: whole rows of every size.
 const WINDOW: usize = 64 << 10;
@@ -115,7 +115,12 @@ impl Examination<'_> {
         })
     }
 
-    fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
+    /// What is at the start of `wanted`, counting what is faulted in.
+    pub(super) fn contents(
+        &mut self,
+        wanted: AddressRange,
+        into: &mut [u8],
+    ) -> Result<Contents, Error> {
         let contents = self.view.contents(wanted, into, self.fault)?;
         if let Contents::Bytes {
             count,

@@ -126,6 +126,48 @@ fn what_is_left_out_is_as_it_was_and_it_goes_on_where_it_ended() {
 }
 
 #[test]
+fn backward_it_is_what_is_before_an_address_and_the_next_goes_on_before_that() {
+    let mut session = Session::on(heap());
+    let cut = format!("0x505f38:       \"{}cross\"", "x".repeat(194));
+    for (line, said) in [
+        ("x/-3xh 0x500010", "0x50000a:       0x0b0a  0x0d0c  0x0f0e"),
+        // As gdb: one, forward.
+        ("x", "0x50000a:       0x0b0a"),
+        ("x/-2xb", "0x50000a:       0x0a    0x0b"),
+        ("print $_", "$1 = 0x50000b  in [heap]"),
+        ("x/-x", "0x500009:       0x09"),
+        ("x/-s 0x505003", "0x505003:       \"caf\u{e9}\\n\\377\""),
+        ("x", "0x505002:       \"\""),
+        // What cannot be read ends it, and counts.
+        (
+            "x/-4s 0x505008",
+            "0x504000:       <not resident: untouched>  4 KiB\n0x505000:       \"hi\"\n\
+             0x505003:       \"caf\u{e9}\\n\\377\"",
+        ),
+        // No text is where nothing can be read; and one is cut where gdb cuts it.
+        ("x/-s 0x506000", &cut),
+        (
+            "x/-2xb 0x504001",
+            "0x503fff:       <not resident: guard>\n0x504000:       <not resident: untouched>",
+        ),
+        (
+            "x/-xb 0x508000",
+            "0x507fff:       <not resident: untouched>",
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+    for line in ["x/-xb 0x500000", "x/-2xg 8", "x/-0x 0x500010"] {
+        session.refuses(line);
+    }
+    let (_, flow) = session.run("x/-2xb 0x500010", None);
+    let next = Resume::Address(VirtualAddress::new(0x50_000e));
+    assert_eq!(flow.expect("a row"), Flow::More(next));
+    let (records, _) = session.run("x/-2xb 0x500010", Some(next));
+    assert_eq!(written(&records), "0x50000c:       0x0c    0x0d");
+}
+
+#[test]
 fn the_target_s_own_order_and_width() {
     let mut fake = heap();
     fake.layout.little_endian = false;

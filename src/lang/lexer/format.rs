@@ -14,26 +14,37 @@ use super::word::word_ends;
 use crate::lang::layout::{Format, Layout, Unit};
 use crate::lang::words::{FORMATS, UNITS};
 
-/// How often, in which form, in units of what: each part at most once, and at least one of them.
+/// How often, in which form, in units of what: each part at most once, and at least one of them. A `-` in front turns it backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
-    let layout = |count, format, unit| Layout {
-        count,
-        format,
-        unit,
-    };
-    let one = alt((
-        (letter, opt(unit)).map(move |(format, unit)| layout(None, Some(format), unit)),
-        (unit, letter).map(move |(unit, format)| layout(None, Some(format), Some(unit))),
-        (unit, opt(count)).map(move |(unit, count)| layout(count, None, Some(unit))),
-        (count, letter, opt(unit))
-            .map(move |(count, format, unit)| layout(Some(count), Some(format), unit)),
-        (count, unit, opt(letter))
-            .map(move |(count, unit, format)| layout(Some(count), format, Some(unit))),
-        count.map(move |count| layout(Some(count), None, None)),
-    ));
-    delimited(char('/'), one, word_ends)
+    let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
+    let backward = preceded(char('-'), parts).map(|parts| Layout {
+        backward: true,
+        ..parts
+    });
+    delimited(char('/'), alt((size_first, backward, parts)), word_ends)
         .map(TokenKind::Format)
         .parse(text)
+}
+
+/// The count first, if there is one.
+fn parts(text: &str) -> Lexed<'_, Layout> {
+    alt((
+        (opt(count), letter, opt(unit))
+            .map(|(count, format, unit)| layout(count, Some(format), unit)),
+        (opt(count), unit, opt(letter))
+            .map(|(count, unit, format)| layout(count, format, Some(unit))),
+        count.map(|count| layout(Some(count), None, None)),
+    ))
+    .parse(text)
+}
+
+fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Layout {
+    Layout {
+        count,
+        backward: false,
+        format,
+        unit,
+    }
 }
 
 /// What a letter stands for.

@@ -126,8 +126,8 @@ fn no_format(text: &str) -> (String, Option<String>) {
     if !count.is_empty() && count.parse::<u64>().is_err() {
         return ("this count is larger than 2^64-1".into(), None);
     }
-    let hint = (text == "-")
-        .then(|| "what is before an address begins at a lower one: x/3xb ADDRESS - 3".to_owned());
+    let hint =
+        (text == "-").then(|| "what is before an address x shows: x/-3xb ADDRESS".to_owned());
     (format!("`{}` is no format", short(text)), hint)
 }
 

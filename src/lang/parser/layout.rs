@@ -12,6 +12,7 @@ pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     slash(input, Expected::Format, |layout| match layout {
         Layout {
             count: None,
+            backward: false,
             format,
             unit: None,
         } => format,
@@ -22,7 +23,8 @@ pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
 /// `/UN` of `find`: a size, and how many matches at most.
 pub(super) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
     slash(input, Expected::Search, |layout| {
-        layout.format.is_none().then_some(layout)
+        let is_search = layout.format.is_none() && !layout.backward;
+        is_search.then_some(layout)
     })
 }
 

@@ -249,7 +249,7 @@ impl Display for Layout {
         if *self == Layout::default() {
             return Ok(());
         }
-        f.write_str("/")?;
+        f.write_str(if self.backward { "/-" } else { "/" })?;
         self.count.map_or(Ok(()), |count| write!(f, "{count}"))?;
         f.write_str(self.format.map_or("", Format::letter))?;
         let unit = self.unit.map(|unit| spelled(UNITS, &unit));

@@ -1,0 +1,185 @@
+//! `x/-NFU`: where what is before an address begins.
+
+use super::super::Error;
+use super::rows::{Examination, LONGEST_TEXT};
+use crate::inspect::Contents;
+use crate::kernel::{AddressRange, VirtualAddress};
+use crate::lang::Format;
+
+/// Pages that are read at a time once texts are longer or more than a page holds: bounds what is held.
+const MOST_PAGES: u64 = 16;
+
+/// What there is before an address.
+pub(super) struct Before {
+    /// Where it begins.
+    pub(super) start: VirtualAddress,
+    /// How many units or texts it is: fewer than were asked for where memory cannot be read.
+    pub(super) count: u64,
+    /// Where the next `x` goes on, forward or backward.
+    pub(super) next: VirtualAddress,
+}
+
+impl Examination<'_> {
+    /// Where so many units or texts before the next address begin.
+    pub(super) fn before(&mut self, count: u64) -> Result<Before, Error> {
+        if self.format == Format::Text {
+            return self.texts_before(count);
+        }
+        let bytes = count.checked_mul(self.unit.bytes().into());
+        let start = bytes.and_then(|bytes| self.next.get().checked_sub(bytes));
+        let start = VirtualAddress::new(start.ok_or_else(|| Error::Refused {
+            message: format!("so many before {} would begin below 0", self.next),
+            hint: None,
+        })?);
+        Ok(Before {
+            start,
+            count,
+            next: start,
+        })
+    }
+
+    /// As gdb counts them: a text begins behind the zero that ends the one before it, or where a longer one is cut. So an address right
+    /// behind a zero has its own text for the first; if that can be read. What cannot be read ends it, and is itself the last that counts.
+    fn texts_before(&mut self, count: u64) -> Result<Before, Error> {
+        let size = u64::from(self.unit.bytes());
+        let end = self.next;
+        let mut at = end;
+        let mut start = end;
+        let mut left = count;
+        // Characters of the text that was not found whole yet; its zero is one.
+        let mut characters = 0;
+        let mut pages = 1;
+        while left > 0 {
+            let tail = self.tail(at, pages)?;
+            let units = tail.bytes.rchunks_exact(size as usize);
+            for (unit, behind) in units.zip(std::iter::successors(Some(at.get()), |behind| {
+                behind.checked_sub(size)
+            })) {
+                let is_zero = unit.iter().all(|&byte| byte == 0);
+                let begins = VirtualAddress::new(behind);
+                if is_zero || characters == LONGEST_TEXT {
+                    characters = 0;
+                    if begins != end || self.is_there(end)? {
+                        (start, left) = (begins, left - 1);
+                    }
+                }
+                characters += 1;
+                if left == 0 {
+                    break;
+                }
+            }
+            if left == 0 {
+                break;
+            }
+            at = VirtualAddress::new(at.get() - tail.bytes.len() as u64);
+            if tail.is_whole {
+                pages = (pages * 2).min(MOST_PAGES);
+                continue;
+            }
+            if characters > 0 {
+                (start, left) = (at, left - 1);
+            }
+            if left > 0 && at.get() > 0 {
+                (start, left) = (self.unread_before(at)?, left - 1);
+            }
+            return Ok(Before {
+                start,
+                count: count - left,
+                next: start,
+            });
+        }
+        Ok(Before {
+            start,
+            count,
+            // On the zero before it, from where the one before is the first again.
+            next: VirtualAddress::new(start.get().saturating_sub(size)),
+        })
+    }
+
+    /// Whether a character at `address` can be read.
+    fn is_there(&mut self, address: VirtualAddress) -> Result<bool, Error> {
+        let size = self.unit.bytes();
+        let end = address.checked_add(size.into());
+        let Some(range) = end.and_then(|end| AddressRange::new(address, end)) else {
+            return Ok(false);
+        };
+        let mut unit = [0; 8];
+        let unit = unit.get_mut(..size.into()).unwrap_or_default();
+        Ok(self.read_range(range, unit)?.1)
+    }
+
+    /// Whole characters before `at`, from so many pages at most, as far back as they can be read.
+    fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail, Error> {
+        let size = u64::from(self.unit.bytes());
+        let page = self.view.page();
+        // With --fault nothing is brought in that may not be needed.
+        let pages = if self.fault { 1 } else { pages };
+        let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
+        let lowest = below.get().saturating_sub((pages - 1) * page.bytes());
+        // A character may begin in the page before; none begins before the first address.
+        let length = ((at.get() - lowest) / size).max(1) * size;
+        let start = at.get().checked_sub(length).map(VirtualAddress::new);
+        let Some(range) = start.and_then(|start| AddressRange::new(start, at)) else {
+            return Ok(Tail::default());
+        };
+        let mut bytes = vec![0; length as usize];
+        let (behind, is_whole) = self.read_range(range, &mut bytes)?;
+        let readable = (at.get() - behind.get()) / size * size;
+        Ok(Tail {
+            bytes: bytes.split_off((length - readable) as usize),
+            is_whole,
+        })
+    }
+
+    /// Reads what of `range` can be read, each byte to its place. Returns behind what the last that cannot be read is, and whether all could be.
+    fn read_range(
+        &mut self,
+        range: AddressRange,
+        into: &mut [u8],
+    ) -> Result<(VirtualAddress, bool), Error> {
+        let (mut behind, mut is_whole) = (range.start(), true);
+        let mut at = range.start();
+        while let Some(rest) = AddressRange::new(at, range.end()) {
+            let skipped = (at.get() - range.start().get()) as usize;
+            let into = into.get_mut(skipped..).unwrap_or_default();
+            match self.contents(rest, into)? {
+                Contents::Bytes { count, .. } => at = VirtualAddress::new(at.get() + count as u64),
+                Contents::Absent(absent) => {
+                    at = absent.range.end();
+                    (behind, is_whole) = (at, false);
+                }
+            }
+        }
+        Ok((behind, is_whole))
+    }
+
+    /// Where what cannot be read and ends at `end` begins: its region or what is between two, if it is all alike; otherwise the page.
+    fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress, Error> {
+        let last = VirtualAddress::new(end.get().saturating_sub(1));
+        let lowest = match self.view.region(last) {
+            Some(viewed) => viewed.range().start(),
+            None => {
+                let regions = self.view.regions().iter();
+                let below = regions.map(|viewed| viewed.range().end());
+                let below = below.filter(|&below| below <= last).max();
+                below.unwrap_or(VirtualAddress::new(0))
+            }
+        };
+        let page = self.view.page().floor(last);
+        let Some(range) = AddressRange::new(lowest, end) else {
+            return Ok(page);
+        };
+        Ok(match self.view.contents(range, &mut [0], false)? {
+            Contents::Absent(absent) if absent.range == range => lowest,
+            _ => page,
+        })
+    }
+}
+
+/// Bytes up to an address.
+#[derive(Default)]
+struct Tail {
+    bytes: Vec<u8>,
+    /// Whether those before them were not tried.
+    is_whole: bool,
+}

@@ -5,8 +5,10 @@
 use super::NoSymbols;
 use super::elf::Elf;
 use super::lookup::{Best, Nearest};
-use super::names::Names;
+use super::names::{Names, Spot};
+use super::section::LONGEST_NAME;
 use super::sources::Sources;
+use super::stretches::{NONE, Stretches};
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,49 +17,14 @@ use std::ops::ControlFlow;
 /// Beyond this many symbols no index is built (it would take hundreds of megabytes): every look-up stays one pass.
 const MOST_SYMBOLS: usize = 2 << 20;
 
-/// Stretches of file addresses in order.
+/// What is kept of all symbols.
 pub(super) struct Index {
-    symbols: Vec<Symbol>,
     stretches: Stretches,
+    /// In order of address.
+    symbols: Vec<Symbol>,
+    /// Where the name of each is, beside them: both are then waited for at the same time.
+    spots: Vec<Spot>,
     names: Names,
-}
-
-/// Each goes up to the start of the next. Starts stand by themselves, and some of them once more: what is halved is small enough to stay
-/// near the processor.
-#[derive(Default)]
-struct Stretches {
-    /// The first start of each [`STEP`].
-    steps: Vec<u64>,
-    starts: Vec<u64>,
-    /// Positions among the symbols, or [`NONE`].
-    symbols: Vec<u32>,
-}
-
-const NONE: u32 = u32::MAX;
-const STEP: usize = 64;
-
-impl Stretches {
-    /// Ends the last one at `start`, where another symbol begins to speak.
-    fn add(&mut self, start: u64, symbol: u32) {
-        if self.symbols.last() == Some(&symbol) {
-            return;
-        }
-        if self.starts.len().is_multiple_of(STEP) {
-            self.steps.push(start);
-        }
-        self.starts.push(start);
-        self.symbols.push(symbol);
-    }
-
-    /// Position of the symbol at an address, or [`NONE`].
-    fn at(&self, address: u64) -> Option<u32> {
-        let step = self.steps.partition_point(|&start| start <= address);
-        let first = step.checked_sub(1)? * STEP;
-        let last = self.starts.len().min(first + STEP);
-        let starts = self.starts.get(first..last)?;
-        let after = first + starts.partition_point(|&start| start <= address);
-        self.symbols.get(after.checked_sub(1)?).copied()
-    }
 }
 
 impl Index {
@@ -82,15 +49,18 @@ impl Index {
         let names = Names::read(sources)?;
         Ok(Some(Index {
             stretches: sweep(&sources.image.elf, &symbols, &names),
+            spots: symbols.iter().map(Spot::of).collect(),
             symbols,
             names,
         }))
     }
 
-    /// The symbol at a file address.
-    pub(super) fn symbol_at(&self, address: u64) -> Option<&Symbol> {
-        let position = self.stretches.at(address)?;
-        self.symbols.get(usize::try_from(position).ok()?)
+    /// The symbol at a file address, and its name.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, &[u8])> {
+        let position = usize::try_from(self.stretches.at(address)?).ok()?;
+        let symbol = *self.symbols.get(position)?;
+        let name = self.names.at(*self.spots.get(position)?, LONGEST_NAME)?;
+        Some((symbol, name))
     }
 
     /// The names of all symbols.

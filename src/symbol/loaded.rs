@@ -9,7 +9,6 @@ use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
 use super::plt;
-use super::section::LONGEST_NAME;
 use super::sources::Sources;
 use super::stand_in;
 use super::table::{self, Symbol};
@@ -82,9 +81,8 @@ impl Loaded {
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.
     fn listed_at(&self, address: u64) -> Option<(Symbol, Name)> {
         if let Some(index) = self.index() {
-            let symbol = index.symbol_at(address)?;
-            let name = index.names().get(symbol, LONGEST_NAME)?;
-            return Some((*symbol, Name::copied(name)));
+            let (symbol, name) = index.symbol_at(address)?;
+            return Some((symbol, Name::copied(name)));
         }
         if self.fault.get().is_some() {
             return None;

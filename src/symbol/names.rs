@@ -9,6 +9,26 @@ use super::table::Symbol;
 /// String tables larger than this are never held in memory, and never searched.
 const LARGEST: u64 = 256 << 20;
 
+/// Where a name begins: in which table, and where there.
+#[derive(Clone, Copy)]
+pub(super) struct Spot(u32);
+
+/// As many bits as [`LARGEST`] takes; the number of the table is above them.
+const OFFSET_BITS: u32 = LARGEST.trailing_zeros();
+const OFFSET: u32 = (1 << OFFSET_BITS) - 1;
+
+impl Spot {
+    /// Where the name of a symbol begins.
+    pub(super) fn of(symbol: &Symbol) -> Spot {
+        let table = u32::from(symbol.table);
+        match symbol.name <= OFFSET && table < 1 << (u32::BITS - OFFSET_BITS) {
+            true => Spot(table << OFFSET_BITS | symbol.name),
+            // Nothing is held that lies so far behind: the last table is no module's.
+            false => Spot(u32::MAX),
+        }
+    }
+}
+
 /// The string tables of a module, one for each symbol table.
 pub(super) struct Names(Vec<Vec<u8>>);
 
@@ -24,16 +44,22 @@ impl Names {
 
     /// Everything from the beginning of a symbol's name on, what follows its end included: for looking at the beginning only.
     pub(super) fn from(&self, symbol: &Symbol) -> &[u8] {
-        self.0
-            .get(usize::from(symbol.table))
-            .zip(usize::try_from(symbol.name).ok())
-            .and_then(|(names, at)| names.get(at..))
-            .unwrap_or_default()
+        self.behind(Spot::of(symbol)).unwrap_or_default()
+    }
+
+    fn behind(&self, Spot(spot): Spot) -> Option<&[u8]> {
+        let names = self.0.get(usize::try_from(spot >> OFFSET_BITS).ok()?)?;
+        names.get(usize::try_from(spot & OFFSET).ok()?..)
+    }
+
+    /// The name there; `None` if it has no end within `longest` bytes.
+    pub(super) fn at(&self, spot: Spot, longest: usize) -> Option<&[u8]> {
+        up_to_end(self.behind(spot)?, longest)
     }
 
     /// A symbol's name; `None` if it has no end within `longest` bytes.
     pub(super) fn get(&self, symbol: &Symbol, longest: usize) -> Option<&[u8]> {
-        up_to_end(self.from(symbol), longest)
+        self.at(Spot::of(symbol), longest)
     }
 }
 

@@ -45,7 +45,9 @@ pub(super) struct Rank {
 }
 
 /// A defined, named symbol of a table. Its name stays in the file.
+// None lies across two cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 pub(super) struct Symbol {
     /// File address of its first byte.
     pub(super) address: u64,

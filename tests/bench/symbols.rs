@@ -20,29 +20,62 @@ const MANY: u64 = 10_000;
 /// A library, what its names have to come from, and what the answers may cost.
 struct Library {
     name: &'static str,
+    missing: &'static str,
     path: Option<PathBuf>,
     answers: Answers,
     first: Duration,
     memory: u64,
 }
 
+const FIRST_OF_PYTHON: Duration = Duration::from_millis(40);
+const FOLDER: &str = "/usr/lib/x86_64-linux-gnu";
+
 pub fn symbols(size: &Size, table: &mut Table) {
     let driver = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = driver
         .ok()
         .and_then(|out| String::from_utf8(out.stdout).ok());
+    let debug = in_folder(Path::new(FOLDER), |name| {
+        name.starts_with("libpython3.") && name.contains("d.so")
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let apart = debug
+        .as_ref()
+        .and_then(|path| taken_apart(path, folder.path()));
     for library in [
         Library {
             name: "(s) libpython with its debug package",
-            path: in_folder(Path::new("/usr/lib/x86_64-linux-gnu"), "libpython3."),
+            missing: "libpython3 is not installed",
+            path: in_folder(Path::new(FOLDER), |name| {
+                name.starts_with("libpython3.") && name.contains(".so") && !name.contains("d.so")
+            }),
             answers: Answers::DebugFile,
-            first: Duration::from_millis(40),
+            first: FIRST_OF_PYTHON,
+            memory: 100 * MIB,
+        },
+        Library {
+            name: "(s) libpython3-dbg",
+            missing: "libpython3-dbg is not installed",
+            path: debug,
+            answers: Answers::Itself,
+            first: FIRST_OF_PYTHON,
+            memory: 100 * MIB,
+        },
+        Library {
+            name: "(s) the same, stripped to a debug file",
+            missing: "libpython3-dbg or objcopy is not installed",
+            path: apart,
+            answers: Answers::DebugFile,
+            first: FIRST_OF_PYTHON,
             memory: 100 * MIB,
         },
         Library {
             name: "(s) librustc_driver",
+            missing: "the toolchain has none",
             path: sysroot.and_then(|root| {
-                in_folder(&Path::new(root.trim()).join("lib"), "librustc_driver-")
+                in_folder(&Path::new(root.trim()).join("lib"), |name| {
+                    name.starts_with("librustc_driver-") && name.contains(".so")
+                })
             }),
             answers: Answers::Itself,
             first: Duration::from_millis(300),
@@ -53,23 +86,37 @@ pub fn symbols(size: &Size, table: &mut Table) {
     }
 }
 
-/// The first library in a folder whose name begins so.
-fn in_folder(folder: &Path, beginning: &str) -> Option<PathBuf> {
+/// The first file in a folder with such a name.
+fn in_folder(folder: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with(beginning) && name.contains(".so"))
+            name.is_some_and(&is_it)
         })
         .collect();
     found.sort();
     found.into_iter().next()
 }
 
+/// A library without its symbols, and beside it the file that has them, as packages with debug information are made.
+fn taken_apart(library: &Path, folder: &Path) -> Option<PathBuf> {
+    let (stripped, debug) = (folder.join("libpython.so"), folder.join("libpython.debug"));
+    let objcopy = |arguments: &[&str], from: &Path, to: &Path| {
+        let mut command = Command::new("objcopy");
+        let done = command.args(arguments).arg(from).arg(to).status();
+        done.is_ok_and(|status| status.success()).then_some(())
+    };
+    objcopy(&["--only-keep-debug"], library, &debug)?;
+    let link = format!("--add-gnu-debuglink={}", debug.to_str()?);
+    objcopy(&["--strip-all", &link], library, &stripped)?;
+    Some(stripped)
+}
+
 fn ask(library: &Library, size: &Size, table: &mut Table) {
     let Some(path) = library.path.as_ref().and_then(|path| path.to_str()) else {
-        return table.without(library.name, "the library is not installed");
+        return table.without(library.name, library.missing);
     };
     let mut target = Target::start("library", &[path]);
     assert_eq!(target.line(), "mapped");
@@ -112,13 +159,15 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
         places[step as usize]
     };
 
+    // Looked up before, so that only the answers are waited for.
+    let asked: Vec<VirtualAddress> = (0..MANY).map(place).collect();
+
     let kept = Symbols::default();
     let before = own_anonymous_bytes();
     let many = || {
         let view = kept.over(&attached, &regions);
-        (0..MANY)
-            .filter(|&number| view.at(place(number)).is_some())
-            .count() as u64
+        let answers = asked.iter().filter(|&&address| view.at(address).is_some());
+        answers.count() as u64
     };
     assert!(many() == MANY, "names were found there before");
     let grown = own_anonymous_bytes().saturating_sub(before);

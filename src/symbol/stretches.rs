@@ -1,0 +1,127 @@
+//! The address space of a file cut into stretches, each with the symbol that speaks there.
+//!
+//! Questions come from all over the file, so a question costs what it waits for memory: stretches are laid out so that it
+//! waits for one cache line of them, found by what is small enough to stay near the processor.
+
+/// In order of address; each goes up to the start of the next.
+#[derive(Default)]
+pub(super) struct Stretches {
+    /// The first start of each [`STEP`] blocks.
+    steps: Vec<u64>,
+    /// The first start of each block.
+    firsts: Vec<u64>,
+    blocks: Vec<Block>,
+    /// How many stretches the last block has.
+    used: usize,
+    last: Option<u32>,
+}
+
+/// No symbol: other positions are those in the index.
+pub(super) const NONE: u32 = u32::MAX;
+/// Two cache lines of first starts.
+const STEP: usize = 16;
+/// As many stretches as a cache line takes.
+const BLOCK: usize = 8;
+/// The distance of a stretch that is not there.
+const UNUSED: u32 = u32::MAX;
+
+/// Neighbouring stretches.
+#[repr(align(64))]
+struct Block {
+    /// How far each starts behind the first.
+    distances: [u32; BLOCK],
+    symbols: [u32; BLOCK],
+}
+
+impl Stretches {
+    /// Ends the last one at `start`, where another symbol begins to speak.
+    pub(super) fn add(&mut self, start: u64, symbol: u32) {
+        if self.last.replace(symbol) == Some(symbol) {
+            return;
+        }
+        let distance = self.firsts.last().map(|first| start.saturating_sub(*first));
+        let distance = distance
+            .and_then(|distance| u32::try_from(distance).ok())
+            .filter(|&distance| distance < UNUSED && self.used < BLOCK);
+        match (distance, self.blocks.last_mut()) {
+            (Some(distance), Some(block)) => {
+                let places = block.distances.iter_mut().zip(&mut block.symbols);
+                if let Some(place) = places.skip(self.used).next() {
+                    *place.0 = distance;
+                    *place.1 = symbol;
+                }
+                self.used += 1;
+            }
+            _ => self.begin(start, symbol),
+        }
+    }
+
+    fn begin(&mut self, start: u64, symbol: u32) {
+        if self.firsts.len().is_multiple_of(STEP) {
+            self.steps.push(start);
+        }
+        self.firsts.push(start);
+        // All places behind the first are not taken yet.
+        let mut distances = [UNUSED; BLOCK];
+        distances[0] = 0;
+        self.blocks.push(Block {
+            distances,
+            symbols: [symbol; BLOCK],
+        });
+        self.used = 1;
+    }
+
+    /// The symbol that speaks at an address.
+    pub(super) fn at(&self, address: u64) -> Option<u32> {
+        let step = self.steps.partition_point(|&start| start <= address);
+        let from = step.checked_sub(1)? * STEP;
+        let to = self.firsts.len().min(from + STEP);
+        let firsts = self.firsts.get(from..to)?;
+        let into = firsts.partition_point(|&start| start <= address);
+        let number = into.checked_sub(1)?;
+        let distance = address.checked_sub(*firsts.get(number)?)?;
+        let distance = u32::try_from(distance).unwrap_or(UNUSED).min(UNUSED - 1);
+        let block = self.blocks.get(from + number)?;
+        // Counted, not halved: without branches that could be guessed wrong.
+        let starts = block.distances.iter();
+        let after = starts
+            .map(|&one| usize::from(one <= distance))
+            .sum::<usize>();
+        block.symbols.get(after.checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_is_in_the_last_stretch_that_starts_before_it() {
+        // Some of them close by, some farther apart than a distance can say.
+        let mut starts = Vec::new();
+        let mut next = 0x1000u64;
+        for number in 0..1000u64 {
+            starts.push(next);
+            next += match number % 37 {
+                0 => u64::from(u32::MAX) - 1,
+                1 => u64::from(u32::MAX),
+                2 => 1 << 40,
+                other => 1 + other * 7,
+            };
+        }
+        let mut stretches = Stretches::default();
+        for (&start, symbol) in starts.iter().zip(0..) {
+            stretches.add(start, symbol);
+            // The same symbol goes on.
+            stretches.add(start + 1, symbol);
+        }
+        assert_eq!(stretches.at(0xfff), None);
+        for (pair, symbol) in starts.windows(2).zip(0..) {
+            for address in [pair[0], (pair[0] + pair[1]) / 2, pair[1] - 1] {
+                assert_eq!(stretches.at(address), Some(symbol), "{address:#x}");
+            }
+        }
+        assert_eq!(stretches.at(u64::MAX), Some(999));
+        assert_eq!(Stretches::default().at(5), None);
+    }
+}

@@ -14,7 +14,7 @@ pub(super) const ABOUT: About = About {
     text: "A row for each program and library, and for the vdso: from where to where it goes, how many symbols it has, and \
            what they come from: `file` (itself), `debug-file` (what was stripped from it, as packages with debug information install it), \
            `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso). \
-           Where there are none, the reason. A file that was deleted or replaced since says so behind its name. Debug files are looked for in the root of the process, which may be in a container.",
+           Where there are none, the reason. A file that was deleted or replaced since says so behind its name. Debug files are looked for in the root of the process, which may be in a container, and by build-id where pmdb runs.",
     examples: &[Example {
         line: "info modules",
         does: "all of them",

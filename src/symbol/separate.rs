@@ -1,15 +1,16 @@
 //! Separate debug files: where what was stripped from a program or library is kept, and whether it was stripped from this one.
 //!
 //! Looked for as gdb does, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
-//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`. A file is taken only if it has the same
-//! build-id, or the checksum that `.gnu_debuglink` asks for.
+//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in containers, by
+//! build-id where pmdb itself runs. A file is taken only if it has the same build-id, or the checksum that `.gnu_debuglink` asks for.
+//! Each place where there was none, or another, is looked at again by the next command: packages are installed meanwhile.
 
 use super::NoSeparate;
 use super::build_id;
 use super::file::File;
 use super::source::Source;
 use crate::kernel::Name;
-use crate::target::{self, Modules};
+use crate::target::{self, Modules, ReadAt};
 use flate2::Crc;
 use object::Endianness;
 use object::endian::Endian;
@@ -31,6 +32,8 @@ const MOST_CHECKED: u64 = 1 << 30;
 pub(super) struct Separate {
     /// Where it is, in the target's root.
     pub(super) path: Name,
+    /// Which of the places it was looked for.
+    place: usize,
     pub(super) source: Source,
     /// Whether its build-id is that of the module, which leaves nothing to check.
     has_build_id: bool,
@@ -40,6 +43,8 @@ pub(super) struct Separate {
 /// module when that is first asked.
 pub(super) struct Candidates {
     files: Vec<Separate>,
+    /// Where it was looked for, and what was there.
+    places: Vec<(Place, Found)>,
     /// What `.gnu_debuglink` asks for, where there is no build-id to go by.
     sum: Option<u32>,
     /// Why, if it is none of them.
@@ -54,6 +59,7 @@ impl Candidates {
     pub(super) fn none(refusal: NoSeparate) -> Candidates {
         Candidates {
             files: Vec::new(),
+            places: Vec::new(),
             sum: None,
             chosen: OnceLock::from(Err(refusal.clone())),
             refusal,
@@ -97,10 +103,61 @@ impl Candidates {
         Err(refusal)
     }
 
-    /// Whether those that were found are as they were when they were opened. Where nothing was found, nothing is looked for again.
-    pub(super) fn are_unchanged(&self) -> bool {
+    /// Whether those that were found are as they were when they were opened, and there is nothing new where else it could be.
+    pub(super) fn are_unchanged(&self, modules: &dyn Modules) -> bool {
+        // That stays the right one, whatever bears its name by now.
+        let chosen = match self.chosen.get() {
+            Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
+            _ => None,
+        };
         let mut files = self.files.iter();
+        let places = self.places.iter().enumerate();
+        let mut others = places.filter(|(number, _)| Some(*number) != chosen);
         files.all(|one| one.source.file.is_unchanged())
+            && others.all(|(_, (place, found))| Found::of(&place.open(modules)) == *found)
+    }
+}
+
+/// Where a debug file may be.
+enum Place {
+    /// In the target's root.
+    Theirs(Vec<u8>),
+    /// Where pmdb runs.
+    Ours(Vec<u8>),
+}
+
+impl Place {
+    fn path(&self) -> Name {
+        let (Place::Theirs(path) | Place::Ours(path)) = self;
+        Name::new(&**path)
+    }
+
+    fn open(&self, modules: &dyn Modules) -> Opened {
+        match self {
+            Place::Theirs(path) => modules.at_path(path),
+            Place::Ours(path) => modules.at_own_path(path),
+        }
+    }
+}
+
+type Opened = target::Result<Option<Box<dyn ReadAt>>>;
+
+/// What was where a debug file may be.
+#[derive(PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// Something that is not opened.
+    Refused,
+    File([u64; 4]),
+}
+
+impl Found {
+    fn of(opened: &Opened) -> Found {
+        match opened {
+            Ok(None) => Found::Nothing,
+            Ok(Some(file)) => Found::File(file.fingerprint()),
+            Err(_) => Found::Refused,
+        }
     }
 }
 
@@ -119,18 +176,24 @@ pub(super) fn find(
     if id.is_none() && link.is_none() {
         return Candidates::none(NoSeparate::NotNamed);
     }
-    let by_id = id.iter().map(|id| (place_of(id), true));
+    let ids = || id.iter().map(|id| place_of(id));
     let links = link.iter().flat_map(|link| link.places(path));
-    let places = by_id.chain(links.map(|place| (place, false)));
+    let places = ids().map(|place| (Place::Theirs(place), true));
+    let places = places.chain(links.map(|place| (Place::Theirs(place), false)));
+    let places = places.chain(ids().map(|place| (Place::Ours(place), true)));
     let mut found = Candidates {
         files: Vec::new(),
+        places: Vec::new(),
         sum: link.as_ref().map(|link| link.sum),
         refusal: NoSeparate::NotFound,
         chosen: OnceLock::new(),
         interrupts: Arc::clone(interrupts),
     };
     for (place, is_by_id) in places {
-        let source = match open(modules, &place) {
+        let opened = place.open(modules);
+        let (number, path) = (found.places.len(), place.path());
+        found.places.push((place, Found::of(&opened)));
+        let source = match opened.map(as_elf) {
             Ok(None) => continue,
             Ok(Some(source)) => source,
             Err(error) => {
@@ -138,7 +201,6 @@ pub(super) fn find(
                 continue;
             }
         };
-        let path = Name::new(place);
         let (has_build_id, may_be) = match (&id, source.build_id()) {
             (Some(id), Some(other)) => (true, *id == other),
             _ => (false, !is_by_id),
@@ -149,6 +211,7 @@ pub(super) fn find(
         }
         found.files.push(Separate {
             path,
+            place: number,
             source,
             has_build_id,
         });
@@ -159,11 +222,9 @@ pub(super) fn find(
     found
 }
 
-/// The ELF file at `path` in the target's root; `None` if there is none.
-pub(super) fn open(modules: &dyn Modules, path: &[u8]) -> Result<Option<Source>, target::Error> {
-    let bytes = modules.at_path(path)?;
-    // What is no ELF file is no debug file, whatever it is called.
-    Ok(bytes.and_then(|bytes| Source::read(File::new(bytes)).ok()))
+/// What is no ELF file is no debug file, whatever it is called.
+fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
+    bytes.and_then(|bytes| Source::read(File::new(bytes)).ok())
 }
 
 /// Where the debug file of a build is kept.

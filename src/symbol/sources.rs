@@ -7,7 +7,7 @@ use super::section::Table;
 use super::separate::{Candidates, Separate};
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
-use crate::target::InMemory;
+use crate::target::{InMemory, Modules};
 use object::elf;
 
 /// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
@@ -84,9 +84,9 @@ impl Sources {
         sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// Whether nothing of it has changed since it was opened.
-    pub(super) fn are_unchanged(&self) -> bool {
-        self.image.file.is_unchanged() && self.separate.are_unchanged()
+    /// Whether nothing of it has changed since it was opened, and no debug file has come.
+    pub(super) fn are_unchanged(&self, modules: &dyn Modules) -> bool {
+        self.image.file.is_unchanged() && self.separate.are_unchanged(modules)
     }
 
     /// The file that holds what was stripped from the image. The first time this may take a pass over it.

@@ -112,7 +112,7 @@ impl Symbols {
         let known = lock().get(&key).cloned();
         if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
-            if fresh || loaded.sources.are_unchanged() {
+            if fresh || loaded.sources.are_unchanged(&*target.modules) {
                 return Ok(loaded);
             }
             lock().remove(&key);

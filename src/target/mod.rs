@@ -445,6 +445,12 @@ pub trait Modules: Send + Sync {
     /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>>;
 
+    /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a container: for debug files
+    /// that the user of pmdb has installed. `None` if nothing bears it.
+    fn at_own_path(&self, _path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        Ok(None)
+    }
+
     /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
     /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
     /// of root, is believed. `None` if there is none.

@@ -57,6 +57,14 @@ pub const TESTS: &[Test] = &[
         stripped::what_was_stripped_is_found_by_name_and_checksum,
     ),
     (
+        "symbols::a_debug_file_that_is_installed_later_is_found",
+        stripped::a_debug_file_that_is_installed_later_is_found,
+    ),
+    (
+        "symbols::debug_files_of_the_machine_speak_for_a_program_in_another_root",
+        stripped::debug_files_of_the_machine_speak_for_a_program_in_another_root,
+    ),
+    (
         "symbols::files_that_the_kernel_makes_up_are_not_read",
         stripped::files_that_the_kernel_makes_up_are_not_read,
     ),

@@ -86,6 +86,45 @@ fn by_build_id() {
 }
 
 #[test]
+fn a_debug_file_that_is_installed_later_is_noticed() {
+    let wanted = debug_file(vec![]);
+    let other = debug_file(vec![Extra::new(".comment", vec![1])]);
+    let program = stripped(vec![
+        Extra::build_id(ID),
+        Extra::debuglink(b"p.debug", sum(&wanted)),
+    ]);
+    let image = source(program.bytes());
+    let at = |files: &[(&str, &[u8])]| {
+        let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| {
+            fake.file(name, bytes.to_vec())
+        });
+        fake.target().modules
+    };
+    let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
+    let found_with = |files: &[(&str, &[u8])]| {
+        let found = separate::find(&*at(files), &Name::from(PROGRAM), &image, &Arc::default());
+        let path = found.chosen().map(|one| one.path.to_string()).ok();
+        assert!(found.are_unchanged(&*at(files)), "{files:?}");
+        (found, path)
+    };
+    let (found, path) = found_with(&[]);
+    assert_eq!(path, None);
+    for place in [BY_ID, beside, last] {
+        assert!(!found.are_unchanged(&*at(&[(place, &wanted)])), "{place}");
+    }
+    // One of another build is replaced by the right one.
+    let (found, path) = found_with(&[(beside, &other)]);
+    assert_eq!(path, None);
+    assert!(!found.are_unchanged(&*at(&[(beside, &[&wanted[..], &[0]].concat())])));
+    assert!(!found.are_unchanged(&*at(&[])));
+    // The right one stays that, whatever happens to its name.
+    let (found, path) = found_with(&[(last, &wanted)]);
+    assert_eq!(path.as_deref(), Some(last));
+    assert!(found.are_unchanged(&*at(&[])));
+    assert!(!found.are_unchanged(&*at(&[(BY_ID, &wanted), (last, &wanted)])));
+}
+
+#[test]
 fn by_name_and_checksum() {
     let good = debug_file(vec![]);
     for place in [

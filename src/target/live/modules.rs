@@ -9,7 +9,7 @@ use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::sync::Arc;
 
@@ -135,15 +135,12 @@ impl Modules for LiveModules {
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let memory = self.attached.memory();
         let mut root = Root::of(self.attached.directory(), &memory);
-        let opened = root
-            .follow(path)
-            .map_err(Refusal::Failed)
-            .and_then(ModuleFile::open_unmapped);
-        match opened {
-            Ok(file) => Ok(Some(Box::new(file))),
-            Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
-            Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
-        }
+        unmapped(path, root.follow(path))
+    }
+
+    fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        unmapped(path, openat(CWD, path, flags, Mode::empty()))
     }
 
     fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
@@ -210,6 +207,16 @@ impl Modules for LiveModules {
                 region.name
             ),
         })
+    }
+}
+
+/// A file that no region maps; `None` if there is none.
+fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<Box<dyn ReadAt>>> {
+    let opened = found.map_err(Refusal::Failed);
+    match opened.and_then(ModuleFile::open_unmapped) {
+        Ok(file) => Ok(Some(Box::new(file))),
+        Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
+        Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
     }
 }
 

@@ -33,6 +33,10 @@ where
         self.modules.at_path(path)
     }
 
+    fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        self.modules.at_own_path(path)
+    }
+
     fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
         self.modules.perf_map()
     }

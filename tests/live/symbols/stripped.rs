@@ -136,6 +136,101 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     target.send("");
 }
 
+pub(super) fn a_debug_file_that_is_installed_later_is_found() {
+    let test = "symbols::a_debug_file_that_is_installed_later_is_found";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = stripped(test, folder.path()) else {
+        return;
+    };
+    let debug = folder.path().join("program.debug");
+    let kept = folder.path().join("kept");
+    std::fs::rename(&debug, &kept).expect("to put it aside");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let hidden = at(target.numbers()[0]);
+    let attached = target.attach();
+    let symbols = Symbols::default();
+    let name = || {
+        with_names(&symbols, &attached, |names, _| {
+            names.at(hidden).map(|one| one.name().to_string())
+        })
+    };
+    assert_ne!(name().as_deref(), Some("hidden"));
+    assert_ne!(name().as_deref(), Some("hidden"));
+    std::fs::rename(&kept, &debug).expect("to install it");
+    assert_eq!(name().as_deref(), Some("hidden"));
+    // It is open: a package that is taken away takes no names from a session.
+    std::fs::remove_file(&debug).expect("to remove it");
+    assert_eq!(name().as_deref(), Some("hidden"));
+    target.send("");
+}
+
+/// A program in another root finds the debug files that are installed where pmdb runs, by build-id only.
+pub(super) fn debug_files_of_the_machine_speak_for_a_program_in_another_root() {
+    let test = "symbols::debug_files_of_the_machine_speak_for_a_program_in_another_root";
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut idle = Target::start("idle", &[]);
+    idle.line();
+    let is_c = |name: &[u8]| name.ends_with(b"/libc.so.6");
+    let found = surveyed(&idle, is_c);
+    let Some((Ok(Answers::DebugFile), Ok(path))) = found else {
+        return skip(test, "no debug file of the C library is installed here");
+    };
+    assert!(path.starts_with("/usr/lib/debug/.build-id/"), "{path}");
+    // Another root, with a shell and what it needs, and no debug files.
+    let script = "ldd /bin/sh | grep -o '/[^ ]*' | while read -r one; do \
+        mkdir -p \"root$(dirname $one)\" && cp -L $one \"root$one\" || exit 1; done; \
+        mkdir -p root/bin && cp -L /bin/sh root/bin/sh";
+    if !run("sh", &["-c", script], folder.path()) {
+        return skip(test, "the shell and its libraries cannot be copied");
+    }
+    let root = folder.path().join("root");
+    let unshare = || {
+        let mut unshare = Command::new("unshare");
+        unshare
+            .args(["--user", "--map-root-user", "--root"])
+            .arg(&root);
+        unshare.arg("/bin/sh");
+        unshare
+    };
+    let tried = unshare().args(["-c", ":"]).stderr(Stdio::null()).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        return skip(test, "another root cannot be entered here");
+    }
+    let mut target = Target::spawn(unshare().args(["-c", "echo ready; read line"]));
+    target.line();
+    match surveyed(&target, is_c) {
+        Some((Ok(Answers::DebugFile), Ok(there))) => assert_eq!(there, path),
+        Some((_, Err(NoSeparate::Unreadable(reason)))) => {
+            skip(
+                test,
+                &format!("the root of the process cannot be entered: {reason}"),
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    target.send("");
+}
+
+/// What answers for the first module with such a name.
+fn surveyed(
+    target: &Target,
+    is_it: impl Fn(&[u8]) -> bool,
+) -> Option<(Result<Answers, NoSymbols>, Result<String, NoSeparate>)> {
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let mut found = None;
+        let survey = names.survey(&mut || Ok(()), &mut |survey| {
+            if is_it(survey.module.name.as_bytes()) {
+                let answers = survey.answers.map(|(answers, _)| answers);
+                found = Some((answers, survey.separate.map(|path| path.to_string())));
+            }
+            Ok(())
+        });
+        survey.expect("nobody stops it");
+        found
+    })
+}
+
 /// The target chooses what a path in its root leads to: reading `trace_pipe`, `/proc/kmsg` or a device's ROM would change something.
 pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
     let test = "symbols::files_that_the_kernel_makes_up_are_not_read";

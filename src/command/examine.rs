@@ -21,8 +21,8 @@ pub(super) const ABOUT: About = About {
            ended, and so does an empty line. $_ is the last address shown. A - before the count shows what is before the address, and goes on \
            from there.\n\n\
            Memory is read only where the page map says that a page is there, before and after; where none is, \
-           <not resident: STATE> stands instead, and nothing is touched. A page of a file that is not mapped in, but is in the page \
-           cache, is read there (marked: file): that brings in nothing either. The kernel takes what is read for used: the flags \
+           <not resident: STATE> stands instead, and nothing is touched. A page of a file or of shared memory that is not mapped in, but is in \
+           the page cache, is read there (marked: file): that brings in nothing either. The kernel takes what is read for used: the flags \
            referenced, active and idle of its frame may change.\n\n\
            With --fault, pages that are not there are read all the same. That changes the target: the page of zeros, a page of the file \
            or the contents from swap are mapped in, shared memory gets a new page, and memory under userfaultfd wakes its \

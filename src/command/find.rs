@@ -19,7 +19,7 @@ pub(super) const ABOUT: About = About {
            bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes); \
            without one 4 bytes if it fits them, else 8, and an address that of a pointer. A count behind the slash ends the \
            search after so many. Matches may overlap.\n\n\
-           Pages that are not resident are not touched; the last line counts them by state. A page of a file that is not mapped in, but \
+           Pages that are not resident are not touched; the last line counts them by state. A page of a file or of shared memory that is not mapped in, but \
            is in the page cache, is looked through there (marked: file), which brings in nothing either. The kernel takes what is read for used: the flags referenced, active and idle of its frame may \
            change. $_ is the last match, $numfound how \
            many there were.\n\n\
@@ -285,7 +285,7 @@ impl Search<'_> {
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
             let (read, missed) = match source {
-                Source::File => (self.view.cached(from, into)?, false),
+                Source::File => (self.view.cached(from, into)?.unwrap_or(0), false),
                 _ => {
                     let read = read_resident(self.view.target(), from, into)?;
                     (read.bytes, read.ended.is_some())

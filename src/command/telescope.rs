@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, format, translate};
 use crate::eval;
-use crate::inspect::{Absent, Contents, Doubt, Source, View};
+use crate::inspect::{Absent, Contents, Source, View};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Link, Record, Telescope, Why};
@@ -161,13 +161,13 @@ impl Chains<'_> {
             (Some(absent), _) => Word {
                 value: None,
                 state: absent.state,
-                read: Err(absent.doubt),
+                read: Err(absent.why("state", "source")),
             },
             // Behind the last address.
             (None, None) => Word {
                 value: None,
                 state: State::Unmapped,
-                read: Err(None),
+                read: Err(Why::default()),
             },
         })
     }
@@ -237,20 +237,16 @@ struct Word {
     value: Option<u64>,
     /// That of its page, or of the first that was not read.
     state: State,
-    /// Where it comes from; or why the state of what was not read is not certain.
-    read: Result<Source, Option<Doubt>>,
+    /// Where it comes from; or why the state of what was not read is not certain, and why it was not read.
+    read: Result<Source, Why>,
 }
 
 impl Word {
     fn source(&self) -> Option<Source> {
-        self.read.ok()
+        self.read.as_ref().ok().copied()
     }
 
     fn why(&self) -> Why {
-        let mut why = Why::default();
-        if let Err(Some(doubt)) = self.read {
-            why.note("state", &doubt.reason());
-        }
-        why
+        self.read.as_ref().err().cloned().unwrap_or_default()
     }
 }

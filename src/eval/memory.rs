@@ -117,7 +117,7 @@ impl Evaluator<'_> {
                 state: detail.page.state,
                 is_certain: detail.page.doubt.is_none(),
                 is_cached: detail.page.kind == Some(Kind::Cached)
-                    && view.cached(address, &mut [0])? > 0,
+                    && view.cached(address, &mut [0])?.is_ok(),
             })
         };
         told().map_err(|cause| failed(cause, at))

@@ -1,14 +1,16 @@
 //! Reading memory without making the target fault: only what has a frame, asked before and after.
 
-use super::classify::Backing;
+use super::detail::PageDetail;
 use super::doubt::Doubt;
 use super::page::Page;
+use super::reason::reason;
 use super::region::ViewedRegion;
 use super::rules::Rules;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
-use crate::target::{Behind, Categories, Target};
+use crate::report::{Fact, Reason, Why};
+use crate::target::{Behind, BehindRun, Categories, Target};
 use std::ops::ControlFlow;
 
 /// Pages that are asked about at a time: bounds how long it may be between the page map and the read.
@@ -215,7 +217,7 @@ pub enum Contents {
 }
 
 /// Pages that are alike, and cannot be read or were not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Absent {
     /// From the address asked for on.
     pub range: AddressRange,
@@ -227,6 +229,23 @@ pub struct Absent {
     pub doubt: Option<Doubt>,
     /// For pages that are present, what kept them from being read; otherwise that they are not.
     pub why: ReadEnd,
+    /// Why it is not known whether the page cache has the first of them, or why that was not read there.
+    pub unknown: Option<Reason>,
+}
+
+impl Absent {
+    /// Why the state, which a record has under the name of `state`, is not certain, and why it has no answer under that of `unknown`.
+    #[must_use]
+    pub fn why(&self, state: &'static str, unknown: &'static str) -> Why {
+        let mut why = Why::default();
+        if let Some(doubt) = self.doubt {
+            why.note(state, &doubt.reason());
+        }
+        if let Some(reason) = &self.unknown {
+            why.note(unknown, reason);
+        }
+        why
+    }
 }
 
 impl View<'_> {
@@ -244,7 +263,7 @@ impl View<'_> {
             MemoryRead { bytes: 1.., .. } => return bytes(read.bytes, Source::Memory),
             MemoryRead { ended, .. } => ended.unwrap_or(ReadEnd::NotResident),
         };
-        let page = self.detail(start)?.page;
+        let PageDetail { page, behind, .. } = self.detail(start)?;
         if fault && !matches!(page.state, State::Unmapped | State::PfnMapped) {
             let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
             let near = AddressRange::new(start, end.min(wanted.end())).unwrap_or(wanted);
@@ -256,13 +275,17 @@ impl View<'_> {
                 return bytes(read, Source::Faulted(page.state));
             }
         }
+        let mut unknown = untold(&page, behind);
         if (page.state, page.kind) == (State::Untouched, Some(Kind::Cached)) {
-            let read = self.cached(start, into)?;
-            if read > 0 {
-                return bytes(read, Source::File);
+            match self.cached(start, into)? {
+                Ok(read) => return bytes(read, Source::File),
+                Err(reason) => unknown = Some(reason),
             }
         }
-        Ok(Contents::Absent(self.absent(wanted, why, &page)?))
+        Ok(Contents::Absent(Absent {
+            unknown,
+            ..self.absent(wanted, why, &page)?
+        }))
     }
 
     /// The pages from the start of `wanted` on that are as `first`, which is the first of them.
@@ -294,6 +317,7 @@ impl View<'_> {
             kind: first.kind,
             doubt: first.doubt,
             why,
+            unknown: None,
         })
     }
 
@@ -391,46 +415,65 @@ impl View<'_> {
         meaning == Some(SwapMeaning::Area)
     }
 
-    /// Bytes of the page cache at `start`, which is untouched: only where a file is mapped there and the process has no page of its own.
-    /// Zero where there are none, or they may not be looked at.
+    /// Bytes of the page cache at `start`, which is untouched: only where a file or shared memory is mapped there and the process has no page
+    /// of its own. At least one, or the reason why there are none.
     ///
     /// # Errors
     /// The target is gone.
-    pub fn cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    pub fn cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<Fact<usize>> {
+        let none = || Ok(Err(Reason::NotApplicable("no file is behind this address")));
         let viewed = self.region(start);
-        let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::File) else {
-            return Ok(0);
+        let Some(viewed) = viewed.filter(|viewed| self.has_object(viewed)) else {
+            return none();
         };
         let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
         let wanted = AddressRange::new(start, end.min(viewed.range().end()));
         let Some(wanted) = wanted else {
-            return Ok(0);
+            return none();
         };
         let modules = &self.target().modules;
         // Others bring pages in and throw them out: what is cached is asked just before.
         let runs = modules.behind(&viewed.region, wanted.to_pages(self.page()));
-        let cached = match runs.ok().and_then(|runs| runs.into_iter().next()) {
-            Some(run) if matches!(run.behind, Ok(Behind::Contents { cached: true })) => {
-                run.range.end().min(wanted.end()).get() - start.get()
-            }
-            _ => return Ok(0),
+        let cached = match runs.map(|runs| runs.into_iter().next()) {
+            Ok(Some(BehindRun {
+                range,
+                behind: Ok(Behind::Contents { cached: true }),
+            })) => range.end().min(wanted.end()).get() - start.get(),
+            Ok(Some(BehindRun {
+                behind: Err(error), ..
+            }))
+            | Err(error) => return Ok(Err(reason(&error))),
+            Ok(_) => return Ok(Err(Reason::Changed)),
         };
         let cached = usize::try_from(cached).unwrap_or(usize::MAX);
         let into = into.get_mut(..cached).unwrap_or_default();
-        let Ok(read) = modules.cached(&viewed.region, start, into) else {
-            return Ok(0);
+        let read = match modules.cached(&viewed.region, start, into) {
+            Ok(read) => read,
+            Err(error) => return Ok(Err(reason(&error))),
         };
         let end = start.checked_add(read as u64);
         let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
-            return Ok(0);
+            return Ok(Err(Reason::Changed));
         };
         let page = self.page();
         let after = entries(self.target(), page.index(start), range.pages(page))?;
         // The process may have made copies of its own meanwhile.
         let untouched = after.iter().take_while(|entry| entry.raw() == 0).count() as u64;
         let settled = (untouched * page.bytes()).saturating_sub(page.offset(start));
-        Ok(read.min(usize::try_from(settled).unwrap_or(usize::MAX)))
+        Ok(match usize::try_from(settled).unwrap_or(usize::MAX) {
+            0 => Err(Reason::Changed),
+            settled => Ok(read.min(settled)),
+        })
     }
+}
+
+/// Why it is not known what is behind an untouched page, of which the process has no frame.
+fn untold(page: &Page, behind: Fact<Behind>) -> Option<Reason> {
+    let is_asked =
+        page.state == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
+    behind
+        .err()
+        .filter(|reason| is_asked && !matches!(reason, Reason::NotApplicable(_)))
 }
 
 #[cfg(test)]

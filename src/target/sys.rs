@@ -273,8 +273,8 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
 ///
 /// preadv2(2) with RWF_NOWAIT brings pages in: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
 /// mark of earlier read-ahead (`filemap_get_pages`). A mapping for random access does neither (`do_async_mmap_readahead`); but a page
-/// that is missing is read from disk there, and its neighbours with it. So mincore(2) is asked right before each page: only a page that
-/// leaves the cache between these two calls comes back. (To those who could not write the file it says yes of every page, Linux 5.2: callers
+/// that is missing is read from disk there, and its neighbours with it. So mincore(2) is asked right before each few pages: only a
+/// page that leaves the cache between these two calls comes back. (To those who could not write the file it says yes of every page, Linux 5.2: callers
 /// have to see to that first.) While it is read, this program maps the page and some cached ones around it (`filemap_map_pages`), which
 /// their map counts show for a moment.
 ///
@@ -301,10 +301,11 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let at = skipped + done;
-        if !mapping.is_cached(at / page)? {
+        let cached = mapping.cached_from(at / page)?;
+        if cached == 0 {
             break;
         }
-        let most = rest.len().min(page - at % page);
+        let most = rest.len().min(cached * page - at % page);
         let part = rest.get_mut(..most).unwrap_or_default();
         let from = mapping.address() + at as u64;
         match retry_on_intr(|| pread(&own, &mut *part, from)) {
@@ -351,16 +352,21 @@ impl ClosedPages {
         }
     }
 
-    /// Whether page `index` is in memory; mapped it need not be.
-    fn is_cached(&self, index: usize) -> Result<bool> {
+    /// How many pages from `index` on are in memory, of a few; mapped they need not be.
+    fn cached_from(&self, index: usize) -> Result<usize> {
+        /// More would leave one more time to go before it is read; fewer cost more system calls.
+        const MOST: usize = 16;
         let page = rustix::param::page_size();
         let at = index.checked_mul(page).filter(|&at| at < self.length);
         let at = at.ok_or(Errno::INVAL)?;
-        let mut residency = [0u8];
-        // SAFETY: one page of the mapping, which begins on a page, and there is a byte for it.
-        let result = unsafe { libc::mincore(self.start.byte_add(at), 1, residency.as_mut_ptr()) };
+        let length = (self.length - at).min(MOST * page);
+        let mut residency = [0u8; MOST];
+        // SAFETY: a part of the mapping that begins on a page, and there is a byte for each page of it.
+        let result =
+            unsafe { libc::mincore(self.start.byte_add(at), length, residency.as_mut_ptr()) };
+        let asked = residency.iter().take(length.div_ceil(page));
         match result {
-            0 => Ok(residency[0] & 1 != 0),
+            0 => Ok(asked.take_while(|&byte| byte & 1 != 0).count()),
             _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         }
     }

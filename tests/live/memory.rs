@@ -11,7 +11,7 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use serde_json::Value;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -124,6 +124,70 @@ fn steady_flags(pid: u32, start: u64, pages: u64) -> Vec<u64> {
     flags.collect()
 }
 
+/// What would change of shared memory if it were touched: what smaps counts of the region, and what the object itself has.
+#[derive(PartialEq, Debug)]
+struct Object {
+    counted: Vec<String>,
+    /// Blocks, and when it was last read; not for everybody to see.
+    kept: Option<(u64, i64, i64)>,
+}
+
+impl Object {
+    fn of(pid: u32, start: u64) -> Object {
+        let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
+        let begins = format!("{start:x}-");
+        let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&begins));
+        let first = lines.next().expect("the region");
+        let range = first.split(' ').next().expect("a range");
+        let counts = lines.take_while(|line| !line.starts_with("VmFlags"));
+        Object {
+            counted: counts
+                .filter(|line| !line.starts_with("Referenced"))
+                .map(str::to_owned)
+                .collect(),
+            kept: std::fs::metadata(format!("/proc/{pid}/map_files/{range}"))
+                .ok()
+                .map(|object| (object.blocks(), object.atime(), object.atime_nsec())),
+        }
+    }
+}
+
+/// What a child of a process has put into shared memory is read though the process has not mapped it, and its holes stay holes.
+fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
+    let bytes = PAGES * page_bytes();
+    let records = records(pid, &[format!("x/{bytes}xb {start:#x}")]);
+    let rows: Vec<&Value> = records
+        .iter()
+        .filter(|record| record["type"] == "memory")
+        .collect();
+    let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
+    let mut read = rows.iter().filter(|row| row["source"] == "file");
+    match read.next() {
+        Some(first) => {
+            let at = format!("{:#x}", start + page_bytes());
+            assert_eq!(first["address"], *at, "{first}");
+            // The child has added one to each first byte.
+            assert_eq!(first["bytes"], "0100000000000000", "{first}");
+            let bytes: u64 = 8 + read.map(|row| number(row, "length")).sum::<u64>();
+            assert_eq!(bytes, page_bytes());
+        }
+        None => {
+            let why = &rows[0]["why"]["kind"];
+            let told = why.as_str().expect("a reason");
+            assert!(told.contains("CAP_CHECKPOINT_RESTORE"), "{told}");
+            skip(
+                "memory::looking_changes_nothing",
+                "this user may not look behind shared memory",
+            );
+        }
+    }
+    let absent = rows.iter().filter(|row| row["source"].is_null());
+    for row in absent {
+        assert_eq!(row["state"], "untouched", "{row}");
+        assert_eq!(row["kind"], "shmem", "{row}");
+    }
+}
+
 fn looking_changes_nothing() {
     const NAME: &str = "memory::looking_changes_nothing";
     let swap = system::swap();
@@ -147,19 +211,48 @@ fn looking_changes_nothing() {
     drop_cached(&file, 0, PAGES);
     let held = Held::of(&file, 1, 1);
     let mapped = puppet.maps_file(&file, PAGES, libc::PROT_READ, libc::MAP_PRIVATE);
+    // What only a child has touched is in the page cache and not mapped here, between holes; another has gone to swap.
+    let objects = ["shared", "memfd", "copied"].map(|verb| {
+        let object = puppet.maps(verb, PAGES);
+        if verb != "copied" {
+            let child = puppet.does("fork", &[object + page_bytes(), 1]);
+            puppet.does("kill", &[child]);
+        }
+        object
+    });
+    let [touched_by_a_child, other, _] = objects;
+    let paged_out = puppet.maps("memfd", PAGES);
+    puppet.writes(paged_out, PAGES);
+    _ = puppet.advises(paged_out, PAGES, libc::MADV_PAGEOUT);
     puppet.0.stop();
+    let behind = || objects.map(|start| Object::of(pid, start));
+    let (objects_before, swapped_before) = (behind(), Object::of(pid, paged_out));
     let cached = || -> Vec<bool> { (0..PAGES).map(|page| is_cached(&file, page)).collect() };
     let (before, cached_before) = (Standing::of(pid), cached());
     let flags = || is_root().then(|| steady_flags(pid, written, PAGES));
     let flags_before = flags();
 
-    let areas = [written, untouched, zeros, shared, guard, swapped, mapped];
+    let areas = [
+        written,
+        untouched,
+        zeros,
+        shared,
+        guard,
+        swapped,
+        mapped,
+        touched_by_a_child,
+        other,
+        objects[2],
+        paged_out,
+    ];
     let bytes = PAGES * page_bytes();
     let mut lines = Vec::new();
     for area in areas {
         lines.push(format!("x/{bytes}xb {area:#x}"));
         lines.push(format!("x/{}xg {:#x}", bytes / 8, area + 4));
         lines.push(format!("x/20s {area:#x}"));
+        lines.push(format!("x/-{}xw {:#x}", bytes / 4, area + bytes));
+        lines.push(format!("x/-20s {:#x}", area + bytes));
         lines.push(format!("telescope {area:#x} {}", bytes / 8));
         lines.push(format!("find {area:#x}, +{bytes}, 0x01020304"));
         lines.push(format!("print *{:#x}", area + 2 * page_bytes()));
@@ -175,6 +268,8 @@ fn looking_changes_nothing() {
     }
     assert_eq!(before, after);
     assert_eq!(flags(), flags_before);
+    assert_eq!(behind(), objects_before);
+    assert_eq!(Object::of(pid, paged_out), swapped_before);
     if flags_before.is_none() {
         skip(NAME, "only root may read /proc/kpageflags");
     }
@@ -217,6 +312,9 @@ fn looking_changes_nothing() {
         (Err(reason), _) => skip(NAME, reason),
         (Ok(_), entry) => skip(NAME, &format!("not swapped out: {entry:x?}")),
     }
+    what_only_others_have_touched_is_read(pid, touched_by_a_child);
+    what_only_others_have_touched_is_read(pid, other);
+    assert_eq!(behind(), objects_before);
     drop(held);
     drop(puppet);
     drop(swap);

@@ -2,7 +2,7 @@
 
 use super::super::{Error, format, translate};
 use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
-use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::report::{Memory, Record, Sink, SymbolBrief, Why};
 use crate::{symbol, target};
@@ -280,8 +280,10 @@ impl Examination<'_> {
             let memory = Memory {
                 values: vec![text],
                 unread: cut.as_ref().and_then(unread),
-                cut_by: cut.map(|absent| absent.state),
-                why: cut.map_or_else(Why::default, |absent| why("cut_by", &absent)),
+                cut_by: cut.as_ref().map(|absent| absent.state),
+                why: cut
+                    .as_ref()
+                    .map_or_else(Why::default, |absent| why("cut_by", absent)),
                 ..self.row(&bytes, found.source)
             };
             self.last = Some(self.next);
@@ -311,11 +313,11 @@ fn unread(absent: &Absent) -> Option<&'static str> {
     }
 }
 
-/// Why the state, which the record has under the name of `field`, is not certain.
+/// Why the state, which the record has under the name of `field`, is not certain, or what is behind the page not known.
 fn why(field: &'static str, absent: &Absent) -> Why {
-    let mut why = Why::default();
-    if let Some(doubt) = absent.doubt {
-        why.note(field, &doubt.reason());
-    }
-    why
+    let unknown = match absent.kind {
+        Some(Kind::Cached) => "source",
+        _ => "kind",
+    };
+    absent.why(field, unknown)
 }

@@ -46,6 +46,10 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
             if memory.length > memory.unit.into() {
                 line.push(Role::Dim, format!("  {}", size(memory.length)));
             }
+            let reasons = ["kind", "source"].map(|field| memory.why.of(field));
+            for reason in reasons.into_iter().flatten() {
+                line.push(Role::Note, format!("  ({})", reason.cause()));
+            }
         }
         Some(state) => {
             let doubtful = memory.why.of("cut_by").is_some();

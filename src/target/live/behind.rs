@@ -3,11 +3,11 @@
 //! `SEEK_DATA` parts what shared memory holds, in memory or in swap, from what nobody has put anything into; cachestat(2) says how many
 //! pages of a range are in the page cache, so that halving finds where that changes.
 
-use super::module_file::ModuleFile;
+use super::module_file::{ModuleFile, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::target::{Behind, BehindRun, Error, Result, sys};
 use rustix::fd::{AsFd, AsRawFd};
-use rustix::fs::{Access, AtFlags, CWD, SeekFrom, accessat, fstat, fstatfs, seek};
+use rustix::fs::{Access, AtFlags, CWD, SeekFrom, accessat, fstat, seek};
 use rustix::io::Errno;
 
 /// Pages of one question about the page cache: bounds what is held at a time.
@@ -91,15 +91,13 @@ struct Asked<'f> {
 impl<'f> Asked<'f> {
     fn about(file: &'f ModuleFile, region: &'f Region, page: PageSize) -> Result<Self> {
         /// include/uapi/linux/magic.h
-        const TMPFS: u64 = 0x0102_1994;
         const OVERLAYFS: u64 = 0x794c_7630;
         const HUGETLBFS: u64 = 0x9584_58f6;
         let failed =
             |error| Error::io(format!("looking at the file behind {}", region.name), error);
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        // A signed or an unsigned word of 32 or 64 bits, by architecture.
-        let filesystem = fstatfs(file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
+        let filesystem = file.filesystem().map_err(failed)?;
         Ok(Asked {
             file,
             region,

@@ -62,6 +62,11 @@ impl ModuleFile {
         self.stat.st_uid
     }
 
+    /// The kind of file system that it is of.
+    pub(super) fn filesystem(&self) -> Result<u64> {
+        Ok(kind_of(&fstatfs(&self.file)?))
+    }
+
     /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
@@ -93,22 +98,33 @@ fn regular(found: &OwnedFd) -> std::result::Result<Stat, Refusal> {
     }
 }
 
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
+pub(super) const TMPFS: u64 = 0x0102_1994;
+
 /// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`.
-const KEEPERS: [u64; 3] = [0x0102_1994, 0x8584_58f6, 0x6573_5546];
+const KEEPERS: [u64; 3] = [TMPFS, 0x8584_58f6, 0x6573_5546];
 
 /// Whether the file is of a file system that makes up its files as they are read (proc, sysfs, tracefs, debugfs, cgroup and the
 /// like). All of them take `simple_statfs` of `fs/libfs.c`, which counts no blocks; sysfs gives its files a size none the less.
 fn is_made_up(found: &OwnedFd) -> Result<bool> {
     let system = fstatfs(found)?;
-    // The kind is a signed number on some machines, and 32 bits wide on all.
-    let kind = system.f_type as u64 & 0xffff_ffff;
-    Ok(system.f_blocks == 0 && !KEEPERS.contains(&kind))
+    Ok(system.f_blocks == 0 && !KEEPERS.contains(&kind_of(&system)))
 }
 
+/// The kind of a file system: a signed number on some machines, and 32 bits wide on all.
+fn kind_of(system: &rustix::fs::StatFs) -> u64 {
+    system.f_type as u64 & 0xffff_ffff
+}
+
+/// Opens a file for reading, so that its access time stays as it is where the kernel allows that: to its owner, and with CAP_FOWNER.
+/// Reading would change it otherwise, and so would mapping.
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    openat(CWD, path, flags, Mode::empty())
+    match openat(CWD, &path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(CWD, &path, flags, Mode::empty()),
+        opened => opened,
+    }
 }
 
 /// Device and inode of a file as `maps` calls them: those of a mapping of our own.

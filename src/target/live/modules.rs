@@ -2,7 +2,7 @@
 
 use super::attached::Attached;
 use super::behind;
-use super::module_file::{ModuleFile, Refusal};
+use super::module_file::{ModuleFile, Refusal, TMPFS};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
 use crate::kernel::status::Status;
@@ -10,7 +10,7 @@ use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, ma
 use crate::target::{BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::Arc;
 
 /// The files that the target has mapped.
@@ -187,8 +187,13 @@ impl Modules for LiveModules {
         let rest = usize::try_from(file.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let most = rest.min(into.len());
         let into = into.get_mut(..most).unwrap_or_default();
-        let what = || format!("reading the page cache of {}", region.name);
-        sys::cached_bytes(&file, offset, into).map_err(|error| Error::io(what(), error))
+        let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
+        match file.filesystem().map_err(failed)? {
+            // A plain read gives a hole no page (`shmem_file_read_iter` in mm/shmem.c asks with SGP_READ), where touching a mapping would,
+            // reads nothing ahead, and changes no map count. Only a page that goes to swap in this very instant comes back.
+            TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
+            _ => sys::cached_bytes(&file, offset, into).map_err(failed),
+        }
     }
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {

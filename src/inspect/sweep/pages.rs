@@ -10,7 +10,7 @@ use crate::target::{Behind, Categories};
 /// The pages of a [`Chunk`].
 pub struct Pages<'a> {
     chunk: Chunk<'a>,
-    /// Whether entries of single pages are all that was read.
+    /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.
     plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
@@ -27,8 +27,10 @@ pub struct Pages<'a> {
 impl<'a> Chunk<'a> {
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Need::EACH`] was asked for.
     pub fn pages(&self) -> Pages<'a> {
+        let reads_nothing_else =
+            matches!(self.content, Content::Read(words) if self.reads_nothing_else(words));
         Pages {
-            plain: matches!(self.content, Content::Read(words) if self.reads_nothing_else(words)),
+            plain: reads_nothing_else && self.need.has_entries() && !self.need.contains(Need::EACH),
             chunk: *self,
             next: 0,
             mark: 0,
@@ -44,6 +46,17 @@ impl Iterator for Pages<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Page> {
+        match self.plain() {
+            Some(page) => Some(page),
+            None => self.any(),
+        }
+    }
+}
+
+impl Pages<'_> {
+    /// The next page, whatever was read of it. Not inlined, so that a plain one is made where it is used.
+    #[inline(never)]
+    fn any(&mut self) -> Option<Page> {
         let page = match self.rest.take() {
             Some(rest) => rest,
             None => self.alike()?,
@@ -58,11 +71,8 @@ impl Iterator for Pages<'_> {
         }
         Some(page)
     }
-}
 
-impl Pages<'_> {
     /// The next neighbours that are the same.
-    #[inline]
     fn alike(&mut self) -> Option<Page> {
         match self.chunk.content {
             Content::Read(words) => self.read(words),
@@ -86,7 +96,6 @@ impl Pages<'_> {
         }
     }
 
-    #[inline]
     fn read(&mut self, words: Entries<'_>) -> Option<Page> {
         let first = self.next;
         let (categories, limit) = self.categories(words, first);
@@ -98,9 +107,6 @@ impl Pages<'_> {
             let present = present.count();
             self.next += present;
             return Some(self.chunk.present(first as u64, present as u64));
-        }
-        if self.plain && entry.is_present() {
-            return Some(self.plain(first, rest));
         }
         let (behind, limit) = match entry.is_present() || entry.swap().is_some() {
             true => (None, limit),
@@ -165,8 +171,16 @@ impl Pages<'_> {
 
     /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.
     #[inline]
-    fn plain(&mut self, first: usize, entries: &[PageMapEntry]) -> Page {
-        let entry = entries.first().copied().unwrap_or_default();
+    fn plain(&mut self) -> Option<Page> {
+        let Content::Read(words) = self.chunk.content else {
+            return None;
+        };
+        let first = self.next;
+        let entries = words.entries.get(first..)?;
+        let &entry = entries.first()?;
+        if !self.plain || !entry.is_present() {
+            return None;
+        }
         let pages = alike(entries, 1);
         self.next += pages;
         let bits = entry.bits();
@@ -185,10 +199,10 @@ impl Pages<'_> {
             }
         };
         let chunk = &self.chunk;
-        Page {
+        Some(Page {
             huge: chunk.never_huge(),
             ..chunk.known(first as u64, pages as u64, entry, state, kind)
-        }
+        })
     }
 
     /// What is behind page `index`, and for how many pages from there on that holds.

@@ -60,6 +60,23 @@ impl Joined<'_, '_> {
             },
         }
     }
+
+    /// Has what lies before `boundary` visited; the rest may go on behind it.
+    fn finish_before(&mut self, boundary: VirtualAddress) -> ControlFlow<()> {
+        let Some(Populated { range, categories }) = self.pending.take() else {
+            return ControlFlow::Continue(());
+        };
+        let part = |start, end| {
+            let range = AddressRange::new(start, end)?;
+            Some(Populated { range, categories })
+        };
+        self.pending = part(range.start().max(boundary), range.end());
+        match part(range.start(), range.end().min(boundary)) {
+            Some(done) => (self.visit)(done),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     fn finish(&mut self) -> ControlFlow<()> {
         match self.pending.take() {
             Some(done) => (self.visit)(done),
@@ -91,7 +108,15 @@ pub(super) fn visit(
         visit,
     };
     if let Some(low) = low
-        && scan(attached, &memory, low, wanted & scannable, &mut joined)?.is_break()
+        && scan(
+            attached,
+            &memory,
+            low,
+            wanted & scannable,
+            SCAN_PAGES,
+            &mut joined,
+        )?
+        .is_break()
     {
         return Ok(());
     }
@@ -112,6 +137,7 @@ fn scan(
     memory: &Memory,
     range: AddressRange,
     wanted: Categories,
+    most: u64,
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<()>> {
     // "Written" is set on every page that nobody tracks: it is told only together with what makes it mean something.
@@ -119,10 +145,10 @@ fn scan(
     if wanted.contains(Categories::WRITTEN) {
         asked |= Categories::WRITE_TRACKED;
     }
-    // A huge mapping would be cut by that.
-    let most = match wanted.contains(Categories::HUGE) {
-        true => 0,
-        false => SCAN_PAGES,
+    // The limit may cut a huge mapping in two. Who asks for these is told of it when all of it is known.
+    let whole_bytes = match wanted.contains(Categories::HUGE) {
+        true => memory.page.bytes().saturating_mul(memory.page.bytes() / 8),
+        false => memory.page.bytes(),
     };
     let mut found = [sys::PageRegion::default(); 512];
     let mut start = range.start().get();
@@ -160,10 +186,10 @@ fn scan(
             return Err(attached.failed(memory, "pagemap", Errno::IO));
         }
         // So many pages that whoever asked may not want to hear of more.
-        if most > 0
-            && stopped < range.end().get()
+        let boundary = VirtualAddress::new(stopped - stopped % whole_bytes);
+        if stopped < range.end().get()
             && stretches.len() < found.len()
-            && joined.finish().is_break()
+            && joined.finish_before(boundary).is_break()
         {
             return Ok(ControlFlow::Break(()));
         }
@@ -382,6 +408,57 @@ mod tests {
         assert!(read.expect("entries").is_continue());
         _ = joined.finish();
         (pages.get(), reads.get(), lists.get())
+    }
+
+    /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until `until` says so.
+    fn own_scan(memory: &[u8], most: u64, until: impl Fn(&Populated) -> bool) -> Vec<Populated> {
+        let attached = Attached::open(std::process::id()).expect("to attach to itself");
+        let known = supported(&attached.memory().page_map);
+        let at = |address: usize| VirtualAddress::new(address as u64);
+        let (start, end) = (memory.as_ptr().addr(), memory.as_ptr_range().end.addr());
+        let range = AddressRange::new(at(start), at(end)).expect("bytes");
+        let mut found = Vec::new();
+        if known.contains(Categories::HUGE) {
+            let mut visit = |stretch: Populated| {
+                found.push(stretch);
+                match until(&stretch) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            let mut joined = Joined {
+                pending: None,
+                visit: &mut visit,
+            };
+            let (memory, wanted) = (attached.memory(), Categories::HUGE);
+            let range = range.to_pages(memory.page);
+            let ended = scan(&attached, &memory, range, wanted, most, &mut joined);
+            if ended.expect("a scan").is_continue() {
+                _ = joined.finish();
+            }
+        } else {
+            println!("skipped: this kernel's scan does not know huge mappings");
+        }
+        found
+    }
+
+    #[test]
+    fn a_scan_for_huge_mappings_comes_back_in_time_and_cuts_none() {
+        let memory = vec![1u8; 32 << 20];
+        let pages = |found: &[Populated]| found.iter().map(|one| one.range.len()).sum::<u64>();
+        let whole = own_scan(&memory, SCAN_PAGES, |_| false);
+        let parts = own_scan(&memory, 700, |_| false);
+        assert_eq!(pages(&parts), pages(&whole));
+        let huge = rustix::param::page_size() as u64;
+        let huge = huge * (huge / 8);
+        for pair in parts.windows(2) {
+            let (before, after) = (pair[0], pair[1]);
+            let touch = before.range.end() == after.range.start();
+            let alike = before.categories == after.categories;
+            assert!(!(touch && alike) || after.range.start().get() % huge == 0);
+        }
+        let first = own_scan(&memory, 700, |_| true);
+        assert!(pages(&first) <= pages(&whole) / 2, "{first:?}");
     }
 
     #[test]

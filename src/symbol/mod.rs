@@ -22,6 +22,7 @@ mod copied;
 mod demangle;
 mod dynamic;
 mod elf;
+mod expanded;
 mod file;
 mod got;
 mod import;

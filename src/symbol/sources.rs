@@ -2,6 +2,7 @@
 
 use super::contents::expand_xz;
 use super::elf::Elf;
+use super::expanded::{Expanded, Kept};
 use super::file::File;
 use super::section::Table;
 use super::separate::{Candidates, Separate};
@@ -20,7 +21,7 @@ pub(super) struct Sources {
     /// What may be the file that holds what was stripped from it.
     separate: Candidates,
     /// `.gnu_debugdata`: a small ELF file within it, for what has no better table.
-    mini: Option<Result<Source, NoSymbols>>,
+    mini: Option<(Source, Kept)>,
     /// The tables that are asked, the fullest first.
     tables: Vec<(Origin, usize)>,
     /// For each section of the file that is not the image its number in the image.
@@ -38,7 +39,11 @@ enum Origin {
 impl Sources {
     /// The files that speak together. Whether `separate` belongs to `image` is found out at once only where its table is needed; where
     /// that was interrupted, so is this.
-    pub(super) fn new(image: Source, separate: Candidates) -> Result<Sources, NoSymbols> {
+    pub(super) fn new(
+        image: Source,
+        separate: Candidates,
+        expanded: &Expanded,
+    ) -> Result<Sources, NoSymbols> {
         let is_full = |source: &Source| source.elf.has_full_table();
         let has_table = is_full(&image)
             || match separate.chosen() {
@@ -48,7 +53,8 @@ impl Sources {
             };
         let mini = match has_table {
             true => None,
-            false => mini(&image),
+            // One that is damaged, or too large, is as good as none.
+            false => mini(&image, expanded).unwrap_or_default(),
         };
         let mut sources = Sources {
             image,
@@ -80,8 +86,17 @@ impl Sources {
     /// Of the image alone.
     #[cfg(test)]
     pub(super) fn alone(image: Source) -> Sources {
-        let sources = Sources::new(image, Candidates::none(NoSeparate::NotFound));
+        let sources = Sources::new(
+            image,
+            Candidates::none(NoSeparate::NotFound),
+            &Expanded::default(),
+        );
         sources.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// Whether something of it was expanded, and is kept in memory.
+    pub(super) fn is_expanded(&self) -> bool {
+        self.mini.is_some()
     }
 
     /// Whether nothing of it has changed since it was opened, and no debug file has come.
@@ -137,7 +152,7 @@ impl Sources {
         match origin {
             Origin::Image => Some(&self.image),
             Origin::Separate => self.separate().ok().map(|one| &one.source),
-            Origin::Mini => self.mini.as_ref()?.as_ref().ok(),
+            Origin::Mini => self.mini.as_ref().map(|(mini, _)| mini),
         }
     }
 
@@ -168,15 +183,14 @@ pub enum Answers {
 }
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
-fn mini(image: &Source) -> Option<Result<Source, NoSymbols>> {
-    let expanded = || -> Result<Option<Source>, NoSymbols> {
-        let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI)? else {
-            return Ok(None);
-        };
-        let bytes = expand_xz(&bytes, LARGEST_MINI)?;
-        Source::read(File::new(Box::new(InMemory::file(bytes)))).map(Some)
+fn mini(image: &Source, expanded: &Expanded) -> Result<Option<(Source, Kept)>, NoSymbols> {
+    let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI)? else {
+        return Ok(None);
     };
-    expanded().transpose()
+    let bytes = expand_xz(&bytes, LARGEST_MINI.min(expanded.left()))?;
+    let kept = expanded.keep(bytes.len() as u64);
+    let source = Source::read(File::new(Box::new(InMemory::file(bytes))))?;
+    Ok(Some((source, kept)))
 }
 
 /// The numbers in `image` of the sections of `other`: those at the same addresses.

@@ -45,10 +45,9 @@ impl Stretches {
             .filter(|&distance| distance < UNUSED && self.used < BLOCK);
         match (distance, self.blocks.last_mut()) {
             (Some(distance), Some(block)) => {
-                let places = block.distances.iter_mut().zip(&mut block.symbols);
-                if let Some(place) = places.skip(self.used).next() {
-                    *place.0 = distance;
-                    *place.1 = symbol;
+                let mut places = block.distances.iter_mut().zip(&mut block.symbols);
+                if let Some((into, symbols)) = places.nth(self.used) {
+                    (*into, *symbols) = (distance, symbol);
                 }
                 self.used += 1;
             }

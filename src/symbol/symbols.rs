@@ -1,5 +1,6 @@
 //! The files behind regions, kept from one command to the next.
 
+use super::expanded::Expanded;
 use super::file::File;
 use super::lines::LinesShelf;
 use super::loaded::Loaded;
@@ -24,6 +25,7 @@ pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<Loaded>>>,
     views: AtomicU64,
     interrupts: Arc<AtomicBool>,
+    pub(super) expanded: Expanded,
     shelf: LinesShelf,
     perf_maps: AtomicBool,
     /// Of the target that was asked last.
@@ -124,7 +126,9 @@ impl Symbols {
         };
         let image = Source::read(File::new(bytes))?;
         let separate = separate::find(&*target.modules, &module.name, &image, &self.interrupts);
-        let loaded = Arc::new(Loaded::new(Sources::new(image, separate)?, view));
+        self.make_room(view);
+        let sources = Sources::new(image, separate, &self.expanded)?;
+        let loaded = Arc::new(Loaded::new(sources, view));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
             // Those of this view are in use; the others can be opened again.
@@ -134,5 +138,26 @@ impl Symbols {
             files.insert(key, Arc::clone(&loaded));
         }
         Ok(loaded)
+    }
+
+    /// Forgets files of which something was expanded, the least recently used first, until there is room for more. Those of this
+    /// view are in use.
+    fn make_room(&self, view: u64) {
+        if !self.expanded.is_crowded() {
+            return;
+        }
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = files.iter().filter_map(|(key, file)| {
+            let seen = file.seen.load(Ordering::Relaxed);
+            (seen != view && file.sources.is_expanded()).then(|| (seen, key.clone()))
+        });
+        let mut others: Vec<(u64, FileKey)> = others.collect();
+        others.sort_by_key(|(seen, _)| *seen);
+        for (_, key) in others {
+            if !self.expanded.is_crowded() {
+                break;
+            }
+            files.remove(&key);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Symbols of running programs, held against `nm`, against what the programs say of themselves, and against files that change.
 
+use super::answers;
 use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
@@ -42,6 +43,10 @@ pub const TESTS: &[Test] = &[
     (
         "symbols::a_file_that_changes_is_read_again",
         a_file_that_changes_is_read_again,
+    ),
+    (
+        "symbols::more_libraries_than_files_may_be_open",
+        more_libraries_than_files_may_be_open,
     ),
     ("symbols::names_are_completed", names_are_completed),
     (
@@ -434,10 +439,14 @@ fn a_file_mapped_as_data_is_no_second_copy() {
 
 /// Loads a library and says so.
 fn library(arguments: &[String]) {
-    let path = std::ffi::CString::new(arguments[0].as_str()).expect("a path");
-    // SAFETY: the library was compiled by the test and has no constructors.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-    announce(if handle.is_null() { "failed" } else { "loaded" });
+    let is_loaded = |path: &String| {
+        let path = std::ffi::CString::new(path.as_str()).expect("a path");
+        // SAFETY: the library was compiled by the test and has no constructors.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        !handle.is_null()
+    };
+    let all = arguments.iter().all(is_loaded);
+    announce(if all { "loaded" } else { "failed" });
     wait();
 }
 
@@ -493,6 +502,50 @@ fn a_file_that_changes_is_read_again() {
         let reason = names.reason(module.expect("it is still mapped"));
         assert!(matches!(reason, Some(NoSymbols::CutShort(_))), "{reason:?}");
     });
+}
+
+fn more_libraries_than_files_may_be_open() {
+    let test = "symbols::more_libraries_than_files_may_be_open";
+    const LIBRARIES: usize = 300;
+    let folder = tempfile::tempdir().expect("a folder");
+    if !programs::is_installed("gcc") || !programs::is_installed("prlimit") {
+        return skip(test, "there is no C compiler here, or no prlimit");
+    }
+    let source = "int in_each_of_them(int x) { return x * 3; }";
+    let library = programs::compile(folder.path(), "one.so", source, &["-shared", "-fPIC"]);
+    let library = library.expect("to compile");
+    let copy = |number: usize| {
+        let copy = folder.path().join(format!("copy{number}.so"));
+        std::fs::copy(&library, &copy).expect("a copy");
+        copy.to_str().expect("a plain path").to_owned()
+    };
+    let copies: Vec<String> = (0..LIBRARIES).map(copy).collect();
+    let paths: Vec<&str> = copies.iter().map(String::as_str).collect();
+    let mut target = Target::start("library", &paths);
+    if target.line() != "loaded" {
+        return skip(test, "this program cannot load libraries");
+    }
+    let lines = [
+        "info modules",
+        "info address in_each_of_them",
+        "info symbols ^in_each_of",
+        // By then the first ones have been closed.
+        "info address copy0.so!in_each_of_them",
+    ];
+    let few = ["prlimit", "--nofile=64:64"];
+    let said = answers::program(&few, target.pid(), true, &lines.map(str::to_owned));
+    let records = said.lines().map(serde_json::from_str::<serde_json::Value>);
+    let records: Vec<_> = records.map(|one| one.expect("a record")).collect();
+    let of = |kind: &'static str| records.iter().filter(move |one| one["type"] == kind);
+    let named = of("module").filter(|one| one["answers"] == "file");
+    let named = named.filter(|one| {
+        one["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("copy"))
+    });
+    assert_eq!(named.count(), LIBRARIES);
+    assert_eq!(of("symbol").count(), 2 * LIBRARIES + 1);
+    target.send("");
 }
 
 fn names_are_completed() {

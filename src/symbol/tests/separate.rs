@@ -1,14 +1,15 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
 use super::super::contents::{expand_xz, old_spelling};
+use super::super::expanded::Expanded;
 use super::super::file::File;
 use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Answers;
 use super::super::sources::Sources;
-use super::super::{NoSeparate, NoSymbols, separate};
+use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
 use super::builder::*;
-use crate::kernel::Name;
+use crate::kernel::{Name, VirtualAddress};
 use crate::target::InMemory;
 use crate::target::fake::Fake;
 use std::io::Write;
@@ -51,7 +52,10 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let modules = &*target.modules;
     let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
     let path = separate.chosen().map(|one| one.path.to_string());
-    let loaded = Loaded::new(Sources::new(image, separate).unwrap(), 1);
+    let loaded = Loaded::new(
+        Sources::new(image, separate, &Expanded::default()).unwrap(),
+        1,
+    );
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     assert_eq!(name(0x1004).as_deref(), path.is_ok().then_some("hidden"));
@@ -164,7 +168,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
     // Without a table of its own nothing can be said before.
     let (image, separate) = candidates(&stripped(link()));
-    let refused = Sources::new(image, separate).err();
+    let refused = Sources::new(image, separate, &Expanded::default()).err();
     assert!(matches!(refused, Some(NoSymbols::Interrupted)));
     // With one its names are there at once, and the file once somebody wants lines and waits for it.
     let full = Builder {
@@ -172,7 +176,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
         ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)])
     };
     let (image, separate) = candidates(&full);
-    let sources = Sources::new(image, separate).unwrap();
+    let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
     let is_interrupted = |sources: &Sources| {
         matches!(sources.separate(), Err(NoSeparate::Interrupted))
             && matches!(sources.debug_source(), Err(NoSymbols::Interrupted))
@@ -368,4 +372,43 @@ fn a_debug_file_goes_before_a_small_table() {
     ]);
     let good = debug_file(vec![Extra::build_id(ID)]);
     assert_eq!(find(&program, &[(BY_ID, good)]).unwrap(), BY_ID);
+}
+
+#[test]
+fn of_many_compressed_tables_only_so_many_bytes_are_kept() {
+    const FILES: u64 = 12;
+    let table = debug_file(vec![]);
+    let size = table.len() as u64;
+    let program = stripped(vec![Extra::new(".gnu_debugdata", xz(&table))]).bytes();
+    let start = |number: u64| 0x10_0000 + number * 0x10_0000;
+    let fake = (0..FILES).fold(Fake::new(), |fake, number| {
+        let name = format!("/lib/{number}.so");
+        fake.region(
+            start(number),
+            start(number) + 0x1000,
+            "r-xp",
+            number + 1,
+            &name,
+        )
+        .file(&name, program.clone())
+    });
+    let target = fake.target();
+    let regions = target.process.regions().unwrap();
+    let mut symbols = Symbols::default();
+    symbols.expanded = Expanded::at_most(4 * size);
+    let name = |view: &View, number: u64| {
+        let found = view.at(VirtualAddress::new(start(number) + 4));
+        found.map(|one| one.name().to_string())
+    };
+    for number in (0..FILES).chain(0..FILES) {
+        // Each command has its view: what others used goes.
+        let view = symbols.over(&target, &regions);
+        assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");
+        assert!(symbols.expanded.left() >= size);
+    }
+    // All at once, some do without.
+    let view = symbols.over(&target, &regions);
+    let named = (0..FILES).filter(|&number| name(&view, number).is_some());
+    let named = named.count() as u64;
+    assert!((2..=4).contains(&named), "{named}");
 }

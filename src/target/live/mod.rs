@@ -8,6 +8,7 @@ mod directory;
 mod features;
 mod frames;
 mod handle;
+mod kept_file;
 mod list;
 mod machine;
 mod memory;

@@ -2,6 +2,7 @@
 
 use super::attached::Attached;
 use super::behind;
+use super::kept_file::KeptFile;
 use super::module_file::{ModuleFile, Refusal, TMPFS};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
@@ -58,6 +59,12 @@ impl LiveModules {
             }
         }
         Err(refusal)
+    }
+
+    /// What a path leads to in the target's root, without opening it.
+    fn followed(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let memory = self.attached.memory();
+        Root::of(self.attached.directory(), &memory).follow(path)
     }
 
     /// The file, by whichever way leads to it.
@@ -126,21 +133,37 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
 
 impl Modules for LiveModules {
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
-        match region.name.as_bytes().starts_with(b"/") {
-            true => Ok(Box::new(self.file(region)?)),
-            false => Err(no_file(region)),
+        if !region.name.as_bytes().starts_with(b"/") {
+            return Err(no_file(region));
         }
+        let (attached, region) = (Arc::downgrade(&self.attached), region.clone());
+        let file = self.file(&region)?;
+        let again = move || {
+            let attached = attached.upgrade()?;
+            LiveModules { attached }.file(&region).ok()
+        };
+        Ok(Box::new(KeptFile::new(file, Box::new(again))))
     }
 
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        let memory = self.attached.memory();
-        let mut root = Root::of(self.attached.directory(), &memory);
-        unmapped(path, root.follow(path))
+        let Some(file) = unmapped(path, self.followed(path))? else {
+            return Ok(None);
+        };
+        let (attached, path) = (Arc::downgrade(&self.attached), path.to_vec());
+        let again = move || {
+            let attached = attached.upgrade()?;
+            unmapped(&path, LiveModules { attached }.followed(&path)).ok()?
+        };
+        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
     }
 
     fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        unmapped(path, openat(CWD, path, flags, Mode::empty()))
+        let Some(file) = unmapped(path, own(path))? else {
+            return Ok(None);
+        };
+        let path = path.to_vec();
+        let again = move || unmapped(&path, own(&path)).ok()?;
+        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
     }
 
     fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
@@ -215,11 +238,16 @@ impl Modules for LiveModules {
     }
 }
 
+/// What a path leads to where pmdb runs, without opening it.
+fn own(path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// A file that no region maps; `None` if there is none.
-fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<Box<dyn ReadAt>>> {
+fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<ModuleFile>> {
     let opened = found.map_err(Refusal::Failed);
     match opened.and_then(ModuleFile::open_unmapped) {
-        Ok(file) => Ok(Some(Box::new(file))),
+        Ok(file) => Ok(Some(file)),
         Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
         Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
     }

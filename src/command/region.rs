@@ -146,9 +146,9 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     RegionReport {
         start: region.range.start(),
         end: region.range.end(),
-        perms: region.permissions.to_string(),
+        perms: region.permissions,
         offset: region.offset,
-        device: region.device.to_string(),
+        device: region.device,
         inode: region.inode,
         name: region.name.clone(),
         deleted: region.is_deleted_file(),

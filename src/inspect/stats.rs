@@ -3,6 +3,7 @@
 use super::Result;
 use super::classify::Backing;
 use super::doubt::Doubt;
+use super::filter::{Filter, Question};
 use super::large::Large;
 use super::page::{Need, Page};
 use super::reason::no_scan;
@@ -80,13 +81,22 @@ pub fn region_stats<'v>(
         wanted |= Need::FLAGS;
     }
     let wanted = view.obtainable(wanted);
+    // Bit 56 tells that a frame is mapped once as map counts do, where it can be trusted: they are read of other pages alone. Which of
+    // them are averages, and what folios there are, is asked of all.
+    let is_untold = Filter::new(Need::ENTRIES, |page, _| {
+        page.huge != Some(false) || page.exclusive() != Some(true)
+    });
+    let question = match wanted.intersects(Need::FLAGS | Need::ORDER) {
+        true => Question::from(wanted),
+        false => Question::of_kept(&is_untold, wanted),
+    };
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): (usize, Tally)| match view.regions().get(index) {
         Some(viewed) => each(viewed, tally.stats(view, viewed, need, wanted)),
         None => Ok(()),
     };
-    let swept = sweep(view, &spans, wanted, check, &mut |chunk| {
+    let swept = sweep(view, &spans, question, check, &mut |chunk| {
         let Some(index) = chunk.region_index else {
             return Ok(());
         };
@@ -173,12 +183,13 @@ impl Tally {
             self.untold += bytes;
         }
         self.average |= page.count_is_average;
-        match self.is_private(page) {
+        let private = self.is_private(page);
+        match private {
             Some(true) => self.private += bytes,
             Some(false) => self.shared += bytes,
             None => self.unknown += bytes,
         }
-        match page.map_count {
+        match page.map_count.or((private == Some(true)).then_some(1)) {
             // The kernel keeps the pool out of Rss and Pss.
             _ if page.kind == Some(Kind::Hugetlb) => {}
             Some(count) => {

@@ -15,7 +15,7 @@ use crate::kernel::{
     VirtualAddress,
 };
 use crate::report::{Fact, Reason};
-use crate::target::{self, Target};
+use crate::target::{self, MapsText, Target};
 use std::sync::{Arc, OnceLock};
 
 /// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
@@ -23,6 +23,8 @@ pub struct View<'a> {
     target: &'a Target,
     page: PageSize,
     regions: Vec<ViewedRegion>,
+    /// What they were read from.
+    text: MapsText,
     complete: bool,
     swap_layout: OnceLock<SwapLayout>,
     ksm_in_use: OnceLock<bool>,
@@ -40,8 +42,8 @@ impl<'a> View<'a> {
     ///
     /// Fails when `/proc/PID/maps` cannot be read or the target is gone.
     pub fn of(target: &'a Target) -> Result<View<'a>> {
-        let regions = target.process.regions()?;
-        Ok(Self::new(target, regions, true))
+        let (regions, text) = target.process.regions_and_text()?;
+        Ok(Self::new(target, regions, text, true))
     }
 
     /// Reads only the region that holds `address`, if any: enough for [`View::detail`] of that one address.
@@ -49,10 +51,11 @@ impl<'a> View<'a> {
     /// Fails when the kernel refuses, or the target is gone.
     pub fn at(target: &'a Target, address: VirtualAddress) -> Result<View<'a>> {
         let region = target.process.region_at(address)?;
-        Ok(Self::new(target, region.into_iter().collect(), false))
+        let region = region.into_iter().collect();
+        Ok(Self::new(target, region, MapsText::default(), false))
     }
 
-    fn new(target: &'a Target, regions: Vec<Region>, complete: bool) -> View<'a> {
+    fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {
         // Asking about a device reads the list of mounts: once is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
@@ -76,6 +79,7 @@ impl<'a> View<'a> {
             target,
             page: target.process.layout().page,
             regions,
+            text,
             complete,
             swap_layout: OnceLock::new(),
             ksm_in_use: OnceLock::new(),
@@ -112,6 +116,13 @@ impl<'a> View<'a> {
     /// Whether [`View::regions`] are all that the target has.
     pub fn is_complete(&self) -> bool {
         self.complete
+    }
+
+    /// Whether the target is known to have the same regions still.
+    ///
+    /// Fails when the target is gone.
+    pub(super) fn is_unchanged(&self) -> target::Result<bool> {
+        self.target.process.still_says(&self.text)
     }
 
     /// The region that holds `address`.

@@ -13,10 +13,11 @@ pub const DELETED: &[u8] = b" (deleted)";
 pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
     /// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
     const SHORT_LINE: usize = 50;
-    let mut regions = Vec::with_capacity(bytes.len() / SHORT_LINE + 1);
+    let mut regions: Vec<Region> = Vec::with_capacity(bytes.len() / SHORT_LINE + 1);
     let mut covered = VirtualAddress::new(0);
     for line in text::lines(bytes) {
-        let region = region(line.bytes).ok_or_else(|| line.bad("maps"))?;
+        let before = regions.last().map(|region| &region.name);
+        let region = region_after(before, line.bytes).ok_or_else(|| line.bad("maps"))?;
         if let Some(region) = without(region, covered) {
             covered = region.range.end();
             regions.push(region);
@@ -27,30 +28,34 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
 
 /// One line: `start-end perms offset major:minor inode`, blanks, and a name that may hold anything but a newline.
 pub(super) fn region(line: &[u8]) -> Option<Region> {
-    let (range, rest) = text::split_once(line, b' ')?;
-    let (permissions, rest) = text::split_once(rest, b' ')?;
-    let (offset, rest) = text::split_once(rest, b' ')?;
-    let (device, rest) = text::split_once(rest, b' ')?;
-    let (inode, rest) = text::split_once(rest, b' ').unwrap_or((rest, b""));
-    // The name begins with a slash, a bracket or a letter, and is padded with blanks from the left.
-    let (name, deleted) = name(&text::unescape_newline(rest.trim_ascii_start()));
-    Some(Region {
-        range: address_range(range)?,
-        permissions: letters(permissions)?,
-        offset: text::hexadecimal(offset)?,
-        device: device_number(device)?,
-        inode: text::decimal(inode)?,
-        name,
-        deleted,
-    })
+    region_after(None, line)
 }
 
-fn address_range(text: &[u8]) -> Option<AddressRange> {
-    let (start, end) = text::split_once(text, b'-')?;
-    AddressRange::new(
-        VirtualAddress::new(text::hexadecimal(start)?),
-        VirtualAddress::new(text::hexadecimal(end)?),
-    )
+/// The same; a name that is that of the region `before`, as very often, is not copied again.
+fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
+    let (start, rest) = text::hexadecimal_before(b'-', line)?;
+    let (end, rest) = text::hexadecimal_before(b' ', rest)?;
+    let (permissions, rest) = text::split_once(rest, b' ')?;
+    let (offset, rest) = text::hexadecimal_before(b' ', rest)?;
+    let (major, rest) = text::hexadecimal_before(b':', rest)?;
+    let (minor, rest) = text::hexadecimal_before(b' ', rest)?;
+    let (inode, rest) = text::split_once(rest, b' ').unwrap_or((rest, b""));
+    // The name begins with a slash, a bracket or a letter, and is padded with blanks from the left.
+    let said = text::unescape_newline(rest.trim_ascii_start());
+    let (called, deleted) = unmarked(&said);
+    let same = before.filter(|before| before.as_bytes() == called);
+    Some(Region {
+        range: AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))?,
+        permissions: letters(permissions)?,
+        offset,
+        device: Device {
+            major: major.try_into().ok()?,
+            minor: minor.try_into().ok()?,
+        },
+        inode: text::decimal(inode)?,
+        name: same.cloned().unwrap_or_else(|| Name::copied(called)),
+        deleted,
+    })
 }
 
 fn letters(text: &[u8]) -> Option<Permissions> {
@@ -64,22 +69,19 @@ fn letters(text: &[u8]) -> Option<Permissions> {
     })
 }
 
-fn device_number(text: &[u8]) -> Option<Device> {
-    let (major, minor) = text::split_once(text, b':')?;
-    Some(Device {
-        major: text::hexadecimal(major)?.try_into().ok()?,
-        minor: text::hexadecimal(minor)?.try_into().ok()?,
-    })
-}
-
 /// Takes the kernel's mark for deleted files off the path of a file.
 ///
 /// A file can really be called so: who can look for it decides. Bracketed names are never marked, and the inode says nothing: that of
 /// the first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
+    let (called, deleted) = unmarked(bytes);
+    (Name::copied(called), deleted)
+}
+
+fn unmarked(bytes: &[u8]) -> (&[u8], bool) {
     match bytes.strip_suffix(DELETED) {
-        Some(path) if path.starts_with(b"/") => (Name::new(path), true),
-        _ => (Name::new(bytes), false),
+        Some(path) if path.starts_with(b"/") => (path, true),
+        _ => (bytes, false),
     }
 }
 

@@ -20,7 +20,11 @@ impl Name {
     }
     /// A copy of the bytes, made at once.
     pub fn copied(bytes: &[u8]) -> Self {
-        Name(bytes.into())
+        match bytes {
+            // Which takes no memory.
+            [] => Name::default(),
+            bytes => Name(bytes.into()),
+        }
     }
     /// The bytes as they came.
     pub fn as_bytes(&self) -> &[u8] {

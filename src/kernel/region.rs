@@ -1,8 +1,8 @@
 //! A region: one line of `/proc/PID/maps`, in kernel words a VMA.
 
-use std::fmt;
-
 use super::{AddressRange, Name, VirtualAddress};
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// Access rights of a region, as the four letters of `maps` give them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -17,16 +17,39 @@ pub struct Permissions {
     pub shared: bool,
 }
 
-impl std::fmt::Display for Permissions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let letter = |set: bool, letter: u8| if set { letter } else { b'-' };
-        let text = [
-            letter(self.read, b'r'),
-            letter(self.write, b'w'),
-            letter(self.execute, b'x'),
-            if self.shared { b's' } else { b'p' },
-        ];
-        f.pad(std::str::from_utf8(&text).unwrap_or_default())
+impl Permissions {
+    /// The four letters.
+    pub const fn letters(self) -> &'static str {
+        match (self.read, self.write, self.execute, self.shared) {
+            (false, false, false, false) => "---p",
+            (false, false, false, true) => "---s",
+            (false, false, true, false) => "--xp",
+            (false, false, true, true) => "--xs",
+            (false, true, false, false) => "-w-p",
+            (false, true, false, true) => "-w-s",
+            (false, true, true, false) => "-wxp",
+            (false, true, true, true) => "-wxs",
+            (true, false, false, false) => "r--p",
+            (true, false, false, true) => "r--s",
+            (true, false, true, false) => "r-xp",
+            (true, false, true, true) => "r-xs",
+            (true, true, false, false) => "rw-p",
+            (true, true, false, true) => "rw-s",
+            (true, true, true, false) => "rwxp",
+            (true, true, true, true) => "rwxs",
+        }
+    }
+}
+
+impl fmt::Display for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.letters())
+    }
+}
+
+impl Serialize for Permissions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.letters())
     }
 }
 
@@ -42,6 +65,12 @@ pub struct Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02x}:{:02x}", self.major, self.minor)
+    }
+}
+
+impl Serialize for Device {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -83,15 +83,32 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
     }
-    bytes.iter().try_fold(0u64, |number, &byte| {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            b'A'..=b'F' => byte - b'A' + 10,
-            _ => return None,
-        };
-        (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
-    })
+    bytes.iter().try_fold(0, with_digit)
+}
+
+/// A hexadecimal number without `0x` that stands before the first `mark`, and what stands behind that.
+pub(crate) fn hexadecimal_before(mark: u8, bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        match *byte == mark {
+            true if at == 0 => return None,
+            true => return Some((number, bytes.get(at + 1..)?)),
+            false => number = with_digit(number, byte)?,
+        }
+    }
+    None
+}
+
+/// `number` with one more hexadecimal digit; `None` if it is none, or one too many.
+#[inline]
+fn with_digit(number: u64, byte: &u8) -> Option<u64> {
+    let digit = match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'a'..=b'f' => byte - b'a' + 10,
+        b'A'..=b'F' => byte - b'A' + 10,
+        _ => return None,
+    };
+    (number >> 60 == 0).then_some(number << 4 | u64::from(digit))
 }
 
 /// Undoes `\NNN` (three octal digits), as `seq_file` writes what would break a line or a field.
@@ -164,5 +181,9 @@ mod tests {
         );
         assert_eq!(hexadecimal(b"10000000000000000"), None);
         assert_eq!(hexadecimal(b"+f"), None);
+        assert_eq!(hexadecimal_before(b'-', b"1f-2"), Some((0x1f, &b"2"[..])));
+        for bad in ["", "-", "1f", "1g-", "10000000000000000-"] {
+            assert_eq!(hexadecimal_before(b'-', bad.as_bytes()), None, "{bad}");
+        }
     }
 }

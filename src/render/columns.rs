@@ -207,6 +207,7 @@ impl Layout {
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
             cell.words.write(&mut text);
+            let mut width = columns(&text);
             let start = end - column.width;
             if line.column() > 0 {
                 line.pad_to((line.column() + 1).max(match column.align {
@@ -214,22 +215,23 @@ impl Layout {
                     Align::Right => 0,
                 }));
             }
-            if let Some(width) = self.width.filter(|_| column.may_cut) {
+            if let Some(whole) = self.width.filter(|_| column.may_cut) {
                 let limit = match Some(index) == last {
-                    true => width.saturating_sub(line.column()),
+                    true => whole.saturating_sub(line.column()),
                     false => column.width,
                 };
-                if let Some(short) = cell.short.filter(|_| columns(&text) > limit) {
+                if let Some(short) = cell.short.filter(|_| width > limit) {
                     Words::Text(short).write(&mut text);
                 }
                 if let Cow::Owned(cut) = cut(&text, limit.max(1)) {
                     text = cut;
                 }
+                width = columns(&text);
             }
             if column.align == Align::Right {
-                line.pad_to(end.saturating_sub(columns(&text)));
+                line.pad_to(end.saturating_sub(width));
             }
-            line.push_printable(cell.role.unwrap_or(column.role), &text);
+            line.push_measured(cell.role.unwrap_or(column.role), &text, width);
         }
         line.end(out)
     }

@@ -16,12 +16,15 @@ pub struct Line {
     blanks: usize,
 }
 
+/// Blanks, as many as are mostly written together.
+const BLANKS: &str = "                                ";
+
 impl Line {
     /// An empty line. [`word`](Self::word) and its kin wrap at `limit` columns, if there is one.
     pub fn new(theme: Theme, limit: Option<usize>) -> Self {
         Line {
             theme,
-            text: String::new(),
+            text: String::with_capacity(128),
             column: 0,
             limit,
             indent: 0,
@@ -54,11 +57,19 @@ impl Line {
 
     /// Adds a piece that is printable already.
     pub fn push_printable(&mut self, role: Role, text: &str) -> &mut Self {
-        self.column += columns(text);
+        self.push_measured(role, text, columns(text))
+    }
+
+    /// The same where it is known how many columns it takes.
+    pub fn push_measured(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
+        self.column += columns;
         let body = text.trim_end_matches(' ');
         if !body.is_empty() {
-            self.text.extend(std::iter::repeat_n(' ', self.blanks));
-            self.blanks = 0;
+            while self.blanks > 0 {
+                let blanks = self.blanks.min(BLANKS.len());
+                self.text.push_str(BLANKS.get(..blanks).unwrap_or_default());
+                self.blanks -= blanks;
+            }
             match role {
                 Role::Plain => self.text.push_str(body),
                 _ if !self.theme.is_coloured() => self.text.push_str(body),

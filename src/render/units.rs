@@ -20,9 +20,7 @@ pub fn push_size(out: &mut String, bytes: u64) {
     let power = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
     match (bytes >> (10 * power), UNITS.get(power)) {
         (in_unit @ ..10_000, Some(unit)) => {
-            let mut digits = [0; 4];
-            let digits = digits_of(in_unit, &mut digits);
-            out.extend(digits.iter().map(|&digit| char::from(b'0' + digit)));
+            push_digits(out, in_unit, 10);
             out.push(' ');
             out.push_str(unit);
         }
@@ -30,26 +28,31 @@ pub fn push_size(out: &mut String, bytes: u64) {
     }
 }
 
-/// Its decimal digits, as many as have room, the last ones in `digits`.
-fn digits_of(mut number: u64, digits: &mut [u8]) -> &[u8] {
+/// Appends the digits of a number to a base of 16 at most.
+#[inline]
+fn push_digits(out: &mut String, mut number: u64, base: u64) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0; 20];
     let mut first = digits.len();
-    for digit in digits.iter_mut().rev() {
+    for place in digits.iter_mut().rev() {
+        *place = DIGITS
+            .get((number % base) as usize)
+            .copied()
+            .unwrap_or(b'?');
+        number /= base;
+        first -= 1;
         if number == 0 {
             break;
         }
-        *digit = (number % 10) as u8;
-        number /= 10;
-        first -= 1;
     }
-    digits.get(first..).unwrap_or_default()
+    let digits = digits.get(first..).unwrap_or_default();
+    out.push_str(std::str::from_utf8(digits).unwrap_or_default());
 }
 
 /// Appends an address as `{:#x}` writes it, in a fraction of the time.
 pub fn push_hexadecimal(out: &mut String, number: u64) {
     out.push_str("0x");
-    let digits = (u64::BITS - (number | 1).leading_zeros()).div_ceil(4);
-    let nibbles = (0..digits).rev().map(|place| number >> (4 * place) & 0xf);
-    out.extend(nibbles.filter_map(|nibble| char::from_digit(nibble as u32, 16)));
+    push_digits(out, number, 16);
 }
 
 fn rounded(bytes: u64) -> String {

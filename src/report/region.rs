@@ -3,7 +3,7 @@
 use super::wire::{not, optional_hex, optional_object};
 use super::{LargeFolios, SymbolBrief, Why};
 use crate::kernel::address::serialize_hex;
-use crate::kernel::{Name, State, VirtualAddress};
+use crate::kernel::{Device, Name, Permissions, State, VirtualAddress};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub struct RegionReport {
     /// The address after the last one.
     pub end: VirtualAddress,
     /// As `maps` writes them.
-    pub perms: String,
+    pub perms: Permissions,
     /// Offset in the file of its first byte.
     #[serde(serialize_with = "serialize_hex")]
     pub offset: u64,
     /// `08:02`
-    pub device: String,
+    pub device: Device,
     /// Inode; 0 for none.
     pub inode: u64,
     /// As `maps` names it.

@@ -10,6 +10,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin};
 
+/// Bytes that are written together: as many as a pipe takes.
+const BUFFER: usize = 64 << 10;
+
 /// An open destination.
 #[derive(Debug)]
 pub enum Destination<'a> {
@@ -37,7 +40,7 @@ impl<'a> Destination<'a> {
     /// Standard output.
     pub fn screen(pager: Option<Pager<'a>>, live: bool) -> Self {
         Destination::Screen {
-            output: BufWriter::new(io::stdout()),
+            output: BufWriter::with_capacity(BUFFER, io::stdout()),
             pager,
             live,
         }
@@ -45,7 +48,10 @@ impl<'a> Destination<'a> {
 
     /// A shell command whose input was left open for us.
     pub fn pipe(mut child: Child) -> Self {
-        let input = child.stdin.take().map(BufWriter::new);
+        let input = child
+            .stdin
+            .take()
+            .map(|input| BufWriter::with_capacity(BUFFER, input));
         Destination::Pipe { child, input }
     }
 
@@ -68,7 +74,10 @@ impl<'a> Destination<'a> {
             error => words(error),
         })?;
         rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(words)?;
-        Ok(Destination::File(BufWriter::new(file.into())))
+        Ok(Destination::File(BufWriter::with_capacity(
+            BUFFER,
+            file.into(),
+        )))
     }
 
     /// Writes text, page by page where there is a pager.

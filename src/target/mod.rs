@@ -109,6 +109,11 @@ bitflags! {
     }
 }
 
+/// What `/proc/PID/maps` said; nothing where there is no such text. To see whether it says the same still takes half as long as to read
+/// the regions again.
+#[derive(Default)]
+pub struct MapsText(Vec<u8>);
+
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Populated {
@@ -131,6 +136,17 @@ pub trait Process: Send + Sync {
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
     fn regions(&self) -> Result<Vec<Region>>;
+
+    /// The same, and the text that they were read from.
+    fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
+        Ok((self.regions()?, MapsText::default()))
+    }
+
+    /// Whether `/proc/PID/maps`, read again, says the same as before: then the regions are the same. Where there is no such text it cannot
+    /// be told so, and the answer is no.
+    fn still_says(&self, _before: &MapsText) -> Result<bool> {
+        Ok(false)
+    }
 
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>>;

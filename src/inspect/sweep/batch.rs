@@ -14,7 +14,7 @@ use crate::report::Stopped;
 use crate::target;
 
 /// Steps of one batch: enough that small regions share their reads of frames.
-const STEPS: usize = 512;
+const STEPS: usize = 1024;
 
 /// Steps, and what was read of them; used again from batch to batch.
 #[derive(Default)]

@@ -78,21 +78,11 @@ fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
         Liveness::Executed => return Err(Error::Executed),
         Liveness::Exited => return Err(Error::Exited),
     }
-    let mut touched: Vec<&Region> = Vec::new();
-    let mut first = 0;
-    for span in spans {
-        let regions = view.regions();
-        first = view.region_from(first, span.start());
-        let inside = regions
-            .get(first..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|viewed| viewed.range().start() < span.end())
-            .map(|viewed| &viewed.region);
-        touched.extend(inside);
-    }
-    touched.dedup_by_key(|region| region.range);
+    let touched = touched(view, spans);
     let mut changed = Vec::new();
+    if touched.len() > FEW && view.is_unchanged()? {
+        return Ok(Sweep::default());
+    }
     if touched.len() <= FEW {
         for before in touched {
             let now = process.region_at(before.range.start())?;
@@ -114,6 +104,25 @@ fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
         changed.extend(gone.map(|before| before.range));
     }
     Ok(Sweep { changed })
+}
+
+/// The regions that `spans` touch.
+fn touched<'v>(view: &'v View<'_>, spans: &[AddressRange]) -> Vec<&'v Region> {
+    let mut touched: Vec<&Region> = Vec::with_capacity(spans.len());
+    let mut first = 0;
+    for span in spans {
+        first = view.region_from(first, span.start());
+        let inside = view
+            .regions()
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|viewed| viewed.range().start() < span.end())
+            .map(|viewed| &viewed.region);
+        touched.extend(inside);
+    }
+    touched.dedup_by_key(|region| region.range);
+    touched
 }
 
 /// Whether it is the same region still. The name may change (`prctl` gives names) without a page being touched.

@@ -15,6 +15,8 @@ use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB, beyond which reads become no cheaper.
 pub(super) const READ_PAGES: u64 = 8192;
+/// Pages that are read in the time that it takes to come to the next region.
+const REGION_PAGES: u64 = 8;
 /// Pages of a region that are read without asking whether anything is there.
 const SMALL_PAGES: u64 = 1024;
 /// Pages of the first scan of a large region, and of each probe among dense pages.
@@ -126,7 +128,7 @@ impl<'a> Plan<'a> {
     pub fn weight(&self, step: &Step) -> u64 {
         let pages = step.range.pages(self.view.page());
         match step.action {
-            Action::Read => pages,
+            Action::Read => pages + REGION_PAGES,
             // Few words, unless their map counts differ.
             Action::ReadHuge if self.need.intersects(Need::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,

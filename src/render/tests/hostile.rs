@@ -100,8 +100,10 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     };
     let row = RegionReport {
         start: address,
-        perms: text.clone(),
-        device: text.clone(),
+        device: Device {
+            major: u32::MAX,
+            minor: u32::MAX,
+        },
         name: name.clone(),
         size: number,
         present: Some(number),

@@ -5,14 +5,24 @@ use crate::kernel::*;
 use crate::report::*;
 use std::collections::BTreeMap;
 
+/// Of a private region.
+fn permissions(letters: &str) -> Permissions {
+    Permissions {
+        read: letters.contains('r'),
+        write: letters.contains('w'),
+        execute: letters.contains('x'),
+        shared: false,
+    }
+}
+
 /// A row of `regions`.
 pub fn region_row() -> RegionReport {
     RegionReport {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
-        perms: "r--p".into(),
+        perms: permissions("r"),
         offset: 0,
-        device: "08:02".into(),
+        device: Device { major: 8, minor: 2 },
         inode: 1311,
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         deleted: false,
@@ -43,7 +53,7 @@ pub fn region_full() -> RegionReport {
     RegionReport {
         start: va(0x555555558000),
         end: va(0x555555578000),
-        perms: "rw-p".into(),
+        perms: permissions("rw"),
         offset: 0x3000,
         name: Name::from("/usr/bin/demo"),
         deleted: true,

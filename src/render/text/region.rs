@@ -4,7 +4,7 @@ use super::block::{self, REMARK, field, missing};
 use super::footnotes::Footnotes;
 use super::look::Look;
 use super::{totals, words};
-use crate::kernel::State;
+use crate::kernel::{Permissions, State};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};
 use crate::report::{HowMapped, LargeFolios, Reason, RegionPlace, RegionReport};
@@ -58,9 +58,9 @@ fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<(
     let mut line = field(look, "size");
     line.plain(exact_size(region.size)).end(out)?;
     let mut line = field(look, "access");
-    line.plain(&region.perms)
+    line.plain(region.perms)
         .tab_to(REMARK)
-        .push(Role::Dim, access(&region.perms))
+        .push(Role::Dim, access(region.perms))
         .end(out)?;
     if region.inode != 0 {
         let mut line = field(look, "file");
@@ -76,20 +76,18 @@ fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<(
 }
 
 /// `rw-p` in words.
-fn access(perms: &str) -> String {
-    let mut words: Vec<&str> = perms
-        .chars()
-        .filter_map(|letter| match letter {
-            'r' => Some("read"),
-            'w' => Some("write"),
-            'x' => Some("execute"),
-            _ => None,
-        })
-        .collect();
+fn access(perms: Permissions) -> String {
+    let rights = [
+        (perms.read, "read"),
+        (perms.write, "write"),
+        (perms.execute, "execute"),
+    ];
+    let given = rights.into_iter().filter(|(given, _)| *given);
+    let mut words: Vec<&str> = given.map(|(_, word)| word).collect();
     if words.is_empty() {
         words.push("none");
     }
-    let sharing = match perms.ends_with('s') {
+    let sharing = match perms.shared {
         true => "shared: writes are seen by all who map it",
         false => "private: copied on write",
     };

@@ -239,7 +239,7 @@ fn region_cells(region: &RegionReport) -> Vec<Cell<'_>> {
     vec![
         Cell::new(region.start),
         Cell::new(region.end),
-        Cell::new(&region.perms),
+        Cell::new(region.perms.letters()),
         Cell::size(region.size),
         part(region.present, "present"),
         part(region.swapped, "swapped"),

@@ -139,6 +139,10 @@ impl Attached {
     }
 
     pub(super) fn regions(&self) -> Result<Vec<Region>> {
+        self.regions_and_text().map(|(regions, _)| regions)
+    }
+
+    pub(super) fn regions_and_text(&self) -> Result<(Vec<Region>, Vec<u8>)> {
         let memory = self.memory();
         let text = self.maps_text(&memory)?;
         if text.is_empty() && !memory.is_alive() {
@@ -146,7 +150,27 @@ impl Attached {
         }
         let mut regions = maps::parse(&text)?;
         naming::settle(&self.handle, &memory, &mut regions);
-        Ok(regions)
+        Ok((regions, text))
+    }
+
+    /// Whether `/proc/PID/maps` is `text` still.
+    pub(super) fn still_says(&self, text: &[u8]) -> Result<bool> {
+        let memory = self.memory();
+        let maps = self.maps(&memory)?;
+        // The kernel gives no more than a page at a time.
+        let mut buffer = [0; 4 << 10];
+        let mut rest = text;
+        loop {
+            let so_far = (text.len() - rest.len()) as u64;
+            let read = retry_on_intr(|| pread(maps, &mut buffer, so_far))
+                .map_err(|error| self.failed(&memory, "maps", error))?;
+            let said = buffer.get(..read).unwrap_or_default();
+            match rest.strip_prefix(said) {
+                Some(behind) if read > 0 => rest = behind,
+                // The maps of an address space that is gone are empty.
+                same => return Ok(same.is_some_and(<[u8]>::is_empty) && !text.is_empty()),
+            }
+        }
     }
 
     pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {

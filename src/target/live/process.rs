@@ -11,7 +11,7 @@ use crate::kernel::{
     AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
 };
 use crate::target::{
-    Categories, Error, Feature, Finding, Identity, Layout, Liveness, Populated, Process,
+    Categories, Error, Feature, Finding, Identity, Layout, Liveness, MapsText, Populated, Process,
     ProcessStatus, Result, sys,
 };
 use procfs::FromRead;
@@ -148,6 +148,15 @@ impl Process for LiveProcess {
 
     fn regions(&self) -> Result<Vec<Region>> {
         self.attached.regions()
+    }
+
+    fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
+        let (regions, text) = self.attached.regions_and_text()?;
+        Ok((regions, MapsText(text)))
+    }
+
+    fn still_says(&self, before: &MapsText) -> Result<bool> {
+        self.attached.still_says(&before.0)
     }
 
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {

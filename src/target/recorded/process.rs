@@ -5,7 +5,8 @@ use super::stretches::Stretches;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, PageMapEntry, Region, Registers, VirtualAddress};
 use crate::target::{
-    Categories, Finding, Identity, Layout, Liveness, Populated, Process, ProcessStatus, Result,
+    Categories, Finding, Identity, Layout, Liveness, MapsText, Populated, Process, ProcessStatus,
+    Result,
 };
 use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
@@ -37,6 +38,12 @@ impl<P: Deref<Target = dyn Process>> RecordedProcess<P> {
 
     fn file(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.pid)
+    }
+
+    /// That all regions were read.
+    fn all_regions(&self, found: String) {
+        let file = self.file("maps");
+        self.log.add_file("maps", file, "all regions", found);
     }
 
     /// That the page map was asked what is in `range`, by the kernel's scan where that may be used.
@@ -98,11 +105,26 @@ where
 
     fn regions(&self) -> Result<Vec<Region>> {
         let answer = self.process.regions();
-        let found = told(&answer, |regions| {
+        self.all_regions(told(&answer, |regions| {
             counted(regions.len(), "region", "regions")
-        });
-        self.log
-            .add_file("maps", self.file("maps"), "all regions", found);
+        }));
+        answer
+    }
+
+    fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
+        let answer = self.process.regions_and_text();
+        self.all_regions(told(&answer, |(regions, _)| {
+            counted(regions.len(), "region", "regions")
+        }));
+        answer
+    }
+
+    fn still_says(&self, before: &MapsText) -> Result<bool> {
+        let answer = self.process.still_says(before);
+        self.all_regions(told(&answer, |same| match same {
+            true => "the same as before".to_owned(),
+            false => "others than before".to_owned(),
+        }));
         answer
     }
 

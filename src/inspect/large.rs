@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 pub(super) struct Large {
     size: PageSize,
     part: Option<Part>,
-    uses: BTreeMap<(u8, HowMapped), Pages>,
+    uses: Uses,
 }
+
+/// By order, and by how they are mapped.
+type Uses = BTreeMap<(u8, HowMapped), Pages>;
 
 /// Pages of one folio that follow each other in the folio and in the address space.
 #[derive(Clone, Copy, Debug)]
@@ -86,30 +89,20 @@ impl Large {
             }
             part => {
                 if let Some(done) = part.replace(next) {
-                    self.count(done);
+                    count(&mut self.uses, done);
                 }
             }
         }
     }
 
-    fn count(&mut self, part: Part) {
-        let uses = self.uses.entry((part.folio.order, part.how)).or_default();
-        uses.all += part.pages;
-        if part.pages < part.folio.frames() {
-            uses.partly += part.pages;
-        }
-        if !is_aligned(part.folio, part.first, part.at) {
-            uses.unaligned += part.pages;
-        }
-    }
-
     /// What was added up, the largest first.
-    pub(super) fn finish(mut self) -> Vec<LargeFolios> {
-        if let Some(part) = self.part.take() {
-            self.count(part);
+    pub(super) fn finish(&self) -> Vec<LargeFolios> {
+        let mut uses = self.uses.clone();
+        if let Some(part) = self.part {
+            count(&mut uses, part);
         }
         let bytes = |pages: u64| pages.saturating_mul(self.size.bytes());
-        let uses = self.uses.iter().rev();
+        let uses = uses.iter().rev();
         uses.map(|(&(order, how), pages)| LargeFolios {
             order,
             size: bytes(1 << order),
@@ -119,6 +112,17 @@ impl Large {
             unaligned: bytes(pages.unaligned),
         })
         .collect()
+    }
+}
+
+fn count(uses: &mut Uses, part: Part) {
+    let uses = uses.entry((part.folio.order, part.how)).or_default();
+    uses.all += part.pages;
+    if part.pages < part.folio.frames() {
+        uses.partly += part.pages;
+    }
+    if !is_aligned(part.folio, part.first, part.at) {
+        uses.unaligned += part.pages;
     }
 }
 

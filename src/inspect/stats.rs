@@ -92,7 +92,7 @@ pub fn region_stats<'v>(
     };
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
-    let mut finish = |(index, tally): (usize, Tally)| match view.regions().get(index) {
+    let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
         Some(viewed) => each(viewed, tally.stats(view, viewed, need, wanted)),
         None => Ok(()),
     };
@@ -100,17 +100,19 @@ pub fn region_stats<'v>(
         let Some(index) = chunk.region_index else {
             return Ok(());
         };
-        if current.as_ref().is_none_or(|(last, _)| *last != index)
-            && let Some(done) = current.replace((index, Tally::new(view, need, wanted)))
-        {
-            finish(done)?;
-        }
-        if let Some((_, tally)) = &mut current {
-            chunk.pages().for_each(|page| tally.add(&page));
-        }
+        let tally = match &mut current {
+            Some((last, tally)) if *last == index => tally,
+            current => {
+                if let Some(done) = current {
+                    finish(done)?;
+                }
+                &mut current.insert((index, Tally::new(view, need, wanted))).1
+            }
+        };
+        chunk.pages().for_each(|page| tally.add(&page));
         Ok(())
     })?;
-    current.take().map_or(Ok(()), finish)?;
+    current.as_ref().map_or(Ok(()), finish)?;
     Ok(swept)
 }
 
@@ -214,7 +216,7 @@ impl Tally {
 
     /// Of what was asked for and what could be `obtained`.
     fn stats(
-        self,
+        &self,
         view: &View<'_>,
         viewed: &ViewedRegion,
         need: Need,

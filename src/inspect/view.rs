@@ -118,11 +118,9 @@ impl<'a> View<'a> {
         self.complete
     }
 
-    /// Whether the target is known to have the same regions still.
-    ///
-    /// Fails when the target is gone.
-    pub(super) fn is_unchanged(&self) -> target::Result<bool> {
-        self.target.process.still_says(&self.text)
+    /// What the regions were read from.
+    pub(super) fn text(&self) -> &MapsText {
+        &self.text
     }
 
     /// The region that holds `address`.

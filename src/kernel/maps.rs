@@ -6,24 +6,47 @@ use super::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 /// How the kernel marks the path of a file that is deleted.
 pub const DELETED: &[u8] = b" (deleted)";
 
+/// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
+const SHORT_LINE: usize = 50;
+
 /// Decodes the whole file into regions in address order.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
+    let mut regions = Regions::default();
+    regions.read(bytes)?;
+    Ok(regions.found)
+}
+
+/// The file decoded piece by piece.
 ///
 /// The kernel writes it in pieces, and regions may merge or grow between two of them: what an earlier line has covered
 /// already is taken off a later one, so that regions never overlap.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
-    /// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
-    const SHORT_LINE: usize = 50;
-    let mut regions: Vec<Region> = Vec::with_capacity(bytes.len() / SHORT_LINE + 1);
-    let mut covered = VirtualAddress::new(0);
-    for line in text::lines(bytes) {
-        let before = regions.last().map(|region| &region.name);
-        let region = region_after(before, line.bytes).ok_or_else(|| line.bad("maps"))?;
-        if let Some(region) = without(region, covered) {
-            covered = region.range.end();
-            regions.push(region);
+#[derive(Default, Debug)]
+pub struct Regions {
+    /// In address order.
+    pub found: Vec<Region>,
+    lines: usize,
+}
+
+impl Regions {
+    /// Decodes the next lines, which are whole.
+    pub fn read(&mut self, lines: &[u8]) -> Result<(), BadLine> {
+        self.found.reserve(lines.len() / SHORT_LINE + 1);
+        for line in text::lines_from(self.lines, lines) {
+            self.lines += 1;
+            let last = self.found.last();
+            let before = last.map(|region| &region.name);
+            let region = region_after(before, line.bytes).ok_or_else(|| line.bad("maps"))?;
+            let covered = last.map_or(VirtualAddress::new(0), |region| region.range.end());
+            self.found.extend(without(region, covered));
         }
+        Ok(())
     }
-    Ok(regions)
+}
+
+/// The first address of the region of a line.
+pub fn start(line: &[u8]) -> Option<VirtualAddress> {
+    let (start, _) = text::hexadecimal_before(b'-', line)?;
+    Some(VirtualAddress::new(start))
 }
 
 /// One line: `start-end perms offset major:minor inode`, blanks, and a name that may hold anything but a newline.
@@ -87,6 +110,9 @@ fn unmarked(bytes: &[u8]) -> (&[u8], bool) {
 
 /// What of `region` lies at or above `covered`.
 fn without(region: Region, covered: VirtualAddress) -> Option<Region> {
+    if region.range.start() >= covered {
+        return Some(region);
+    }
     let start = region.range.start().max(covered);
     let range = AddressRange::new(start, region.range.end())?;
     let offset = match region.inode {

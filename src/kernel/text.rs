@@ -42,6 +42,11 @@ impl<'a> Line<'a> {
 
 /// The lines of `bytes`, without empty ones.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    lines_from(0, bytes)
+}
+
+/// The same, where so many lines came before.
+pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut start = 0;
     let line = move |(end, number): (usize, usize)| {
@@ -49,7 +54,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
         start = end + 1;
         Line { number, bytes }
     };
-    ends.zip(1..)
+    ends.zip(before + 1..)
         .map(line)
         .filter(|line| !line.bytes.is_empty())
 }

@@ -1,7 +1,7 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another.
 
 use super::line::Line;
-use super::printable::{columns, cut, printable};
+use super::printable::{columns, cut, measured};
 use super::theme::{Role, Theme};
 use super::units::{push_hexadecimal, push_size};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
@@ -120,14 +120,15 @@ impl<'a> Cell<'a> {
 }
 
 impl Words<'_> {
-    /// Writes them, printable, in place of what is in `out`.
-    fn write(&self, out: &mut String) {
-        out.clear();
+    /// Their printable form, for numbers made in `buffer`, and the terminal columns that it takes.
+    fn measured<'b>(&'b self, buffer: &'b mut String) -> (Cow<'b, str>, usize) {
+        buffer.clear();
         match self {
-            Words::Text(text) => out.push_str(&printable(text)),
-            Words::Hexadecimal(number) => push_hexadecimal(out, *number),
-            Words::Size(bytes) => push_size(out, *bytes),
+            Words::Text(text) => return measured(text),
+            Words::Hexadecimal(number) => push_hexadecimal(buffer, *number),
+            Words::Size(bytes) => push_size(buffer, *bytes),
         }
+        (Cow::Borrowed(buffer), buffer.len())
     }
 }
 
@@ -159,11 +160,14 @@ pub struct Layout {
     /// For each column the terminal column after it; `None` if it is left out.
     ends: Vec<Option<usize>>,
     width: Option<usize>,
+    /// The row that is being written, and a number in it: used again from row to row.
+    line: Line,
+    number: String,
 }
 
 impl Layout {
     /// Chooses the columns that fit `width`; all of them where it is not known (a pipe, a file).
-    pub fn new(mut columns: Vec<Column>, width: Option<usize>) -> Self {
+    pub fn new(theme: Theme, mut columns: Vec<Column>, width: Option<usize>) -> Self {
         if width.is_none() {
             for column in &mut columns {
                 column.width = column.uncut;
@@ -183,6 +187,8 @@ impl Layout {
                         columns,
                         ends,
                         width,
+                        line: Line::new(theme, None),
+                        number: String::new(),
                     };
                 }
             }
@@ -190,24 +196,20 @@ impl Layout {
     }
 
     /// Writes the titles.
-    pub fn heading(&self, theme: Theme, out: &mut dyn Write) -> io::Result<()> {
-        let titles = self
-            .columns
-            .iter()
-            .map(|column| Cell::of(Role::Heading, column.title));
-        self.row(theme, titles.collect(), out)
+    pub fn heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let title = |column: &Column| Cell::of(Role::Heading, column.title);
+        let titles: Vec<Cell> = self.columns.iter().map(title).collect();
+        self.row(&titles, out)
     }
 
     /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
-    pub fn row(&self, theme: Theme, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
-        let mut line = Line::new(theme, None);
-        let mut text = String::with_capacity(32);
+    pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
+        let line = &mut self.line;
         let last = self.ends.iter().rposition(Option::is_some);
         let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
-            cell.words.write(&mut text);
-            let mut width = columns(&text);
+            let (mut text, mut width) = cell.words.measured(&mut self.number);
             let start = end - column.width;
             if line.column() > 0 {
                 line.pad_to((line.column() + 1).max(match column.align {
@@ -220,13 +222,13 @@ impl Layout {
                     true => whole.saturating_sub(line.column()),
                     false => column.width,
                 };
-                if let Some(short) = cell.short.filter(|_| width > limit) {
-                    Words::Text(short).write(&mut text);
+                if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
+                    (text, width) = measured(short);
                 }
-                if let Cow::Owned(cut) = cut(&text, limit.max(1)) {
-                    text = cut;
+                if width > limit.max(1) {
+                    text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
+                    width = columns(&text);
                 }
-                width = columns(&text);
             }
             if column.align == Align::Right {
                 line.pad_to(end.saturating_sub(width));
@@ -273,9 +275,8 @@ mod tests {
 
     fn row(width: Option<usize>, cells: [&str; 4]) -> String {
         let mut out = Vec::new();
-        let cells = cells.map(Cell::new).into();
-        Layout::new(COLUMNS.into(), width)
-            .row(Theme::PLAIN, cells, &mut out)
+        Layout::new(Theme::PLAIN, COLUMNS.into(), width)
+            .row(&cells.map(Cell::new), &mut out)
             .unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -301,10 +302,11 @@ mod tests {
             vec![name, Column::word("next", 4, Role::Plain)]
         };
         let table = |width| {
-            let (layout, mut out) = (Layout::new(columns(), width), Vec::new());
-            layout.heading(Theme::PLAIN, &mut out).unwrap();
+            let mut layout = Layout::new(Theme::PLAIN, columns(), width);
+            let mut out = Vec::new();
+            layout.heading(&mut out).unwrap();
             let cells = ["abcdefghij", "one"].map(Cell::new);
-            layout.row(Theme::PLAIN, cells.into(), &mut out).unwrap();
+            layout.row(&cells, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(table(None), "name       next\nabcdefghij one\n");

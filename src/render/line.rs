@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 /// A line (or, once wrapped, several) under construction.
+#[derive(Debug)]
 pub struct Line {
     theme: Theme,
     text: String,
@@ -63,7 +64,10 @@ impl Line {
     /// The same where it is known how many columns it takes.
     pub fn push_measured(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
         self.column += columns;
-        let body = text.trim_end_matches(' ');
+        let body = match text.ends_with(' ') {
+            true => text.trim_end_matches(' '),
+            false => text,
+        };
         if !body.is_empty() {
             while self.blanks > 0 {
                 let blanks = self.blanks.min(BLANKS.len());
@@ -172,10 +176,13 @@ impl Line {
         self.pad_to(self.indent)
     }
 
-    /// Writes it out, in one piece.
+    /// Writes it out, in one piece. What is left is an empty line.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.text.push('\n');
-        out.write_all(self.text.as_bytes())
+        let written = out.write_all(self.text.as_bytes());
+        self.text.clear();
+        (self.column, self.indent, self.blanks) = (0, 0, 0);
+        written
     }
 }
 

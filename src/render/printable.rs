@@ -9,14 +9,23 @@ use unicode_width::UnicodeWidthChar;
 /// [`Name`](crate::kernel::Name) does it; borrowed where nothing had to be. A backslash stays as it is, since names have
 /// been escaped before they come here.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if is_ascii(text) || text.chars().all(is_plain) {
-        return Cow::Borrowed(text);
+    measured(text).0
+}
+
+/// The same, and the terminal columns that it takes.
+pub fn measured(text: &str) -> (Cow<'_, str>, usize) {
+    if is_ascii(text) {
+        return (Cow::Borrowed(text), text.len());
+    }
+    if text.chars().all(is_plain) {
+        return (Cow::Borrowed(text), columns(text));
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         push_printable(&mut out, c);
     }
-    Cow::Owned(out)
+    let columns = columns(&out);
+    (Cow::Owned(out), columns)
 }
 
 /// Whether it is of printable ASCII alone, as almost all is: one column each, and nothing to escape.

@@ -21,6 +21,7 @@ pub use in_memory::InMemory;
 pub use page_map_end::covered_pages;
 pub use process_entry::ProcessEntry;
 
+use crate::kernel::maps;
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::{
     AddressRange, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, Region, Registers,
@@ -109,10 +110,24 @@ bitflags! {
     }
 }
 
-/// What `/proc/PID/maps` said; nothing where there is no such text. To see whether it says the same still takes half as long as to read
-/// the regions again.
+/// What `/proc/PID/maps` said, to be compared with what it says later: that takes half as long as to read the regions again. Empty
+/// where there is no such text.
 #[derive(Default)]
 pub struct MapsText(Vec<u8>);
+
+impl MapsText {
+    /// Whether there is such a text.
+    pub fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Where the first region begins whose line begins at `offset` or behind it.
+    pub fn region_at(&self, offset: usize) -> Option<VirtualAddress> {
+        let before = self.0.get(offset.checked_sub(1)?..)?;
+        let line = before.get(memchr::memchr(b'\n', before)? + 1..)?;
+        maps::start(line)
+    }
+}
 
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,10 +157,10 @@ pub trait Process: Send + Sync {
         Ok((self.regions()?, MapsText::default()))
     }
 
-    /// Whether `/proc/PID/maps`, read again, says the same as before: then the regions are the same. Where there is no such text it cannot
-    /// be told so, and the answer is no.
-    fn still_says(&self, _before: &MapsText) -> Result<bool> {
-        Ok(false)
+    /// Reads on in `/proc/PID/maps` where `so_far` bytes of it are known to be as `before`, and says how many more are: 0 at the end
+    /// of both. `None` when something is not, and where there is no such text.
+    fn still_says(&self, _before: &MapsText, _so_far: usize) -> Result<Option<usize>> {
+        Ok(None)
     }
 
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).

@@ -9,7 +9,7 @@ use super::frames::Gather;
 use super::pieces::{Pieces, Words};
 use super::plan::{Action, Plan, READ_PAGES, Step};
 use super::{behind, huge, lookup, marks};
-use crate::kernel::{AddressRange, PageMapEntry};
+use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::report::Stopped;
 use crate::target;
 
@@ -77,6 +77,12 @@ impl Batch {
             behind::find(pieces, view);
         }
         lookup::all(pieces, &mut self.gather, view, question)
+    }
+
+    /// Where what was read ends.
+    pub fn end(&self) -> VirtualAddress {
+        let last = self.steps.last();
+        last.map_or(VirtualAddress::new(0), |step| step.range.end())
     }
 
     /// Has the visitor see what was read, in address order.

@@ -7,6 +7,7 @@
 
 mod batch;
 mod behind;
+mod changes;
 mod chunk;
 mod frames;
 mod huge;
@@ -26,20 +27,20 @@ pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{Content, UNREAD};
 }
 
+use super::Result;
 use super::cores::in_order;
 use super::filter::Question;
 use super::view::View;
-use super::{Error, Result};
-use crate::kernel::{AddressRange, Region};
+use crate::kernel::AddressRange;
 use crate::report::Stopped;
-use crate::target::Liveness;
 use batch::Batch;
+use changes::Changes;
 use plan::Plan;
 
 /// How a sweep went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sweep {
-    /// Regions of the spans that were no longer the same at the end; what was delivered of them may be mixed.
+    /// Regions of the spans that were no longer the same after they had been delivered; what was may be mixed.
     pub changed: Vec<AddressRange>,
 }
 
@@ -57,79 +58,16 @@ pub fn sweep<'f>(
 ) -> Result<Sweep> {
     let question = question.into().with_implied(view);
     let mut plan = Plan::new(view, spans, question.need);
+    let mut changes = Changes::among(view, spans);
     in_order(
         &mut |batch: &mut Batch| Ok(batch.plan(&mut plan)?),
         &|batch| Ok(batch.fill(view, question)?),
         &mut |batch| {
             check()?;
-            Ok(batch.deliver(view, question.need, visit)?)
+            batch.deliver(view, question.need, visit)?;
+            changes.look_below(batch.end())
         },
     )?;
-    finish(view, spans)
-}
-
-/// Compares the regions with what they were at the start.
-fn finish(view: &View<'_>, spans: &[AddressRange]) -> Result<Sweep> {
-    /// Regions that are sooner asked about one by one than found in the list of all.
-    const FEW: usize = 8;
-    let process = &view.target().process;
-    match process.liveness()? {
-        Liveness::Alive => {}
-        Liveness::Executed => return Err(Error::Executed),
-        Liveness::Exited => return Err(Error::Exited),
-    }
-    let touched = touched(view, spans);
-    let mut changed = Vec::new();
-    if touched.len() > FEW && view.is_unchanged()? {
-        return Ok(Sweep::default());
-    }
-    if touched.len() <= FEW {
-        for before in touched {
-            let now = process.region_at(before.range.start())?;
-            if now.is_none_or(|now| !is_same(before, &now)) {
-                changed.push(before.range);
-            }
-        }
-    } else {
-        let mut now = process.regions()?.into_iter().peekable();
-        // Both are in the order of their addresses.
-        let mut is_there = |before: &Region| {
-            while now
-                .next_if(|now| now.range.start() < before.range.start())
-                .is_some()
-            {}
-            now.peek().is_some_and(|now| is_same(before, now))
-        };
-        let gone = touched.into_iter().filter(|before| !is_there(before));
-        changed.extend(gone.map(|before| before.range));
-    }
+    let changed = changes.finish()?;
     Ok(Sweep { changed })
-}
-
-/// The regions that `spans` touch.
-fn touched<'v>(view: &'v View<'_>, spans: &[AddressRange]) -> Vec<&'v Region> {
-    let mut touched: Vec<&Region> = Vec::with_capacity(spans.len());
-    let mut first = 0;
-    for span in spans {
-        first = view.region_from(first, span.start());
-        let inside = view
-            .regions()
-            .get(first..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|viewed| viewed.range().start() < span.end())
-            .map(|viewed| &viewed.region);
-        touched.extend(inside);
-    }
-    touched.dedup_by_key(|region| region.range);
-    touched
-}
-
-/// Whether it is the same region still. The name may change (`prctl` gives names) without a page being touched.
-fn is_same(before: &Region, now: &Region) -> bool {
-    before.range == now.range
-        && before.permissions == now.permissions
-        && before.offset == now.offset
-        && before.device == now.device
-        && before.inode == now.inode
 }

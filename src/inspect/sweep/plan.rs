@@ -200,17 +200,16 @@ impl<'a> Plan<'a> {
             return Ok(());
         };
         let page = self.view.page();
+        if current.left.pages(page) <= SMALL_PAGES {
+            self.read(current.region, current.left, Action::Read);
+            return Ok(());
+        }
         let scans = self
             .view
             .target()
             .process
             .categories()
             .contains(Categories::HUGE);
-        let pages = current.left.pages(page);
-        if pages <= SMALL_PAGES {
-            self.read(current.region, current.left, Action::Read);
-            return Ok(());
-        }
         if !scans {
             // No more at a time than is soon read: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));

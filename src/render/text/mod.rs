@@ -66,19 +66,19 @@ impl Text {
         text
     }
 
-    fn row(&mut self, table: Table, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
+    fn row(&mut self, table: Table, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let (theme, width) = (self.look.theme, self.look.width);
-        let layout = match &self.layout {
-            Some((open, layout)) if *open == table => layout,
-            _ => {
-                let layout = Layout::new(table.columns(), width);
+        let (_, layout) = match &mut self.layout {
+            Some(open) if open.0 == table => open,
+            other => {
+                let mut layout = Layout::new(theme, table.columns(), width);
                 if table.has_heading() {
-                    layout.heading(theme, out)?;
+                    layout.heading(out)?;
                 }
-                &self.layout.insert((table, layout)).1
+                other.insert((table, layout))
             }
         };
-        layout.row(theme, cells, out)
+        layout.row(cells, out)
     }
 
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends.
@@ -110,14 +110,14 @@ impl Renderer for Text {
         if let Record::Read(read) = record {
             self.separate(Shape::Row(Table::Reads), out)?;
             let mut rows = reads::rows(read).into_iter();
-            return rows.try_for_each(|cells| self.row(Table::Reads, cells, out));
+            return rows.try_for_each(|cells| self.row(Table::Reads, &cells, out));
         }
         let mut footnotes = Footnotes::default();
         if let Some((table, cells)) = rows::row(record, &self.look, &mut footnotes) {
             // What ends here has its own notes.
             self.separate(Shape::Row(table), out)?;
             self.footnotes.append(footnotes);
-            return self.row(table, cells, out);
+            return self.row(table, &cells, out);
         }
         self.separate(shape(record), out)?;
         let look = &self.look;

@@ -35,13 +35,13 @@ pub fn row<'a>(
             notes.collect(&summary.why);
             (Table::Summary, summary_cells(summary))
         }
-        Record::Mapper(mapper) => (Table::Mappers, mapper_cells(mapper)),
+        Record::Mapper(mapper) => (Table::Mappers, mapper_cells(look, mapper)),
         Record::Region(region) if super::region::is_row(region) => {
             notes.collect(&region.why);
-            (Table::Regions, region_cells(region))
+            (Table::Regions, region_cells(look, region))
         }
         Record::SymbolRow(symbol) => (Table::Symbols, symbol_cells(symbol)),
-        Record::Module(module) => (Table::Modules, module_cells(module)),
+        Record::Module(module) => (Table::Modules, module_cells(look, module)),
         Record::Event(event) => (Table::Events, watch::cells(look, event)),
         Record::ProcessEntry(process) => (Table::Processes, process_cells(process)),
         Record::Setting(setting) => (
@@ -173,7 +173,7 @@ fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
     ]
 }
 
-fn mapper_cells(mapper: &Mapper) -> Vec<Cell<'_>> {
+fn mapper_cells<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
     let region = mapper.region.as_ref();
     vec![
         Cell::new(mapper.pid.to_string()),
@@ -182,7 +182,7 @@ fn mapper_cells(mapper: &Mapper) -> Vec<Cell<'_>> {
         Cell::new(count(mapper.pages)),
         Cell::new(region.map_or("-", |region| &region.perms)),
         match region {
-            Some(region) => named_region(&region.name, region.deleted),
+            Some(region) => named_region(look, &region.name, region.deleted),
             None => Cell::of(Role::Dim, "gone"),
         },
         match &mapper.symbol {
@@ -205,7 +205,7 @@ fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell<'_>> {
     ]
 }
 
-fn module_cells(module: &ModuleReport) -> Vec<Cell<'_>> {
+fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     let none = || Cell::of(Role::Dim, "-");
     let remark = match (&module.debug_file, module.why.get("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
@@ -225,12 +225,12 @@ fn module_cells(module: &ModuleReport) -> Vec<Cell<'_>> {
             .map_or_else(none, |symbols| Cell::new(count(symbols))),
         module.answers.map_or_else(none, Cell::new),
         module.build_id.as_ref().map_or_else(none, Cell::new),
-        named_region(&module.name, module.deleted),
+        named_region(look, &module.name, module.deleted),
         remark,
     ]
 }
 
-fn region_cells(region: &RegionReport) -> Vec<Cell<'_>> {
+fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
     let part = |bytes: Option<u64>, field| match bytes {
         Some(0) => Cell::of(Role::Dim, "0"),
         Some(bytes) => Cell::size(bytes),
@@ -246,16 +246,20 @@ fn region_cells(region: &RegionReport) -> Vec<Cell<'_>> {
         part(region.shared, "shared"),
         part(region.private, "private"),
         part(region.huge, "huge"),
-        named_region(&region.name, region.deleted),
+        named_region(look, &region.name, region.deleted),
     ]
 }
 
 /// The name of a region, without its folder where there is no room for that.
-fn named_region(name: &Name, deleted: bool) -> Cell<'_> {
+fn named_region<'a>(look: &Look, name: &'a Name, deleted: bool) -> Cell<'a> {
     let deleted = if deleted { " (deleted)" } else { "" };
     let (role, text) = region_name(name);
-    let (_, short) = region_file_name(name);
-    Cell::of(role, text + deleted).or(short + deleted)
+    let cell = Cell::of(role, text + deleted);
+    match look.width {
+        Some(_) => cell.or(region_file_name(name).1 + deleted),
+        // Nothing is cut.
+        None => cell,
+    }
 }
 
 fn process_cells(process: &ProcessRow) -> Vec<Cell<'_>> {

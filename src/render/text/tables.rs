@@ -181,8 +181,9 @@ mod tests {
     fn symbols_keep_their_module_in_a_narrow_terminal() {
         for width in [60, 66, 70, 80] {
             let mut out = Vec::new();
-            let layout = Layout::new(Table::Symbols.columns(), Some(width));
-            layout.heading(Theme::PLAIN, &mut out).unwrap();
+            let columns = Table::Symbols.columns();
+            let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
+            layout.heading(&mut out).unwrap();
             let heading = String::from_utf8(out).unwrap();
             assert!(
                 heading.contains("module") && heading.contains("symbol"),

@@ -3,8 +3,8 @@
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
 use super::memory::Memory;
-use super::naming;
-use crate::kernel::{PageMapEntry, Region, VirtualAddress, maps};
+use super::{maps_text, naming};
+use crate::kernel::{PageMapEntry, Region, VirtualAddress};
 use crate::target::{Error, Identity, Layout, Liveness, Result, sys};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -144,33 +144,29 @@ impl Attached {
 
     pub(super) fn regions_and_text(&self) -> Result<(Vec<Region>, Vec<u8>)> {
         let memory = self.memory();
-        let text = self.maps_text(&memory)?;
+        let maps = self.maps(&memory)?;
+        let (mut regions, text) =
+            maps_text::read(maps, |error| self.failed(&memory, "maps", error))?;
         if text.is_empty() && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
-        let mut regions = maps::parse(&text)?;
         naming::settle(&self.handle, &memory, &mut regions);
         Ok((regions, text))
     }
 
-    /// Whether `/proc/PID/maps` is `text` still.
-    pub(super) fn still_says(&self, text: &[u8]) -> Result<bool> {
+    /// How many bytes more of `/proc/PID/maps` are as in `text`; `None` when they are not.
+    pub(super) fn still_says(&self, text: &[u8], so_far: usize) -> Result<Option<usize>> {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
         // The kernel gives no more than a page at a time.
         let mut buffer = [0; 4 << 10];
-        let mut rest = text;
-        loop {
-            let so_far = (text.len() - rest.len()) as u64;
-            let read = retry_on_intr(|| pread(maps, &mut buffer, so_far))
-                .map_err(|error| self.failed(&memory, "maps", error))?;
-            let said = buffer.get(..read).unwrap_or_default();
-            match rest.strip_prefix(said) {
-                Some(behind) if read > 0 => rest = behind,
-                // The maps of an address space that is gone are empty.
-                same => return Ok(same.is_some_and(<[u8]>::is_empty) && !text.is_empty()),
-            }
-        }
+        let read = retry_on_intr(|| pread(maps, &mut buffer, so_far as u64))
+            .map_err(|error| self.failed(&memory, "maps", error))?;
+        let is_end = read == 0 && so_far == text.len();
+        let said = buffer.get(..read).filter(|said| !said.is_empty());
+        let rest = text.get(so_far..).unwrap_or_default();
+        let is_same = said.is_some_and(|said| rest.starts_with(said));
+        Ok((is_same || is_end).then_some(read))
     }
 
     pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {

@@ -11,6 +11,7 @@ mod handle;
 mod kept_file;
 mod list;
 mod machine;
+mod maps_text;
 mod memory;
 mod module_file;
 mod modules;

@@ -155,8 +155,8 @@ impl Process for LiveProcess {
         Ok((regions, MapsText(text)))
     }
 
-    fn still_says(&self, before: &MapsText) -> Result<bool> {
-        self.attached.still_says(&before.0)
+    fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
+        self.attached.still_says(&before.0, so_far)
     }
 
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {

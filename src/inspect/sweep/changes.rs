@@ -1,0 +1,135 @@
+//! Which regions have changed while they were swept.
+
+use super::super::view::View;
+use super::super::{Error, Result};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::target::Liveness;
+
+/// Regions that are sooner asked about one by one than found among all.
+const FEW: usize = 8;
+/// Bytes of the text of maps that the kernel may have written when it is asked for the next ones: a page, or a line of a long name.
+const WRITTEN: usize = 16 << 10;
+
+/// Looks at the regions of some spans again.
+///
+/// Where they are many, the text of maps is compared with what it was, as far as the sweep has come each time: while other cores
+/// read what lies ahead.
+pub(super) struct Changes<'v> {
+    view: &'v View<'v>,
+    spans: &'v [AddressRange],
+    text: Text,
+}
+
+/// What is known of the text of maps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    /// So many bytes are the same still.
+    Same(usize),
+    /// All of it is.
+    SameToTheEnd,
+    /// It is not, or there is none, or it is not looked at.
+    Other,
+}
+
+impl<'v> Changes<'v> {
+    pub fn among(view: &'v View<'v>, spans: &'v [AddressRange]) -> Self {
+        let is_looked_at = view.text().is_known() && touched(view, spans).nth(FEW).is_some();
+        let text = match is_looked_at {
+            true => Text::Same(0),
+            false => Text::Other,
+        };
+        Changes { view, spans, text }
+    }
+
+    /// Looks at the regions below `end`, all of which have been delivered.
+    ///
+    /// Fails when the target is gone.
+    pub fn look_below(&mut self, end: VirtualAddress) -> Result<()> {
+        while let Text::Same(bytes) = self.text {
+            let behind = self.view.text().region_at(bytes + WRITTEN);
+            if behind.is_none_or(|behind| behind > end) {
+                break;
+            }
+            self.look_on(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn look_on(&mut self, bytes: usize) -> Result<()> {
+        let process = &self.view.target().process;
+        self.text = match process.still_says(self.view.text(), bytes)? {
+            Some(0) => Text::SameToTheEnd,
+            Some(more) => Text::Same(bytes + more),
+            None => Text::Other,
+        };
+        Ok(())
+    }
+
+    /// The regions that have changed, when all have been delivered.
+    ///
+    /// Fails when the target is gone or runs another program.
+    pub fn finish(mut self) -> Result<Vec<AddressRange>> {
+        let process = &self.view.target().process;
+        match process.liveness()? {
+            Liveness::Alive => {}
+            Liveness::Executed => return Err(Error::Executed),
+            Liveness::Exited => return Err(Error::Exited),
+        }
+        while let Text::Same(bytes) = self.text {
+            self.look_on(bytes)?;
+        }
+        if self.text == Text::SameToTheEnd {
+            return Ok(Vec::new());
+        }
+        let touched = || touched(self.view, self.spans);
+        let mut changed = Vec::new();
+        if touched().nth(FEW).is_none() {
+            for before in touched() {
+                let now = process.region_at(before.range.start())?;
+                if now.is_none_or(|now| !is_same(before, &now)) {
+                    changed.push(before.range);
+                }
+            }
+        } else {
+            let mut now = process.regions()?.into_iter().peekable();
+            // Both are in the order of their addresses.
+            let mut is_there = |before: &Region| {
+                while now
+                    .next_if(|now| now.range.start() < before.range.start())
+                    .is_some()
+                {}
+                now.peek().is_some_and(|now| is_same(before, now))
+            };
+            let gone = touched().filter(|before| !is_there(before));
+            changed.extend(gone.map(|before| before.range));
+        }
+        Ok(changed)
+    }
+}
+
+/// The regions that `spans` touch, in address order.
+fn touched<'v>(
+    view: &'v View<'_>,
+    spans: &'v [AddressRange],
+) -> impl Iterator<Item = &'v Region> + use<'v> {
+    let regions = view.regions();
+    let mut first = 0;
+    let inside = spans.iter().flat_map(move |span| {
+        first = view.region_from(first, span.start());
+        let rest = regions.get(first..).unwrap_or_default().iter();
+        rest.take_while(|viewed| viewed.range().start() < span.end())
+    });
+    let mut last = None;
+    inside
+        .map(|viewed| &viewed.region)
+        .filter(move |region| last.replace(region.range) != Some(region.range))
+}
+
+/// Whether it is the same region still. The name may change (`prctl` gives names) without a page being touched.
+fn is_same(before: &Region, now: &Region) -> bool {
+    before.range == now.range
+        && before.permissions == now.permissions
+        && before.offset == now.offset
+        && before.device == now.device
+        && before.inode == now.inode
+}

@@ -3,7 +3,7 @@
 use super::line::Line;
 use super::printable::{columns, cut, measured};
 use super::theme::{Role, Theme};
-use super::units::{push_hexadecimal, push_size};
+use super::units::Number;
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -121,14 +121,14 @@ impl<'a> Cell<'a> {
 
 impl Words<'_> {
     /// Their printable form, for numbers made in `buffer`, and the terminal columns that it takes.
-    fn measured<'b>(&'b self, buffer: &'b mut String) -> (Cow<'b, str>, usize) {
-        buffer.clear();
-        match self {
+    fn measured<'b>(&'b self, buffer: &'b mut Number) -> (Cow<'b, str>, usize) {
+        *buffer = match self {
             Words::Text(text) => return measured(text),
-            Words::Hexadecimal(number) => push_hexadecimal(buffer, *number),
-            Words::Size(bytes) => push_size(buffer, *bytes),
-        }
-        (Cow::Borrowed(buffer), buffer.len())
+            Words::Hexadecimal(number) => Number::hexadecimal(*number),
+            Words::Size(bytes) => Number::size(*bytes),
+        };
+        let text = buffer.as_str();
+        (Cow::Borrowed(text), text.len())
     }
 }
 
@@ -160,9 +160,8 @@ pub struct Layout {
     /// For each column the terminal column after it; `None` if it is left out.
     ends: Vec<Option<usize>>,
     width: Option<usize>,
-    /// The row that is being written, and a number in it: used again from row to row.
+    /// The row that is being written, used again from row to row.
     line: Line,
-    number: String,
 }
 
 impl Layout {
@@ -188,7 +187,6 @@ impl Layout {
                         ends,
                         width,
                         line: Line::new(theme, None),
-                        number: String::new(),
                     };
                 }
             }
@@ -205,11 +203,12 @@ impl Layout {
     /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let line = &mut self.line;
+        let mut number = Number::default();
         let last = self.ends.iter().rposition(Option::is_some);
         let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
-            let (mut text, mut width) = cell.words.measured(&mut self.number);
+            let (mut text, mut width) = cell.words.measured(&mut number);
             let start = end - column.width;
             if line.column() > 0 {
                 line.pad_to((line.column() + 1).max(match column.align {

@@ -4,55 +4,91 @@ use jiff::{Timestamp, tz::TimeZone};
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// A number of bytes in at most eight columns: exact in the largest unit in which it is below 10,000, else rounded.
+/// The text of a number, of which a long table has very many: made without allocating.
+#[derive(Clone, Copy, Debug)]
+pub struct Number {
+    /// The last of them are the text.
+    bytes: [u8; Self::MOST],
+    first: usize,
+}
+
+impl Number {
+    const MOST: usize = 24;
+
+    /// An address as `{:#x}` writes it.
+    pub fn hexadecimal(number: u64) -> Self {
+        let mut text = Number::default();
+        text.put_digits::<16>(number);
+        text.put(b"0x");
+        text
+    }
+
+    /// A number of bytes in at most eight columns: exact in the largest unit in which it is below 10,000, else rounded.
+    pub fn size(bytes: u64) -> Self {
+        let mut text = Number::default();
+        // The largest unit of which it is a multiple gives the smallest number.
+        let power = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
+        match (bytes >> (10 * power), UNITS.get(power)) {
+            _ if bytes == 0 => text.put(b"0"),
+            (in_unit @ ..10_000, Some(unit)) => {
+                text.put(unit.as_bytes());
+                text.put(b" ");
+                text.put_digits::<10>(in_unit);
+            }
+            _ => text.put(rounded(bytes).as_bytes()),
+        }
+        text
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        let text = self.bytes.get(self.first..).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// Puts `text` before what is there, as far as there is room.
+    fn put(&mut self, text: &[u8]) {
+        for byte in text.iter().rev() {
+            self.put_byte(*byte);
+        }
+    }
+
+    /// The same with digits to a base of 16 at most, which the compiler knows: to divide by any other is slow.
+    fn put_digits<const BASE: u64>(&mut self, mut number: u64) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        loop {
+            let digit = DIGITS.get((number % BASE) as usize);
+            self.put_byte(digit.copied().unwrap_or(b'?'));
+            number /= BASE;
+            if number == 0 {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn put_byte(&mut self, byte: u8) {
+        if let Some(before) = self.first.checked_sub(1)
+            && let Some(place) = self.bytes.get_mut(before)
+        {
+            *place = byte;
+            self.first = before;
+        }
+    }
+}
+
+impl Default for Number {
+    fn default() -> Self {
+        Number {
+            bytes: [0; Self::MOST],
+            first: Self::MOST,
+        }
+    }
+}
+
+/// A number of bytes as [`Number::size`] writes it.
 pub fn size(bytes: u64) -> String {
-    let mut text = String::with_capacity(8);
-    push_size(&mut text, bytes);
-    text
-}
-
-/// Appends a number of bytes as [`size`] writes it.
-pub fn push_size(out: &mut String, bytes: u64) {
-    if bytes == 0 {
-        return out.push('0');
-    }
-    // The largest unit of which it is a multiple gives the smallest number.
-    let power = (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1);
-    match (bytes >> (10 * power), UNITS.get(power)) {
-        (in_unit @ ..10_000, Some(unit)) => {
-            push_digits::<10>(out, in_unit);
-            out.push(' ');
-            out.push_str(unit);
-        }
-        _ => out.push_str(&rounded(bytes)),
-    }
-}
-
-/// Appends the digits of a number to a base of 16 at most, which the compiler knows: to divide by any other is slow.
-#[inline]
-fn push_digits<const BASE: u64>(out: &mut String, mut number: u64) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    for place in digits.iter_mut().rev() {
-        *place = DIGITS
-            .get((number % BASE) as usize)
-            .copied()
-            .unwrap_or(b'?');
-        number /= BASE;
-        first -= 1;
-        if number == 0 {
-            break;
-        }
-    }
-    let digits = digits.get(first..).unwrap_or_default();
-    out.push_str(std::str::from_utf8(digits).unwrap_or_default());
-}
-
-/// Appends an address as `{:#x}` writes it, in a fraction of the time.
-pub fn push_hexadecimal(out: &mut String, number: u64) {
-    out.push_str("0x");
-    push_digits::<16>(out, number);
+    Number::size(bytes).as_str().to_owned()
 }
 
 fn rounded(bytes: u64) -> String {
@@ -174,9 +210,8 @@ mod tests {
     #[test]
     fn addresses_are_as_the_library_writes_them() {
         for number in [0, 1, 0xf, 0x10, 0x7fff_0123_4000, u64::MAX] {
-            let mut text = String::new();
-            push_hexadecimal(&mut text, number);
-            assert_eq!(text, format!("{number:#x}"));
+            let text = Number::hexadecimal(number);
+            assert_eq!(text.as_str(), format!("{number:#x}"));
         }
     }
 

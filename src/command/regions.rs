@@ -60,7 +60,7 @@ pub(super) fn run(
         swapped: Some(0),
         changed: false,
     };
-    let mut sorted: Vec<RegionReport> = Vec::new();
+    let mut sorted: Vec<Box<RegionReport>> = Vec::new();
     let mut doubt = None;
     // Regions that the filter can neither keep nor leave out.
     let mut undecided: Option<(u64, Doubt)> = None;
@@ -96,7 +96,7 @@ pub(super) fn run(
                 _ => return Ok(()),
             }
             doubt = doubt.or(stats.doubt);
-            let mut report = region::report(viewed, Some(&stats));
+            let mut report = Box::new(region::report(viewed, Some(&stats)));
             if full {
                 region::add_smaps(&mut report, viewed, &smaps);
             }
@@ -108,7 +108,7 @@ pub(super) fn run(
                 .zip(report.swapped)
                 .map(|(sum, one)| sum + one);
             match order {
-                None => sink.emit(Record::Region(Box::new(report)))?,
+                None => sink.emit(Record::Region(report))?,
                 Some(_) => sorted.push(report),
             }
             Ok(())
@@ -122,7 +122,7 @@ pub(super) fn run(
         Some(RegionOrder::Name) => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
     }
     for report in sorted {
-        context.sink.emit(Record::Region(Box::new(report)))?;
+        context.sink.emit(Record::Region(report))?;
     }
     if let Some((regions, doubt)) = undecided {
         let message = left_out(regions, "region", doubt);

@@ -10,8 +10,8 @@ use crate::kernel::{
 };
 use crate::target::{
     Behind, BehindRun, Categories, Error, Identity, KernelVersion, Layout, Liveness, Machine,
-    Modules, Opened, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Relation, Result,
-    Target,
+    MapsText, Modules, Opened, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Relation,
+    Result, Target,
 };
 use std::cmp::Ordering as Order;
 use std::collections::{BTreeMap, HashMap};
@@ -43,6 +43,9 @@ pub struct World {
     pub hugetlbfs: Option<Device>,
     /// What smaps says; of nothing, if it is empty.
     pub smaps: Vec<Smaps>,
+    /// Its regions are read from a text.
+    pub tells_text: bool,
+    pub regions_read: AtomicU64,
     /// The regions as they are once entries have been read.
     pub then: Mutex<Option<Vec<Region>>>,
     /// Nobody may see frame numbers, nor what is said of frames.
@@ -123,6 +126,19 @@ impl World {
         }
     }
 
+    /// Its regions as the kernel writes them.
+    fn text(&self) -> Vec<u8> {
+        let line = |region: &Region| {
+            let (start, end) = (region.range.start().get(), region.range.end().get());
+            format!(
+                "{start:08x}-{end:08x} {} 00000000 00:00 0\n",
+                region.permissions
+            )
+        };
+        let regions = self.regions.lock().expect("a lock");
+        regions.iter().map(line).collect::<String>().into_bytes()
+    }
+
     pub fn target(self) -> (Arc<World>, Target) {
         let world = Arc::new(self);
         let target = Target {
@@ -172,7 +188,20 @@ impl Process for Fake {
                 what: "gone".into(),
             });
         }
+        self.0.regions_read.fetch_add(1, Ordering::Relaxed);
         Ok(self.0.regions.lock().expect("a lock").clone())
+    }
+    fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
+        let text = match self.0.tells_text {
+            true => MapsText::new(self.0.text()),
+            false => MapsText::default(),
+        };
+        Ok((self.regions()?, text))
+    }
+    fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
+        let text = self.0.text();
+        let rest = text.get(so_far..).unwrap_or_default();
+        Ok(before.goes_on(so_far, rest.get(..100).unwrap_or(rest)))
     }
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
         let regions = self.regions()?;

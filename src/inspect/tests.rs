@@ -9,6 +9,7 @@ use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, Vir
 use crate::lang::PageField;
 use crate::report::Reason;
 use crate::target::Target;
+use std::sync::atomic::Ordering;
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
 
@@ -494,6 +495,41 @@ fn regions_that_change_while_they_are_counted_are_named() {
     });
     assert_eq!(counted, 2);
     assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
+}
+
+/// Very many are compared as the text that the kernel writes: as far as they have been counted, and the list is read again only if
+/// that has changed.
+#[test]
+fn very_many_regions_that_change_are_named() {
+    const COUNT: u64 = 5000;
+    let at = |index: u64| region(0x1000 + index, 1);
+    let told = |tells_text: bool, changes: Option<u64>| {
+        let mut world = World::new((0..COUNT).map(at));
+        world.tells_text = tells_text;
+        let (world, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let all: Vec<_> = view.regions().iter().collect();
+        let mut counted = 0;
+        let swept = region_stats(&view, &all, Need::empty(), &mut || Ok(()), &mut |_, _| {
+            if Some(counted) == changes {
+                let mut regions = world.regions.lock().expect("a lock");
+                regions[counted as usize].permissions.write = false;
+            }
+            counted += 1;
+            Ok(())
+        });
+        assert_eq!(counted, COUNT);
+        let read = world.regions_read.load(Ordering::Relaxed);
+        (swept.expect("a sweep").changed, read)
+    };
+    for changed in [0, COUNT / 2, COUNT - 1] {
+        for tells_text in [true, false] {
+            let found = told(tells_text, Some(changed));
+            assert_eq!(found, (vec![at(changed).range], 2), "{changed}");
+        }
+    }
+    assert_eq!(told(true, None), (Vec::new(), 1));
+    assert_eq!(told(false, None), (Vec::new(), 2));
 }
 
 /// Before the last read another mapping took the place: what is told is of that one.

@@ -1,6 +1,7 @@
 //! Records as JSON: one object a line, stable names, nothing cut.
 
 use super::Renderer;
+use super::printable::is_ascii;
 use crate::kernel::name::is_plain;
 use crate::report::Record;
 use serde::Serialize;
@@ -13,7 +14,7 @@ pub struct Json;
 
 impl Renderer for Json {
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
-        let mut line = Vec::with_capacity(256);
+        let mut line = Vec::with_capacity(512);
         let mut serializer = serde_json::Serializer::with_formatter(&mut line, Printable);
         record.serialize(&mut serializer).map_err(io::Error::from)?;
         line.push(b'\n');
@@ -35,6 +36,9 @@ impl Formatter for Printable {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
+        if is_ascii(fragment) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut rest = fragment;
         while let Some(at) = rest.find(|c| !is_plain(c)) {
             let (plain, tail) = rest.split_at(at);

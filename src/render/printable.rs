@@ -29,7 +29,7 @@ pub fn measured(text: &str) -> (Cow<'_, str>, usize) {
 }
 
 /// Whether it is of printable ASCII alone, as almost all is: one column each, and nothing to escape.
-fn is_ascii(text: &str) -> bool {
+pub fn is_ascii(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 

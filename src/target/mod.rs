@@ -116,6 +116,21 @@ bitflags! {
 pub struct MapsText(Vec<u8>);
 
 impl MapsText {
+    /// What was read of it.
+    pub fn new(text: Vec<u8>) -> Self {
+        MapsText(text)
+    }
+
+    /// `said` is read behind `so_far` bytes that are the same: how many bytes more are, and none at the end of both. `None` when it is
+    /// something else.
+    pub fn goes_on(&self, so_far: usize, said: &[u8]) -> Option<usize> {
+        let is_same = match said {
+            [] => self.is_known() && so_far == self.0.len(),
+            said => self.0.get(so_far..)?.starts_with(said),
+        };
+        is_same.then_some(said.len())
+    }
+
     /// Whether there is such a text.
     pub fn is_known(&self) -> bool {
         !self.0.is_empty()

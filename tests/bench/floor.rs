@@ -164,6 +164,13 @@ pub fn maps(pid: u32) {
     }
 }
 
+/// What counting in regions cannot do without: where they are, the entries of their pages, and whether they are there still.
+pub fn counted_regions(pid: u32, range: (u64, u64)) {
+    maps(pid);
+    entries(pid, range);
+    maps(pid);
+}
+
 /// What is populated of each process, and the entries of that.
 pub fn populated(pids: &[u32]) {
     let page = page_bytes();

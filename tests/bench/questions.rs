@@ -225,16 +225,27 @@ fn reservations(size: &Size, table: &mut Table) {
 /// (d) Very many regions.
 fn regions(size: &Size, table: &mut Table) {
     let subject = Subject::start("regions", &[size.of(60_000, 2)]);
-    let (pid, middle) = (subject.pid(), subject.start + subject.len / 2);
+    let (pid, all) = (subject.pid(), subject.range());
+    let middle = subject.start + subject.len / 2;
     let mut prompt = ours::Prompt::start(pid);
     let line = format!("region {middle:#x}");
-    let [raw, region, whole, regions] = in_turn(
+    let [raw, reads, region, whole, regions, json] = in_turn(
         size.rounds,
         [
             &mut || floor::maps(pid),
+            &mut || floor::counted_regions(pid, all),
             &mut || prompt.ask(&line),
             &mut || assert!(ours::program(pid, &line)),
             &mut || assert!(ours::program(pid, "regions")),
+            &mut || {
+                assert!(ours::alone(&[
+                    "--json",
+                    "-p",
+                    &pid.to_string(),
+                    "-ex",
+                    "regions"
+                ]))
+            },
         ],
     );
     let most = Required::Time(Duration::from_millis(2));
@@ -258,6 +269,22 @@ fn regions(size: &Size, table: &mut Table) {
         "read of maps",
         &raw,
         Ratio(1.5),
+    );
+    let counted = "maps, entries, maps: one thread";
+    table.row(
+        "(d) regions, whole program",
+        &regions,
+        counted,
+        &reads,
+        Nothing,
+    );
+    table.row("(d) regions in JSON", &json, counted, &reads, Nothing);
+    table.row(
+        "(d) maps, entries, maps: one thread",
+        &reads,
+        "read of maps",
+        &raw,
+        Nothing,
     );
 }
 

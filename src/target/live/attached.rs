@@ -5,7 +5,7 @@ use super::handle::{Handle, named};
 use super::memory::Memory;
 use super::{maps_text, naming};
 use crate::kernel::{PageMapEntry, Region, VirtualAddress};
-use crate::target::{Error, Identity, Layout, Liveness, Result, sys};
+use crate::target::{Error, Identity, Layout, Liveness, MapsText, Result, sys};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -142,7 +142,7 @@ impl Attached {
         self.regions_and_text().map(|(regions, _)| regions)
     }
 
-    pub(super) fn regions_and_text(&self) -> Result<(Vec<Region>, Vec<u8>)> {
+    pub(super) fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
         let (mut regions, text) =
@@ -151,22 +151,18 @@ impl Attached {
             return Err(self.lost(&memory));
         }
         naming::settle(&self.handle, &memory, &mut regions);
-        Ok((regions, text))
+        Ok((regions, MapsText::new(text)))
     }
 
-    /// How many bytes more of `/proc/PID/maps` are as in `text`; `None` when they are not.
-    pub(super) fn still_says(&self, text: &[u8], so_far: usize) -> Result<Option<usize>> {
+    /// How many bytes more of `/proc/PID/maps` are as `before`; `None` when they are not.
+    pub(super) fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
         // The kernel gives no more than a page at a time.
         let mut buffer = [0; 4 << 10];
         let read = retry_on_intr(|| pread(maps, &mut buffer, so_far as u64))
             .map_err(|error| self.failed(&memory, "maps", error))?;
-        let is_end = read == 0 && so_far == text.len();
-        let said = buffer.get(..read).filter(|said| !said.is_empty());
-        let rest = text.get(so_far..).unwrap_or_default();
-        let is_same = said.is_some_and(|said| rest.starts_with(said));
-        Ok((is_same || is_end).then_some(read))
+        Ok(before.goes_on(so_far, buffer.get(..read).unwrap_or_default()))
     }
 
     pub(super) fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {

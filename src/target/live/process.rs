@@ -151,12 +151,11 @@ impl Process for LiveProcess {
     }
 
     fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
-        let (regions, text) = self.attached.regions_and_text()?;
-        Ok((regions, MapsText(text)))
+        self.attached.regions_and_text()
     }
 
     fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
-        self.attached.still_says(&before.0, so_far)
+        self.attached.still_says(before, so_far)
     }
 
     fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {

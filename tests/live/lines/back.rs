@@ -1,0 +1,73 @@
+//! From a line to its code, and back.
+
+use super::super::Test;
+use super::super::support::skip;
+use super::super::symbols::programs::{compile_with, is_installed};
+use super::super::symbols::with_names;
+use super::super::target::Target;
+use super::programs::C_PROGRAM;
+use pmdb::kernel::{Name, VirtualAddress};
+use pmdb::report::Stopped;
+use pmdb::symbol::Symbols;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub const TESTS: &[Test] = &[("lines::there_and_back", there_and_back)];
+
+fn there_and_back() {
+    let test = "lines::there_and_back";
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile_with("gcc", folder.path(), "back", C_PROGRAM, &["-O2", "-g"]);
+    let program = program.expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&program));
+    let words = target.numbers();
+    let symbols = Symbols::default();
+    with_names(&symbols, &target.attach(), |names, _| {
+        let search = |file: &str, line| {
+            let found = names.find_line(file, line, &mut || Ok(()));
+            found.expect("an answer")
+        };
+        let line_of = |text: &str| {
+            let before = C_PROGRAM.split(text).next().expect("a line");
+            before.lines().count() as u64
+        };
+        // Inlined twice into one function: two copies, each in `work`.
+        let squared = line_of("sink += x;");
+        let found = search("back.c", squared);
+        assert_eq!(found.line, Some(squared));
+        assert!(found.addresses.len() >= 2, "{found:?}");
+        for &address in &found.addresses {
+            let back = names.line_at(address, &mut || Ok(())).expect("an answer");
+            let functions: Vec<_> = back.frames.iter().map(|one| one.name()).collect();
+            let expected = ["square", "twice", "work"].map(|name| Some(Name::from(name)));
+            assert_eq!(functions, expected, "{address}");
+        }
+        // By its whole path, and for a line without code the next one that has.
+        let whole = format!("{}/back.c", folder.path().display());
+        let found = search(&whole, line_of("int main(void)"));
+        assert_eq!(found.addresses, [VirtualAddress::new(words[1])]);
+        let found = search("back.c", 1);
+        assert!(found.line.is_some_and(|line| line > 1), "{found:?}");
+        let found = search("ack.c", 5);
+        assert!(!found.has_file && found.addresses.is_empty(), "{found:?}");
+        let found = search("back.c", 5000);
+        assert!(found.has_file && found.addresses.is_empty(), "{found:?}");
+        // Nobody waits: nothing is found, and nothing is kept that would be wrong later.
+        let stopped = names.find_line("back.c", 1, &mut || Err(Stopped::Interrupted));
+        assert!(matches!(stopped, Err(Stopped::Interrupted)));
+    });
+    // Ctrl-C is heeded whoever asks, and in the middle of it.
+    let symbols = Symbols::heeding(Arc::new(AtomicBool::new(true)));
+    with_names(&symbols, &target.attach(), |names, _| {
+        let work = VirtualAddress::new(words[0]);
+        let stopped = names.line_at(work, &mut || Ok(()));
+        assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
+        let stopped = names.find_line("back.c", 1, &mut || Ok(()));
+        assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
+    });
+    target.send("");
+}

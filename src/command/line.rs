@@ -4,18 +4,21 @@ use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::kernel::VirtualAddress;
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Note, Reason, Record, Sink, Stopped, SymbolBrief, Why};
-use crate::symbol::{LineAt, NoLines, View};
+use crate::report::{LineFrame, LineReport, Note, Reason, Record, SymbolBrief, Why};
+use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
+
+/// More places of one line are counted, not told.
+const MOST_PLACES: usize = 100;
 
 pub(super) const ABOUT: About = About {
     name: "info line",
     group: Group::Memory,
     summary: "the line of the source behind an address, or the addresses of a line",
     text: "The file and line that the code at an address was compiled from, its function, and the functions that \
-           this one was inlined into. FILE:LINE instead of an address lists where that line has code; the end of the \
-           file's path is enough, and paths with slashes or hyphens go in quotes: 'src/server.c':210. As in gdb a * \
-           may stand before an address. Debug information is read from the module or from the file that belongs to \
-           it, and only here.",
+           this one was inlined into. FILE:LINE instead of an address lists all code of that line, in every function \
+           and every copy of an inlined one; the end of the file's path is enough, and paths with slashes or hyphens \
+           go in quotes: 'src/server.c':210. As in gdb a * may stand before an address. Debug information is read \
+           from the module or from the files that belong to it, and only here.",
     examples: &[
         Example {
             line: "info line pmdb::main",
@@ -29,46 +32,84 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+    if let Expression::SourceLine { file, line } = &place.node {
+        return run_line(context, file, line);
+    }
     let target = context.target()?;
-    let addresses = match &place.node {
-        Expression::SourceLine { file, line } => {
-            let mut stopped = None;
-            let mut stop = || context.sink.check().inspect_err(|why| stopped = Some(*why));
-            let found = eval::lines(file, line, &*context.state, &mut stop);
-            if let Some(stopped) = stopped {
-                return Err(stopped.into());
-            }
-            let found = found?;
-            if let Some(next) = found.line.filter(|&next| next != line.node) {
-                let (file, line) = (&file.node, line.node);
-                let message =
-                    format!("{file}:{line} has no code; the next line that has is {next}");
-                context.sink.emit(Record::Note(Note { message }))?;
-            }
-            found.addresses
-        }
-        _ => match eval::address(place, context.state) {
-            Ok(address) => vec![address],
-            Err(error) => namesakes(place, context).ok_or_else(|| without_line(place, error))?,
-        },
+    let addresses = match eval::address(place, context.state) {
+        Ok(address) => vec![address],
+        Err(error) => namesakes(place, context).ok_or_else(|| without_line(place, error))?,
     };
     if let [only] = addresses[..] {
-        context.state.last_address = Some(only);
-        // As in gdb, where a bare x shows the code of the line that was asked for.
-        context.state.examined.next = Some(only);
+        come_to(context, only);
     }
     let regions = target.process.regions()?;
     let names = context.state.symbols.over(&target, &regions);
     for address in addresses {
-        let report = report(&names, address, context.sink)?;
-        if let Expression::SourceLine { file, line } = &place.node
-            && let Some(note) = superseded(&report, &file.node, line.node)
-        {
-            context.sink.emit(Record::Note(note))?;
-        }
+        let found = names.line_at(address, &mut || context.sink.check())?;
+        let report = report(&names, address, found);
         context.sink.emit(Record::Line(Box::new(report)))?;
     }
     Ok(Flow::Done)
+}
+
+/// All code of a line.
+fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) -> Outcome {
+    let target = context.target()?;
+    let mut stopped = None;
+    let mut stop = || context.sink.check().inspect_err(|why| stopped = Some(*why));
+    let found = eval::lines(file, line, MOST_PLACES, &*context.state, &mut stop);
+    if let Some(stopped) = stopped {
+        return Err(stopped.into());
+    }
+    let found = found?;
+    if let Some(next) = found.line.filter(|&next| next != line.node) {
+        let (file, line) = (&file.node, line.node);
+        let message = format!("{file}:{line} has no code; the next line that has is {next}");
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    if let [only] = found.firsts()[..] {
+        come_to(context, only);
+    }
+    let regions = target.process.regions()?;
+    let names = context.state.symbols.over(&target, &regions);
+    let all = found.places.len();
+    let mut told = 0;
+    for place in &found.places {
+        let LinePlace { start, known, .. } = place;
+        let Some(known) = known.clone().filter(|_| told < MOST_PLACES) else {
+            continue;
+        };
+        told += 1;
+        let report = LineReport {
+            first: Some(place.is_first),
+            ..report(&names, *start, known)
+        };
+        context.sink.emit(Record::Line(Box::new(report)))?;
+    }
+    if let Some(message) = left_out(all - told) {
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    if let Some(unasked) = eval::unasked(&found) {
+        let message = format!("not all could be looked through: {unasked}");
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    Ok(Flow::Done)
+}
+
+/// As in gdb, `$_` is the address, and a bare `x` shows the code there.
+fn come_to(context: &mut Context, address: VirtualAddress) {
+    context.state.last_address = Some(address);
+    context.state.examined.next = Some(address);
+}
+
+/// How many places are not told.
+fn left_out(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("the line has code at 1 more place".into()),
+        _ => Some(format!("the line has code at {count} more places")),
+    }
 }
 
 /// A name with a dot is more likely a file alone than a symbol.
@@ -95,110 +136,148 @@ fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<Virtu
     (addresses.len() > 1).then_some(addresses)
 }
 
-/// That a line is told at an address whose code belongs to the line that follows there.
-fn superseded(report: &LineReport, file: &Name, line: u64) -> Option<Note> {
-    let told = report.line?;
-    let is_of_it = report.frames.iter().any(|frame| frame.line == Some(line));
-    let address = report.address;
-    (!is_of_it).then(|| Note {
-        message: format!(
-            "{file}:{line} begins at {address} but has no code there: it is of line {told}"
-        ),
-    })
-}
-
-fn report(
-    names: &View,
-    address: VirtualAddress,
-    sink: &mut dyn Sink,
-) -> Result<LineReport, Stopped> {
+fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
     let LineAt {
         module,
+        row,
         frames,
         missing,
-    } = names.line_at(address, &mut || sink.check())?;
+    } = found;
     let last = frames.len().saturating_sub(1);
     let frames: Vec<LineFrame> = frames
         .into_iter()
         .enumerate()
-        .map(|(number, frame)| LineFrame {
-            function: frame.name(),
-            file: frame.file,
-            line: frame.line,
-            column: frame.column,
-            inlined: number < last,
-        })
+        .map(|(number, frame)| line_frame(frame, number, last, missing.as_ref()))
         .collect();
-    let first = frames.first();
+    let symbol = names.at(address).map(|symbol| SymbolBrief {
+        name: symbol.name(),
+        offset: symbol.offset,
+        module: symbol.module.file_name(),
+    });
     let mut why = Why::default();
-    let reason = |why: &NoLines| Reason::NotInFile(why.to_string());
-    match (first, &missing) {
-        (None, missing) => {
-            let missing = missing.as_ref().map_or(Reason::Changed, reason);
-            why.note("file", &missing);
-            why.note("line", &missing);
-        }
-        (Some(first), missing) => {
-            if first.line.is_none() {
-                why.note("line", &reason(&NoLines::NoLine));
-            }
-            if let Some(missing) = missing {
-                why.note("frames", &reason(missing));
+    if module.is_none() {
+        why.note("module", &in_file(&NoLines::NoModule));
+    }
+    if symbol.is_none() {
+        why.note("symbol", &no_symbol(names, address));
+    }
+    let missing = missing.as_ref().map(in_file);
+    if let Some(missing) = &missing {
+        why.note("frames", missing);
+    }
+    let first = frames.first();
+    let missing = missing.unwrap_or(Reason::Changed);
+    if row.is_none() {
+        why.note("start", &missing);
+        why.note("end", &missing);
+    }
+    for field in ["file", "line", "column"] {
+        match first {
+            None => why.note(field, &missing),
+            Some(first) => {
+                if let Some(reason) = first.why.of(field) {
+                    why.note(field, reason);
+                }
             }
         }
     }
-    Ok(LineReport {
+    LineReport {
         address,
+        start: row.map(|(start, _)| start),
+        end: row.map(|(_, end)| end),
         module: module.map(|module| module.file_name()),
-        symbol: names.at(address).map(|symbol| SymbolBrief {
-            name: symbol.name(),
-            offset: symbol.offset,
-            module: symbol.module.file_name(),
-        }),
+        symbol,
         file: first.and_then(|first| first.file.clone()),
         line: first.and_then(|first| first.line),
         column: first.and_then(|first| first.column),
+        first: None,
         frames,
         why,
-    })
+    }
+}
+
+/// A frame by its number, of which `last` is the function that the code belongs to.
+fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines>) -> LineFrame {
+    let is_call = number > 0;
+    let mut why = Why::default();
+    let mut note = |field, is_known: bool, reason: Reason| {
+        if !is_known {
+            why.note(field, &reason);
+        }
+    };
+    let unnamed = || match missing {
+        Some(missing) => in_file(missing),
+        None => Reason::NotInFile("the debug information names no function there".into()),
+    };
+    note("function", frame.function.is_some(), unnamed());
+    let file = match is_call {
+        true => "the debug information does not tell in which file it is called",
+        false => "the line table does not tell the file",
+    };
+    note("file", frame.file.is_some(), Reason::NotInFile(file.into()));
+    let line = match is_call {
+        true => Reason::NotInFile("the debug information does not tell where it is called".into()),
+        false => in_file(&NoLines::NoLine),
+    };
+    note("line", frame.line.is_some(), line);
+    let column = Reason::NotApplicable("the compiler told no column");
+    note("column", frame.column.is_some(), column);
+    LineFrame {
+        function: frame.name(),
+        file: frame.file,
+        line: frame.line,
+        column: frame.column,
+        inlined: number < last,
+        why,
+    }
+}
+
+fn in_file(why: &NoLines) -> Reason {
+    Reason::NotInFile(why.to_string())
+}
+
+fn no_symbol(names: &View, address: VirtualAddress) -> Reason {
+    match names.module_at(address) {
+        None => Reason::NotApplicable("it is in no module"),
+        Some(module) => match names.reason(module) {
+            Some(reason) => Reason::NotInFile(reason.to_string()),
+            None => Reason::NotApplicable("no symbol of its module covers it"),
+        },
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn frame(line: Option<u64>, function: Option<&str>) -> Frame {
+        Frame {
+            function: function.map(crate::kernel::Name::from),
+            file: None,
+            line,
+            column: None,
+        }
+    }
+
     #[test]
-    fn a_line_whose_code_is_of_another_line_says_so() {
-        let frame = |line, inlined| LineFrame {
-            function: None,
-            file: None,
-            line: Some(line),
-            column: None,
-            inlined,
-        };
-        let report = LineReport {
-            address: VirtualAddress::new(0x4010c0),
-            module: None,
-            symbol: None,
-            file: None,
-            line: Some(31),
-            column: None,
-            frames: vec![frame(31, true), frame(44, false)],
-            why: Why::default(),
-        };
-        let file = Name("c.c".into());
-        let note = superseded(&report, &file, 30).map(|note| note.message);
-        let said = "c.c:30 begins at 0x4010c0 but has no code there: it is of line 31";
-        assert_eq!(note.as_deref(), Some(said));
-        assert!(superseded(&report, &file, 31).is_none());
-        assert!(
-            superseded(&report, &file, 44).is_none(),
-            "it calls what is there"
-        );
-        let unknown = LineReport {
-            line: None,
-            ..report
-        };
-        assert!(superseded(&unknown, &file, 30).is_none());
+    fn what_a_frame_does_not_tell_has_its_reason() {
+        let told = line_frame(frame(Some(7), Some("f")), 0, 1, None);
+        let fields: Vec<_> = told.why.iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["column", "file"]);
+        assert!(told.inlined);
+        let missing = NoLines::NotNamed;
+        let told = line_frame(frame(None, None), 1, 1, Some(&missing));
+        let reason = told.why.of("function").map(ToString::to_string);
+        assert_eq!(reason, Some(missing.to_string()));
+        let fields: Vec<_> = told.why.iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, ["column", "file", "function", "line"]);
+        assert!(!told.inlined);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        assert_eq!(left_out(0), None);
+        assert!(left_out(1).is_some_and(|text| text.ends_with("1 more place")));
+        assert!(left_out(7).is_some_and(|text| text.ends_with("7 more places")));
     }
 }

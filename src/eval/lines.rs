@@ -10,23 +10,19 @@ impl Evaluator<'_> {
     /// The one address of a line; several are an error that lists them.
     pub(super) fn source_line(&self, file: &Spanned<Name>, line: &Spanned<u64>) -> Result<Value> {
         let at = file.at.to(line.at);
-        let found = self.line_search(file, line, &mut || Ok(()))?;
+        let found = self.line_search(file, line, 0, &mut || Ok(()))?;
         if found.line != Some(line.node) {
             return Err(no_code(file, line, &found));
         }
-        if let [one] = found.addresses[..] {
+        let firsts = found.firsts();
+        if let [one] = firsts[..] {
             return Ok(Value::Address(one));
         }
         let names = self.names(at, "naming the places of a line")?;
-        let list = suggest::list(
-            found
-                .addresses
-                .iter()
-                .map(|&address| match names.at(address) {
-                    Some(symbol) => format!("{address} in {}", symbol.name()),
-                    None => address.to_string(),
-                }),
-        );
+        let list = suggest::list(firsts.iter().map(|&address| match names.at(address) {
+            Some(symbol) => format!("{address} in {}", symbol.name()),
+            None => address.to_string(),
+        }));
         let message = format!(
             "{}:{} has code at several places: {list}",
             file.node, line.node
@@ -37,20 +33,21 @@ impl Evaluator<'_> {
         )))
     }
 
-    /// Where a line has code: at least one address.
+    /// Where a line has code: at least one place, the first `with_frames` of a module with the functions there.
     pub(super) fn line_search(
         &self,
         file: &Spanned<Name>,
         line: &Spanned<u64>,
+        with_frames: usize,
         stop: &mut Stop,
     ) -> Result<LineSearch> {
         let at = file.at.to(line.at);
         let what = format!("looking up {}:{}", file.node, line.node);
         let found = self
             .names(at, &what)?
-            .find_line(&file.node.0, line.node, stop)
+            .find_line(&file.node.0, line.node, with_frames, stop)
             .map_err(|_| Error::new(at, format!("{what}: stopped")))?;
-        match found.addresses.is_empty() {
+        match found.places.is_empty() {
             false => Ok(found),
             true => Err(no_line(file, line, &found)),
         }
@@ -94,15 +91,22 @@ fn silent(found: &LineSearch) -> Option<String> {
         .iter()
         .filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
     let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
-    let others = found
-        .silent
-        .iter()
-        .filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)))
-        .map(|(module, why)| format!("{module}: {why}"));
-    let mut parts: Vec<String> = others.collect();
+    let mut parts: Vec<String> = unasked(found).into_iter().collect();
     if !without.is_empty() {
         let list = suggest::list(without);
         parts.push(format!("without debug information: {list}"));
     }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Which modules have debug information that could not be looked through, and why.
+pub(super) fn unasked(found: &LineSearch) -> Option<String> {
+    let unasked = found
+        .silent
+        .iter()
+        .filter(|(_, why)| !matches!(why, NoLines::NoDebugInformation { .. } | NoLines::NoFile(_)));
+    let parts: Vec<String> = unasked
+        .map(|(module, why)| format!("{module}: {why}"))
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }

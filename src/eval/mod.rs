@@ -119,16 +119,22 @@ pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> 
     Evaluator::new(scope).symbols(symbol)
 }
 
-/// Where a line of the source has code: at least one address, of the line or of the first behind it that has code. `stop` is asked
-/// now and then whether to go on.
+/// Where a line of the source has code: at least one place, of the line or of the first behind it that has code; the first `with_frames`
+/// of each module with the functions there. `stop` is asked now and then whether to go on.
 ///
 /// # Errors
 /// With the place of a file or line that is not there; what `stop` says counts as one.
 pub fn lines(
     file: &Spanned<lang::Name>,
     line: &Spanned<u64>,
+    with_frames: usize,
     scope: &dyn Scope,
     stop: &mut Stop,
 ) -> Result<LineSearch> {
-    Evaluator::new(scope).line_search(file, line, stop)
+    Evaluator::new(scope).line_search(file, line, with_frames, stop)
+}
+
+/// Which modules have debug information that could not be looked through for a line, and why.
+pub fn unasked(found: &LineSearch) -> Option<String> {
+    lines::unasked(found)
 }

@@ -4,11 +4,15 @@ use super::{SymbolBrief, Why};
 use crate::kernel::{Name, VirtualAddress};
 use serde::Serialize;
 
-/// `info line`: the line of the source that an address was compiled from.
+/// `info line`: the line of the source that an address was compiled from, or a stretch of code that a line was compiled to.
 #[derive(Clone, Debug, Serialize)]
 pub struct LineReport {
-    /// The address.
+    /// The address: of a line, where the stretch begins.
     pub address: VirtualAddress,
+    /// Where the code of the same line begins.
+    pub start: Option<VirtualAddress>,
+    /// The address behind it; as `start`, if the line begins there without code of its own.
+    pub end: Option<VirtualAddress>,
     /// File name of the module it belongs to.
     pub module: Option<Name>,
     /// The symbol it lies in.
@@ -19,9 +23,12 @@ pub struct LineReport {
     pub line: Option<u64>,
     /// Column, from 1.
     pub column: Option<u64>,
+    /// Of a line: whether this is its first statement in its function, or in this copy of an inlined one, where a debugger would stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<bool>,
     /// The function, and those that it was inlined into, the innermost first; the first has the place above.
     pub frames: Vec<LineFrame>,
-    /// Why fields are `None`.
+    /// Why fields are `None`, or `frames` are not all.
     pub why: Why,
 }
 
@@ -38,4 +45,7 @@ pub struct LineFrame {
     pub column: Option<u64>,
     /// Whether it was inlined into the next.
     pub inlined: bool,
+    /// Why fields are `None`.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }

@@ -56,7 +56,7 @@ pub(crate) mod tests;
 mod version;
 mod view;
 
-pub use lines::{Frame, LineAt, LineSearch, NoLines, Stop};
+pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, Stop};
 pub use module::{Module, modules};
 pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;

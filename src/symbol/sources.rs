@@ -8,6 +8,7 @@ use super::section::Table;
 use super::separate::{Candidates, Separate};
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
+use crate::kernel::Name;
 use crate::target::{InMemory, Modules};
 use object::elf;
 
@@ -131,13 +132,13 @@ impl Sources {
         }
     }
 
-    /// The file that holds the debug information: line tables, and what else DWARF tells.
-    pub(super) fn debug_source(&self) -> Result<&Source, NoSymbols> {
+    /// The file that holds the debug information (line tables, and what else DWARF tells), and its path if it is not the image.
+    pub(super) fn debug_source(&self) -> Result<(&Source, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {
-            return Ok(&self.image);
+            return Ok((&self.image, None));
         }
         match self.separate() {
-            Ok(separate) => Ok(&separate.source),
+            Ok(separate) => Ok((&separate.source, Some(&separate.path))),
             Err(NoSeparate::Interrupted) => Err(NoSymbols::Interrupted),
             Err(reason) => Err(NoSymbols::NoDebugInformation(reason)),
         }

@@ -206,6 +206,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
                 line: Some(number),
                 column: Some(number),
                 inlined: true,
+                why: Why::default(),
             };
             2
         ],

@@ -154,7 +154,10 @@ const FIELDS: &[(&str, &str)] = &[
          frames_hidden",
     ),
     ("process-entry", "pid user state resident name command_line"),
-    ("line", "address module symbol file line column frames why"),
+    (
+        "line",
+        "address start end module symbol file line column [first] frames why",
+    ),
     ("target", "event pid name executable regions [remarks]"),
     ("setting", "name value meaning"),
     ("history", "number line"),

@@ -17,6 +17,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
     let note = Note {
         message: "frames are hidden: they need CAP_SYS_ADMIN".into(),
     };
+    let [place, place_behind, place_without_code] = line_places();
     let history = HistoryEntry {
         number: 7,
         line: Name::from("translate $sp"),
@@ -118,6 +119,9 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("module", Record::Module(module_of_exports())),
         ("module", Record::Module(module_unread())),
         ("line", Record::Line(Box::new(line()))),
+        ("line", Record::Line(Box::new(place))),
+        ("line", Record::Line(Box::new(place_behind))),
+        ("line", Record::Line(Box::new(place_without_code))),
         ("line", Record::Line(Box::new(no_line()))),
         ("process", Record::Process(Box::new(process()))),
         (

@@ -93,9 +93,16 @@ pub fn module_unread() -> ModuleReport {
 }
 
 pub fn line() -> LineReport {
+    let mut no_column = Why::default();
+    no_column.note(
+        "column",
+        &Reason::NotApplicable("the compiler told no column"),
+    );
     let file = Some(Name::from("/src/server.c"));
     LineReport {
         address: va(0x555555555139),
+        start: Some(va(0x555555555131)),
+        end: Some(va(0x555555555140)),
         module: Some(Name::from("demo")),
         symbol: Some(SymbolBrief {
             name: Name::from("handle"),
@@ -105,6 +112,7 @@ pub fn line() -> LineReport {
         file: file.clone(),
         line: Some(210),
         column: Some(5),
+        first: None,
         frames: vec![
             LineFrame {
                 function: Some(Name::from("parse::header(char const*)")),
@@ -112,6 +120,7 @@ pub fn line() -> LineReport {
                 line: Some(210),
                 column: Some(5),
                 inlined: true,
+                why: Why::default(),
             },
             LineFrame {
                 function: Some(Name::from("handle")),
@@ -119,18 +128,42 @@ pub fn line() -> LineReport {
                 line: Some(300),
                 column: None,
                 inlined: false,
+                why: no_column,
             },
         ],
         why: Why::default(),
     }
 }
 
+/// Stretches of code of one line: the first, one behind it, and one where it has no code.
+pub fn line_places() -> [LineReport; 3] {
+    let place = |start, end, first| LineReport {
+        address: va(start),
+        start: Some(va(start)),
+        end: Some(va(end)),
+        first: Some(first),
+        ..line()
+    };
+    [
+        place(0x555555555131, 0x555555555140, true),
+        place(0x555555555148, 0x55555555514c, false),
+        place(0x555555555160, 0x555555555160, true),
+    ]
+}
+
 pub fn no_line() -> LineReport {
     let mut why = Why::default();
     let reason = Reason::NotInFile("no debug information in libc.so.6".into());
-    why.note("file", &reason);
-    why.note("line", &reason);
+    for field in ["start", "end", "file", "line", "column", "frames"] {
+        why.note(field, &reason);
+    }
+    why.note(
+        "symbol",
+        &Reason::NotApplicable("no symbol of its module covers it"),
+    );
     LineReport {
+        start: None,
+        end: None,
         module: Some(Name::from("libc.so.6")),
         symbol: None,
         file: None,

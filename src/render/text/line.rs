@@ -3,13 +3,20 @@
 use super::footnotes::Footnotes;
 use super::look::Look;
 use crate::render::theme::Role;
-use crate::report::{LineFrame, LineReport};
+use crate::report::{LineFrame, LineReport, Why};
 use std::io::{self, Write};
 
-/// `0x401136 <main+4> of demo`, then a line for each function, the innermost first.
+/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or of a line `0x401132..0x40113a <main> of demo`; then a line for each function,
+/// the innermost first.
 pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
-    line.push(Role::Address, report.address);
+    let is_of_line = report.first.is_some();
+    let range = report.start.zip(report.end);
+    let range = range.filter(|(start, end)| start < end);
+    match range.filter(|_| is_of_line) {
+        Some((start, end)) => line.push(Role::Address, format!("{start}..{end}")),
+        None => line.push(Role::Address, report.address),
+    };
     if let Some(symbol) = &report.symbol {
         let offset = match symbol.offset {
             0 => String::new(),
@@ -21,11 +28,38 @@ pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Resul
     if let Some(module) = &report.module {
         line.plain(" of ").push(Role::Name, module);
     }
+    match (range, report.first) {
+        (Some((start, end)), None) => {
+            line.plain(", in ")
+                .push(Role::Address, format!("{start}..{end}"));
+        }
+        (None, Some(_)) => {
+            line.push(Role::Dim, ", where it begins without code");
+        }
+        (Some(_), Some(false)) => _ = line.push(Role::Dim, ", more of it"),
+        _ => {}
+    }
     line.end(out)?;
     for frame in &report.frames {
         place(look, frame, out)?;
     }
-    Footnotes::of(&report.why).write(look, out)
+    footnotes(&report.why).write(look, out)
+}
+
+/// Only what a person misses: without a line there is no column either.
+fn footnotes(why: &Why) -> Footnotes {
+    let mut notes = Footnotes::default();
+    for field in ["module", "file", "line"] {
+        if let Some(reason) = why.of(field) {
+            notes.add(field, reason);
+        }
+    }
+    if let Some(reason) = why.of("frames")
+        && why.of("line") != Some(reason)
+    {
+        notes.add("frames", reason);
+    }
+    notes
 }
 
 /// `  parse at /src/server.c:210:5, inlined into`

@@ -1,11 +1,12 @@
 //! The questions that a view answers about lines.
 
-use super::table::{Found, Lines};
+use super::table::{Found, LineQuery, Lines};
 use super::work::{Stop, Work};
 use super::{Frame, NoLines, kept};
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::Stopped;
 use crate::symbol::loaded::Loaded;
+use crate::symbol::placement::Placement;
 use crate::symbol::{Module, View};
 use std::sync::Arc;
 
@@ -14,10 +15,25 @@ use std::sync::Arc;
 pub struct LineAt {
     /// The module it belongs to, by its whole name in `maps`.
     pub module: Option<Name>,
+    /// From where to where the code is of the same line, as the row of the line table has it.
+    pub row: Option<(VirtualAddress, VirtualAddress)>,
     /// The function, and those it was inlined into, the innermost first; empty where nothing is known.
     pub frames: Vec<Frame>,
     /// Why not everything is known.
     pub missing: Option<NoLines>,
+}
+
+/// A stretch of code that a line was compiled to.
+#[derive(Clone, Debug)]
+pub struct LinePlace {
+    /// Its first address.
+    pub start: VirtualAddress,
+    /// The address behind it: `start`, if the line begins there but has no code of its own.
+    pub end: VirtualAddress,
+    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one: where a debugger stops.
+    pub is_first: bool,
+    /// The functions there, if they were asked for.
+    pub known: Option<LineAt>,
 }
 
 /// Where a line of the source has code.
@@ -25,12 +41,22 @@ pub struct LineAt {
 pub struct LineSearch {
     /// The line that has code: the one asked for, or the first behind it that has.
     pub line: Option<u64>,
-    /// Where, in order: once for each function, and for each copy of an inlined one.
-    pub addresses: Vec<VirtualAddress>,
+    /// All of it, in order.
+    pub places: Vec<LinePlace>,
     /// Whether any module was compiled from such a file.
     pub has_file: bool,
     /// Modules that could not be asked, and why.
     pub silent: Vec<(Name, NoLines)>,
+}
+
+impl LineSearch {
+    /// Where a debugger would stop: once for each function, and for each copy of an inlined one.
+    pub fn firsts(&self) -> Vec<VirtualAddress> {
+        let firsts = self.places.iter().filter(|place| place.is_first);
+        let mut firsts: Vec<VirtualAddress> = firsts.map(|place| place.start).collect();
+        firsts.dedup();
+        firsts
+    }
 }
 
 impl View<'_> {
@@ -44,6 +70,7 @@ impl View<'_> {
             let reason = module.and_then(|module| self.reason(module));
             return Ok(LineAt {
                 module: module.map(|module| module.name.clone()),
+                row: None,
                 frames: Vec::new(),
                 missing: Some(match (module, reason) {
                     (None, _) => NoLines::NoModule,
@@ -57,35 +84,47 @@ impl View<'_> {
             .lines_of(&placed.loaded, module, &mut work)
             .and_then(|lines| {
                 let address = copy.file_address(address);
-                let symbol = placed.loaded.symbol_at(address);
-                lines.at(address, symbol.as_ref().map(|(_, name)| name), &mut work)
+                let symbol = placed.loaded.symbol_at(address).map(|(_, name)| name);
+                let files = &*self.target.modules;
+                lines.at(address, symbol.as_ref(), files, &mut work)
             });
-        let Found { frames, missing } = match found {
-            Err(NoLines::Stopped(stopped)) => return Err(stopped),
-            Err(why) => Found {
+        match found {
+            Ok(found) => Ok(line_at(module, copy, found)),
+            Err(NoLines::Stopped(stopped)) => Err(stopped),
+            Err(why) => Ok(LineAt {
+                module: Some(module.name.clone()),
+                row: None,
                 frames: Vec::new(),
                 missing: Some(why),
-            },
-            Ok(found) => found,
-        };
-        Ok(LineAt {
-            module: Some(module.name.clone()),
-            frames,
-            missing,
-        })
+            }),
+        }
     }
 
-    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library.
+    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the functions around the
+    /// first `with_frames` places of each.
     ///
     /// # Errors
     /// What `stop` says.
-    pub fn find_line(&self, file: &str, line: u64, stop: &mut Stop) -> Result<LineSearch, Stopped> {
+    pub fn find_line(
+        &self,
+        file: &str,
+        line: u64,
+        with_frames: usize,
+        stop: &mut Stop,
+    ) -> Result<LineSearch, Stopped> {
         let mut search = LineSearch::default();
         let mut work = Work::new(stop, self.symbols.interrupts());
+        let query = LineQuery {
+            file: file.as_bytes(),
+            line,
+            with_frames,
+        };
         for (module, placed) in self.programs() {
             let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
                 let lines = self.lines_of(&placed.loaded, module, &mut work)?;
-                Ok((placed, lines.of_line(file.as_bytes(), line, &mut work)?))
+                let symbol = |address| placed.loaded.symbol_at(address).map(|(_, name)| name);
+                let files = &*self.target.modules;
+                Ok((placed, lines.of_line(query, &symbol, files, &mut work)?))
             });
             match places {
                 Err(NoLines::Stopped(stopped)) => return Err(stopped),
@@ -100,20 +139,35 @@ impl View<'_> {
                     };
                     if search.line.is_none_or(|known| line < known) {
                         search.line = Some(line);
-                        search.addresses.clear();
+                        search.places.clear();
                     }
-                    if search.line == Some(line) {
-                        let copies = placed.copies.iter().flat_map(|copy| {
-                            let addresses = places.addresses.iter();
-                            addresses.map(|&address| copy.address(address))
-                        });
-                        search.addresses.extend(copies);
+                    if search.line != Some(line) {
+                        continue;
+                    }
+                    for (place, found) in places.places {
+                        search
+                            .places
+                            .extend(placed.copies.iter().map(|copy| LinePlace {
+                                start: copy.address(place.row.address),
+                                end: copy.address(place.end),
+                                is_first: place.is_first,
+                                known: found.clone().map(|found| line_at(module, copy, found)),
+                            }));
                     }
                 }
             }
         }
-        search.addresses.sort_unstable();
-        search.addresses.dedup();
+        // What is told twice (units may share code) is told with all that is known of it.
+        let order = |place: &LinePlace| {
+            (
+                place.start,
+                place.end,
+                !place.is_first,
+                place.known.is_none(),
+            )
+        };
+        search.places.sort_by_key(order);
+        search.places.dedup_by_key(|place| (place.start, place.end));
         Ok(search)
     }
 
@@ -126,7 +180,17 @@ impl View<'_> {
     ) -> Result<Arc<Lines>, NoLines> {
         let Loaded { lines, sources, .. } = loaded;
         lines.get(self.symbols.shelf(), work, |work| {
-            kept::read(sources, &module.name, work)
+            kept::read(sources, &module.name, &*self.target.modules, work)
         })
+    }
+}
+
+fn line_at(module: &Module, copy: &Placement, found: Found) -> LineAt {
+    let (row, end) = found.row;
+    LineAt {
+        module: Some(module.name.clone()),
+        row: Some((copy.address(row.address), copy.address(end))),
+        frames: found.frames,
+        missing: found.missing,
     }
 }

@@ -6,6 +6,7 @@ use super::work::Work;
 use crate::kernel::Name;
 use crate::symbol::sources::Sources;
 use crate::symbol::{NoSeparate, NoSymbols};
+use crate::target::Modules;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -78,14 +79,20 @@ impl Shelf {
     }
 }
 
-/// Reads the debug information in the files of the module called `module`.
-pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
+/// Reads the debug information in the files of the module called `module`; what belongs to it is among `files`.
+pub(super) fn read(
+    sources: &Sources,
+    module: &Name,
+    files: &dyn Modules,
+    work: &mut Work,
+) -> Result<Lines, NoLines> {
     let none = |why| NoLines::NoDebugInformation {
         file: module.file_name(),
         why,
     };
     match sources.debug_source() {
-        Ok(source) => Lines::read(source, work)?.ok_or_else(|| none(NoSeparate::NotFound)),
+        Ok((source, path)) => Lines::read(source, path.unwrap_or(module), files, work)?
+            .ok_or_else(|| none(NoSeparate::NotFound)),
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(NoLines::NoFile(other)),
     }
@@ -95,6 +102,7 @@ pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<
 mod tests {
     use super::*;
     use crate::symbol::tests::builder::{Builder, Extra};
+    use crate::target::fake::Fake;
     use std::sync::atomic::AtomicBool;
 
     #[test]
@@ -107,6 +115,7 @@ mod tests {
             most: 2500,
             ..Shelf::default()
         };
+        let files = Fake::new();
         let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
         let mut work = Work::new(&mut go_on, &never);
         let mut reads = 0;
@@ -114,7 +123,7 @@ mod tests {
             let before = reads;
             let lines = kept.get(&shelf, &mut work, |work| {
                 reads += 1;
-                read(&of(size).sources(), &Name::from("/m"), work)
+                read(&of(size).sources(), &Name::from("/m"), &files, work)
             });
             assert!(lines.is_ok_and(|lines| lines.bytes() >= size as u64));
             reads > before

@@ -7,30 +7,35 @@
 //!
 //! ```text
 //! ask        a view's questions        table    one file's answers     reason   why there is none
-//! kept       what was read before
-//! units      address → unit            rows     line programs          scopes   functions around an address
-//! names      of functions              path     of source files        ranges   addresses of an entry
-//! sections   the bytes, unpacked       work     what a question may cost
+//! kept       what was read before      split    units described in a file of their own (.dwo, .dwp)
+//! units      address → unit            shared   what several modules keep together (dwz)
+//! rows       line programs             places   rows of a line          frames   functions at a row
+//! scopes     functions around          names    of functions            path     of source files
+//! sections   the bytes, unpacked       ranges   addresses of an entry   work     what a question may cost
 //! ```
 
 mod ask;
+mod frames;
 mod kept;
 mod names;
 mod path;
+mod places;
 mod ranges;
 mod reason;
 mod rows;
 mod scopes;
 mod sections;
+mod shared;
+mod split;
 mod table;
 #[cfg(test)]
 mod tests;
 mod units;
 mod work;
 
-pub use ask::{LineAt, LineSearch};
+pub use ask::{LineAt, LinePlace, LineSearch};
 pub(super) use kept::{Kept as KeptLines, Shelf as LinesShelf};
-pub use reason::NoLines;
+pub use reason::{NoLines, NoPart};
 pub use work::Stop;
 
 use super::demangle::readable;

@@ -1,12 +1,13 @@
 //! The names of functions, found by following an entry to what it stands for.
 
 use super::NoLines;
+use super::frames::Described;
 use super::path::text;
 use super::sections::Bytes;
-use super::units::{Opener, Units};
+use super::units::Opener;
 use super::work::Work;
 use crate::kernel::Name;
-use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
+use gimli::{AttributeValue, Unit, UnitOffset};
 
 /// An entry that leads to another more often than this leads nowhere.
 const MOST_HOPS: usize = 16;
@@ -23,12 +24,16 @@ pub(super) enum Called {
 
 /// The name of a function.
 pub(super) fn of_function(
-    dwarf: &Dwarf<Bytes<'_>>,
-    units: &Units,
-    unit: &Unit<Bytes<'_>>,
+    described: Described<'_, '_>,
     entry: UnitOffset,
     work: &mut Work,
 ) -> Result<Option<Called>, NoLines> {
+    let Described {
+        mut dwarf,
+        mut units,
+        unit,
+        shared,
+    } = described;
     let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
     let mut entry = entry;
     let mut plain = None;
@@ -50,31 +55,43 @@ pub(super) fn of_function(
                     }
                 }
                 gimli::DW_AT_name if plain.is_none() => {
-                    plain = text(dwarf, unit, value).and_then(named)
+                    plain = text(dwarf, unit, value).and_then(named);
+                    if let (None, AttributeValue::DebugStrRefSup(_), Err(why)) =
+                        (&plain, value, shared)
+                    {
+                        return Err(why.clone());
+                    }
                 }
                 gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => origin = Some(value),
                 _ => {}
             }
         }
-        match origin {
-            Some(AttributeValue::UnitRef(offset)) => entry = offset,
-            Some(AttributeValue::DebugInfoRef(offset)) => {
-                let Some(begin) = units.holding(offset.0) else {
-                    break;
-                };
-                work.look()?;
-                let other = Opener::default().open_at(dwarf, begin)?;
-                let Some(offset) = offset.to_unit_offset(&other.header) else {
-                    break;
-                };
-                elsewhere = Some(other);
+        let offset = match origin {
+            Some(AttributeValue::UnitRef(offset)) => {
                 entry = offset;
+                continue;
             }
-            Some(AttributeValue::DebugInfoRefSup(_)) if plain.is_none() => {
-                return Err(NoLines::Supplementary);
-            }
+            Some(AttributeValue::DebugInfoRef(offset)) => offset,
+            Some(AttributeValue::DebugInfoRefSup(offset)) => match (shared, dwarf.sup()) {
+                (Ok(shared), Some(sup)) => {
+                    (dwarf, units) = (sup, shared);
+                    offset
+                }
+                (Err(why), _) if plain.is_none() => return Err(why.clone()),
+                _ => break,
+            },
             _ => break,
-        }
+        };
+        let Some(begin) = units.holding(offset.0) else {
+            break;
+        };
+        work.look()?;
+        let other = Opener::default().open_at(dwarf, begin)?;
+        let Some(offset) = offset.to_unit_offset(&other.header) else {
+            break;
+        };
+        elsewhere = Some(other);
+        entry = offset;
     }
     Ok(plain.map(Called::Plain))
 }

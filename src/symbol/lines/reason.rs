@@ -3,6 +3,7 @@
 use crate::kernel::Name;
 use crate::report::Stopped;
 use crate::symbol::{NoSeparate, NoSymbols};
+use crate::target;
 use thiserror::Error as ThisError;
 
 /// Why an address has no line, or why not all is known of it.
@@ -35,11 +36,24 @@ pub enum NoLines {
     #[error("the compiler gives it no line")]
     NoLine,
     /// The functions are described in a file of their own (`-gsplit-dwarf`).
-    #[error("split DWARF: the functions are described in {0}, which is not read")]
-    Split(Name),
+    #[error("the functions are described in {file} (split DWARF): {why}")]
+    Split {
+        /// Where it should be, in the target's root.
+        file: Name,
+        /// Why it does not tell.
+        why: NoPart,
+    },
     /// The names are in a file that several share (`dwz -m`).
-    #[error("its name is in a file that several modules share (dwz), which is not read")]
-    Supplementary,
+    #[error("names are in {file}, which several modules share (dwz): {why}")]
+    Shared {
+        /// Where it should be, in the target's root.
+        file: Name,
+        /// Why it does not tell.
+        why: NoPart,
+    },
+    /// The same, and nothing says in which.
+    #[error("names are in a file that several modules share (dwz), and nothing says in which")]
+    NotNamed,
     /// The debug information contradicts itself.
     #[error("damaged debug information: {0}")]
     Damaged(String),
@@ -52,6 +66,20 @@ pub enum NoLines {
     /// Whoever asked no longer wants to know.
     #[error("stopped")]
     Stopped(Stopped),
+}
+
+/// Why a further file that belongs to debug information does not tell.
+#[derive(Clone, Debug, ThisError)]
+pub enum NoPart {
+    /// There is no such file, or it is no ELF file.
+    #[error("there is no such debug file")]
+    NotFound,
+    /// The identity in it is another one.
+    #[error("that file is of another build")]
+    OfAnotherBuild,
+    /// It could not be opened.
+    #[error("{0}")]
+    Unreadable(#[from] target::Error),
 }
 
 impl From<gimli::Error> for NoLines {

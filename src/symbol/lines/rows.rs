@@ -5,6 +5,7 @@ use super::ranges::NOWHERE;
 use super::sections::Bytes;
 use super::work::Work;
 use gimli::{ColumnType, LineRow, Unit};
+use std::ops::ControlFlow;
 
 /// Where in the source an instruction comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,18 +37,20 @@ impl Row {
     }
 }
 
-/// Visits the rows of a unit, each with the address that the next one begins at (its own, if it has no code), until `visit` answers
-/// false.
-pub(super) fn each_row(
+/// A row, and the address that the next one begins at: its own, if it has no code.
+pub(super) type Stretch = (Row, u64);
+
+/// Passes over the rows of a unit, but for sequences that linkers left out of the program, until `visit` breaks. It is told where the
+/// sequence of each row begins.
+fn pass(
     unit: &Unit<Bytes<'_>>,
     work: &mut Work,
-    visit: &mut dyn FnMut(&Row, u64) -> bool,
+    visit: &mut dyn FnMut(u64, &LineRow) -> Result<ControlFlow<()>, NoLines>,
 ) -> Result<(), NoLines> {
     let Some(program) = unit.line_program.clone() else {
         return Ok(());
     };
     let mut rows = program.rows();
-    let mut before: Option<Row> = None;
     let mut begin = None;
     while let Some((_, row)) = rows.next_row()? {
         work.step(1)?;
@@ -55,18 +58,27 @@ pub(super) fn each_row(
         if row.end_sequence() {
             begin = None;
         }
-        if start == NOWHERE {
-            continue;
-        }
-        if let Some(before) = before.take()
-            && before.address <= row.address()
-            && !visit(&before, row.address())
-        {
+        if start != NOWHERE && visit(start, row)?.is_break() {
             break;
         }
-        before = (!row.end_sequence()).then(|| Row::of(row));
     }
     Ok(())
+}
+
+/// Visits the rows of a unit until `visit` breaks.
+pub(super) fn each_row(
+    unit: &Unit<Bytes<'_>>,
+    work: &mut Work,
+    visit: &mut dyn FnMut(Stretch) -> ControlFlow<()>,
+) -> Result<(), NoLines> {
+    let mut before: Option<Row> = None;
+    pass(unit, work, &mut |_, row| {
+        let next = (!row.end_sequence()).then(|| Row::of(row));
+        Ok(match std::mem::replace(&mut before, next) {
+            Some(before) if before.address <= row.address() => visit((before, row.address())),
+            _ => ControlFlow::Continue(()),
+        })
+    })
 }
 
 /// Visits the stretches of addresses that the line program of a unit covers.
@@ -75,22 +87,12 @@ pub(super) fn each_sequence(
     work: &mut Work,
     visit: &mut dyn FnMut(u64, u64) -> Result<(), NoLines>,
 ) -> Result<(), NoLines> {
-    let Some(program) = unit.line_program.clone() else {
-        return Ok(());
-    };
-    let mut rows = program.rows();
-    let mut begin = None;
-    while let Some((_, row)) = rows.next_row()? {
-        work.step(1)?;
-        let start = *begin.get_or_insert(row.address());
-        if row.end_sequence() {
-            begin = None;
-            if start != NOWHERE && start < row.address() {
-                visit(start, row.address())?;
-            }
+    pass(unit, work, &mut |start, row| {
+        if row.end_sequence() && start < row.address() {
+            visit(start, row.address())?;
         }
-    }
-    Ok(())
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// The row that `address` lies in.
@@ -98,13 +100,18 @@ pub(super) fn row_at(
     unit: &Unit<Bytes<'_>>,
     address: u64,
     work: &mut Work,
-) -> Result<Option<Row>, NoLines> {
+) -> Result<Option<Stretch>, NoLines> {
     let mut found = None;
-    each_row(unit, work, &mut |row, end| {
-        if row.address <= address && address < end {
-            found = Some(*row);
-        }
-        found.is_none()
-    })?;
+    each_row(
+        unit,
+        work,
+        &mut |(row, end)| match row.address <= address && address < end {
+            true => {
+                found = Some((row, end));
+                ControlFlow::Break(())
+            }
+            false => ControlFlow::Continue(()),
+        },
+    )?;
     Ok(found)
 }

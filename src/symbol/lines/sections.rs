@@ -3,7 +3,9 @@
 use super::NoLines;
 use super::work::Work;
 use crate::symbol::source::Source;
-use gimli::{Dwarf, DwarfSections, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{
+    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
+};
 use object::Endianness;
 
 /// More bytes of debug information than this are not kept for one file.
@@ -39,43 +41,111 @@ pub(super) struct Sections {
 impl Sections {
     /// Reads them, expanded where they are compressed; `None` if the file has no debug information.
     pub(super) fn read(source: &Source, work: &mut Work) -> Result<Option<Sections>, NoLines> {
-        if !source.has_section(b".debug_info") {
+        Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), work)
+    }
+
+    /// The same, of the sections as `name` calls them, in no more than `room` bytes.
+    pub(super) fn read_within(
+        source: &Source,
+        room: u64,
+        name: fn(SectionId) -> Option<&'static str>,
+        work: &mut Work,
+    ) -> Result<Option<Sections>, NoLines> {
+        let information = name(SectionId::DebugInfo).unwrap_or_default();
+        if !source.has_section(information.as_bytes()) {
             return Ok(None);
         }
-        let mut room = MOST_BYTES;
-        let bytes = DwarfSections::load(|id: SectionId| {
-            work.look()?;
-            if !WANTED.contains(&id) {
-                return Ok(Vec::new());
-            }
-            let most = match id {
-                SectionId::DebugAbbrev => room.min(MOST_ABBREVIATIONS),
-                _ => room,
-            };
-            let mut stopped = None;
-            let mut go_on = || work.look().map_err(|why| stopped = Some(why)).is_ok();
-            let read = source.section_while(id.name().as_bytes(), most, &mut go_on);
-            if let Some(why) = stopped {
-                return Err(why);
-            }
-            let bytes = read?.unwrap_or_default();
-            room = room.saturating_sub(bytes.len() as u64);
-            Ok::<_, NoLines>(bytes)
+        let mut loader = Loader { source, room, work };
+        let bytes = DwarfSections::load(|id| match name(id) {
+            Some(name) if WANTED.contains(&id) => loader.load(id, name),
+            _ => Ok::<_, NoLines>(Vec::new()),
         })?;
-        let endian = match source.elf.endian {
-            Endianness::Little => RunTimeEndian::Little,
-            Endianness::Big => RunTimeEndian::Big,
-        };
         Ok(Some(Sections {
             bytes,
-            size: MOST_BYTES - room,
-            endian,
+            size: room - loader.room,
+            endian: endian_of(source),
         }))
+    }
+
+    /// How many bytes may be kept of further files beside this one.
+    pub(super) fn room(&self) -> u64 {
+        MOST_BYTES.saturating_sub(self.size)
     }
 
     /// For gimli.
     pub(super) fn dwarf(&self) -> Dwarf<Bytes<'_>> {
         self.bytes
             .borrow(|bytes| EndianSlice::new(bytes, self.endian))
+    }
+}
+
+/// The sections of a package of split debug information (`.dwp`), as [`Sections`] are of one file.
+pub(super) struct PackageSections {
+    bytes: DwarfPackageSections<Vec<u8>>,
+    pub(super) size: u64,
+    endian: RunTimeEndian,
+}
+
+impl PackageSections {
+    /// Reads them; `None` if the file is no such package.
+    pub(super) fn read_within(
+        source: &Source,
+        room: u64,
+        work: &mut Work,
+    ) -> Result<Option<PackageSections>, NoLines> {
+        if !source.has_section(SectionId::DebugCuIndex.name().as_bytes()) {
+            return Ok(None);
+        }
+        let mut loader = Loader { source, room, work };
+        let is_wanted = |id| id == SectionId::DebugCuIndex || WANTED.contains(&id);
+        let bytes = DwarfPackageSections::load(|id| match id.dwo_name() {
+            Some(name) if is_wanted(id) => loader.load(id, name),
+            _ => Ok::<_, NoLines>(Vec::new()),
+        })?;
+        Ok(Some(PackageSections {
+            bytes,
+            size: room - loader.room,
+            endian: endian_of(source),
+        }))
+    }
+
+    /// For gimli.
+    pub(super) fn package(&self) -> Result<DwarfPackage<Bytes<'_>>, gimli::Error> {
+        let empty = EndianSlice::new(&[], self.endian);
+        self.bytes
+            .borrow(|bytes| EndianSlice::new(bytes, self.endian), empty)
+    }
+}
+
+/// Reads sections while there is room.
+struct Loader<'a, 'b> {
+    source: &'a Source,
+    room: u64,
+    work: &'a mut Work<'b>,
+}
+
+impl Loader<'_, '_> {
+    fn load(&mut self, id: SectionId, name: &str) -> Result<Vec<u8>, NoLines> {
+        self.work.look()?;
+        let most = match id {
+            SectionId::DebugAbbrev => self.room.min(MOST_ABBREVIATIONS),
+            _ => self.room,
+        };
+        let mut stopped = None;
+        let mut go_on = || self.work.look().map_err(|why| stopped = Some(why)).is_ok();
+        let read = self.source.section_while(name.as_bytes(), most, &mut go_on);
+        if let Some(why) = stopped {
+            return Err(why);
+        }
+        let bytes = read?.unwrap_or_default();
+        self.room = self.room.saturating_sub(bytes.len() as u64);
+        Ok(bytes)
+    }
+}
+
+fn endian_of(source: &Source) -> RunTimeEndian {
+    match source.elf.endian {
+        Endianness::Little => RunTimeEndian::Little,
+        Endianness::Big => RunTimeEndian::Big,
     }
 }

@@ -1,31 +1,38 @@
 //! The debug information of one file: what it says of an address, and of a line.
 
-use super::names::{self, Called};
-use super::path;
-use super::rows;
-use super::scopes::{self, Scope};
-use super::sections::{Bytes, Sections};
+use super::frames::{Compiled, Described};
+use super::places::{self, Place};
+use super::rows::{self, Stretch};
+use super::scopes;
+use super::sections::{Bytes, PackageSections, Sections};
+use super::shared::Shared;
+use super::split::{self, Split};
 use super::units::{Opener, Units};
 use super::work::Work;
-use super::{Frame, NoLines};
+use super::{Frame, NoLines, reason::NoPart};
 use crate::kernel::Name;
-use crate::symbol::demangle::may_be_mangled;
 use crate::symbol::source::Source;
+use crate::target::Modules;
 use gimli::{Dwarf, Unit};
-
-/// More places of one line are not told.
-const MOST_PLACES: usize = 1000;
 
 /// The debug information of a file.
 pub(in crate::symbol) struct Lines {
     sections: Sections,
     units: Units,
+    /// What it shares with other modules, or why that is not known; `None` if it shares nothing.
+    shared: Option<Result<Shared, NoLines>>,
+    /// The package with the units that were split off.
+    package: Option<PackageSections>,
 }
 
-/// What is known of an address: its frames, the innermost first, and why not all of them are.
-#[derive(Default)]
+/// What is known of an address.
+#[derive(Clone)]
 pub(super) struct Found {
+    /// The row it lies in.
+    pub(super) row: Stretch,
+    /// The innermost first.
     pub(super) frames: Vec<Frame>,
+    /// Why not all of them are known.
     pub(super) missing: Option<NoLines>,
 }
 
@@ -34,27 +41,71 @@ pub(super) struct Found {
 pub(super) struct Places {
     /// The line that has code: the one asked for, or the first behind it that has.
     pub(super) line: Option<u64>,
-    /// File addresses, one for each function (or copy of an inlined one) in order.
-    pub(super) addresses: Vec<u64>,
+    /// In order; what is known of each of the first.
+    pub(super) places: Vec<(Place, Option<Found>)>,
     /// Whether a unit has the file at all.
     pub(super) has_file: bool,
     /// Why some of the debug information could not be looked through.
     pub(super) missing: Option<NoLines>,
 }
 
+/// What is asked of a line.
+#[derive(Clone, Copy)]
+pub(super) struct LineQuery<'a> {
+    /// The end of the file's path.
+    pub(super) file: &'a [u8],
+    pub(super) line: u64,
+    /// Of how many places the frames are told.
+    pub(super) with_frames: usize,
+}
+
 impl Lines {
-    /// Reads the sections and finds the units; `None` if the file has no debug information.
-    pub(super) fn read(source: &Source, work: &mut Work) -> Result<Option<Lines>, NoLines> {
+    /// Reads the sections of `source`, which is called `path`, and finds the units; `None` if it has no debug information.
+    pub(super) fn read(
+        source: &Source,
+        path: &Name,
+        files: &dyn Modules,
+        work: &mut Work,
+    ) -> Result<Option<Lines>, NoLines> {
         let Some(sections) = Sections::read(source, work)? else {
             return Ok(None);
         };
         let units = Units::read(&sections.dwarf(), work)?;
-        Ok(Some(Lines { sections, units }))
+        let mut room = sections.room();
+        let shared = match Shared::read(source, path, files, room, work) {
+            Some(Err(passing)) if passing.is_passing() => return Err(passing),
+            shared => shared,
+        };
+        if let Some(Ok(shared)) = &shared {
+            room = room.saturating_sub(shared.sections.size);
+        }
+        let package = match units.has_split {
+            true => split::package_of(path, files, room, work)?,
+            false => None,
+        };
+        Ok(Some(Lines {
+            sections,
+            units,
+            shared,
+            package,
+        }))
     }
 
     /// How much memory this takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.sections.size.saturating_add(self.units.size())
+        let own = self.sections.size.saturating_add(self.units.size());
+        let shared = self.shared.as_ref().and_then(|one| one.as_ref().ok());
+        let shared = shared.map_or(0, |one| one.sections.size + one.units.size());
+        let package = self.package.as_ref().map_or(0, |one| one.size);
+        own.saturating_add(shared).saturating_add(package)
+    }
+
+    fn dwarf(&self) -> Dwarf<Bytes<'_>> {
+        let mut dwarf = self.sections.dwarf();
+        if let Some(Ok(shared)) = &self.shared {
+            dwarf.set_sup(shared.sections.dwarf());
+        }
+        dwarf
     }
 
     /// What the file says of a file address that lies in `symbol` (as the file spells it).
@@ -62,19 +113,36 @@ impl Lines {
         &self,
         address: u64,
         symbol: Option<&Name>,
+        files: &dyn Modules,
         work: &mut Work,
     ) -> Result<Found, NoLines> {
-        let dwarf = self.sections.dwarf();
+        let dwarf = self.dwarf();
         let mut why = NoLines::NotCovered;
         let mut opener = Opener::default();
         for offset in self.units.covering(address) {
             work.look()?;
             let unit = opener.open_at(&dwarf, offset)?;
-            match self.in_unit(&dwarf, &unit, address, symbol, work) {
-                Ok(found) => return Ok(found),
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(other) => why = other,
-            }
+            let row = match rows::row_at(&unit, address, work)? {
+                Some(row) => row,
+                None => {
+                    let name = name_of(&unit);
+                    why = match unit.line_program {
+                        None => NoLines::NoLineTable(name),
+                        Some(_) => NoLines::NoRow(name),
+                    };
+                    continue;
+                }
+            };
+            return self.describing(&dwarf, &unit, files, work, |unit, missing, work| {
+                let (chains, fault) = chains(unit, &[address], work)?;
+                let chain = chains.into_iter().next().unwrap_or_default();
+                let (frames, unnamed) = unit.frames(&row.0, &chain, symbol, work)?;
+                Ok(Found {
+                    row,
+                    frames,
+                    missing: missing.or(fault).or(unnamed),
+                })
+            });
         }
         match (why, &self.units.fault) {
             (NoLines::NotCovered, Some(fault)) => Err(fault.clone()),
@@ -82,198 +150,170 @@ impl Lines {
         }
     }
 
-    fn in_unit(
-        &self,
-        dwarf: &Dwarf<Bytes<'_>>,
-        unit: &Unit<Bytes<'_>>,
-        address: u64,
-        symbol: Option<&Name>,
-        work: &mut Work,
-    ) -> Result<Found, NoLines> {
-        let row = rows::row_at(unit, address, work)?;
-        let around = scopes::around(dwarf, unit, &[address], work);
-        let (chain, mut missing) = match around {
-            Ok(chains) => (chains.into_iter().next().unwrap_or_default(), None),
-            Err(passing) if passing.is_passing() => return Err(passing),
-            Err(fault) => (Vec::new(), Some(fault)),
-        };
-        let Some(row) = row else {
-            let name = name_of(unit);
-            return Err(match unit.line_program {
-                None => NoLines::NoLineTable(name),
-                Some(_) => NoLines::NoRow(name),
-            });
-        };
-        if let Some(name) = split(dwarf, unit) {
-            missing = Some(NoLines::Split(name));
-        }
-        let mut frames = vec![Frame {
-            function: None,
-            file: path::of_file(dwarf, unit, row.file),
-            line: row.line,
-            column: row.column,
-        }];
-        for scope in chain.iter().rev() {
-            let function = match names::of_function(dwarf, &self.units, unit, scope.entry, work) {
-                Ok(None) => None,
-                Ok(Some(Called::Linked(name))) => Some(name),
-                Ok(Some(Called::Plain(name))) => match symbol {
-                    // `operator()` of what? The symbol says.
-                    Some(symbol) if scope.call.is_none() && may_be_mangled(symbol.as_bytes()) => {
-                        Some(symbol.clone())
-                    }
-                    _ => Some(name),
-                },
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(fault) => {
-                    missing.get_or_insert(fault);
-                    None
-                }
-            };
-            if let Some(last) = frames.last_mut() {
-                last.function = function;
-            }
-            if let Some(call) = scope.call {
-                frames.push(Frame {
-                    function: None,
-                    file: path::of_file(dwarf, unit, call.file),
-                    line: call.line,
-                    column: call.column,
-                });
-            }
-        }
-        Ok(Found { frames, missing })
-    }
-
-    /// Where a line of a file has code; `wanted` is the end of the file's path.
+    /// Where a line of a file has code; `symbol` finds the symbol that an address lies in.
     pub(super) fn of_line(
         &self,
-        wanted: &[u8],
-        line: u64,
+        query: LineQuery,
+        symbol: &dyn Fn(u64) -> Option<Name>,
+        files: &dyn Modules,
         work: &mut Work,
     ) -> Result<Places, NoLines> {
-        let dwarf = self.sections.dwarf();
+        let dwarf = self.dwarf();
         let mut places = Places {
             missing: self.units.fault.clone(),
             ..Places::default()
         };
         let mut opener = Opener::default();
-        let mut groups: Vec<(usize, Vec<u64>)> = Vec::new();
+        // The units that have the line, and the numbers that they have for the file.
+        let mut having: Vec<(usize, Vec<u64>)> = Vec::new();
         for &offset in &self.units.offsets {
             work.look()?;
             let searched = opener.open_at(&dwarf, offset).and_then(|unit| {
-                let files = files_meant(&dwarf, &unit, wanted, work)?;
+                let files = places::files_meant(&dwarf, &unit, query.file, work)?;
                 places.has_file |= !files.is_empty();
-                match files.is_empty() {
-                    true => Ok(None),
-                    false => first_rows(&unit, &files, line, work),
-                }
+                let line = match files.is_empty() {
+                    true => None,
+                    false => places::line_with_code(&unit, &files, query.line, work)?,
+                };
+                Ok((line, files))
             });
             match searched {
-                Ok(None) => {}
-                Ok(Some((line, addresses))) => {
+                Ok((Some(line), files)) => {
                     if places.line.is_none_or(|known| line < known) {
                         places.line = Some(line);
-                        groups.clear();
+                        having.clear();
                     }
                     if places.line == Some(line) {
-                        groups.push((offset, addresses));
+                        having.push((offset, files));
                     }
                 }
+                Ok((None, _)) => {}
                 Err(passing) if passing.is_passing() => return Err(passing),
                 Err(fault) => _ = places.missing.get_or_insert(fault),
             }
         }
-        for (offset, addresses) in groups {
-            let unit = opener.open_at(&dwarf, offset)?;
-            let chains = match scopes::around(&dwarf, &unit, &addresses, work) {
-                Ok(chains) => chains,
-                Err(passing) if passing.is_passing() => return Err(passing),
-                Err(_) => vec![Vec::new(); addresses.len()],
-            };
-            places.addresses.extend(first_of_each(&addresses, &chains));
-        }
-        places.addresses.sort_unstable();
-        places.addresses.dedup();
-        Ok(places)
-    }
-}
-
-/// The first address in each function.
-fn first_of_each(addresses: &[u64], chains: &[Vec<Scope>]) -> Vec<u64> {
-    let mut seen = std::collections::HashSet::new();
-    let firsts = addresses.iter().zip(chains);
-    firsts
-        .filter(|(_, chain)| chain.last().is_none_or(|last| seen.insert(last.entry.0)))
-        .map(|(&address, _)| address)
-        .collect()
-}
-
-/// The numbers of the files that are meant.
-fn files_meant(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
-    wanted: &[u8],
-    work: &mut Work,
-) -> Result<Vec<u64>, NoLines> {
-    let Some(program) = &unit.line_program else {
-        return Ok(Vec::new());
-    };
-    let header = program.header();
-    let first = u64::from(header.version() <= 4);
-    let mut files = Vec::new();
-    for (number, file) in (first..).zip(header.file_names()) {
-        work.step(1)?;
-        let name = path::text(dwarf, unit, file.path_name()).unwrap_or_default();
-        if path::file_name(name) == path::file_name(wanted)
-            && path::of_file(dwarf, unit, number)
-                .is_some_and(|path| path::is_meant(path.as_bytes(), wanted))
-        {
-            files.push(number);
-        }
-    }
-    Ok(files)
-}
-
-/// The line that has code, `line` or the first behind it, and where each of its stretches begins, in order.
-fn first_rows(
-    unit: &Unit<Bytes<'_>>,
-    files: &[u64],
-    line: u64,
-    work: &mut Work,
-) -> Result<Option<(u64, Vec<u64>)>, NoLines> {
-    let mut best: Option<(u64, Vec<u64>)> = None;
-    // The line that a stretch was noted for, and where that goes on.
-    let mut noted: Option<(u64, u64, u64)> = None;
-    rows::each_row(unit, work, &mut |row, end| {
-        let Some(found) = row
-            .line
-            .filter(|&found| found >= line && files.binary_search(&row.file).is_ok())
-        else {
-            return true;
+        let Some(line) = places.line else {
+            return Ok(places);
         };
-        let goes_on = noted == Some((row.file, found, row.address));
-        if row.is_statement && !goes_on {
-            match &mut best {
-                Some((known, _)) if *known < found => {}
-                Some((known, addresses)) if *known == found => {
-                    if addresses.len() < MOST_PLACES {
-                        addresses.push(row.address);
-                    }
+        for (offset, numbers) in having {
+            let unit = opener.open_at(&dwarf, offset)?;
+            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, work)?;
+            if is_cut {
+                places.missing.get_or_insert(NoLines::TooLarge);
+            }
+            let with_frames = query.with_frames.saturating_sub(places.places.len());
+            let found = self.describing(&dwarf, &unit, files, work, |unit, missing, work| {
+                let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
+                let (chains, fault) = chains(unit, &addresses, work)?;
+                let missing = missing.or(fault);
+                let mut found = Vec::new();
+                for place in places::joined(rows, chains) {
+                    let known = match found.len() < with_frames {
+                        true => {
+                            let symbol = symbol(place.row.address);
+                            let (frames, unnamed) =
+                                unit.frames(&place.row, &place.chain, symbol.as_ref(), work)?;
+                            Some(Found {
+                                row: (place.row, place.end),
+                                frames,
+                                missing: missing.clone().or(unnamed),
+                            })
+                        }
+                        false => None,
+                    };
+                    found.push((place, known));
                 }
-                _ => best = Some((found, vec![row.address])),
+                Ok(found)
+            });
+            match found {
+                Ok(found) => places.places.extend(found),
+                Err(passing) if passing.is_passing() => return Err(passing),
+                Err(fault) => _ = places.missing.get_or_insert(fault),
             }
         }
-        if row.is_statement || goes_on {
-            noted = Some((row.file, found, end));
-        }
-        true
-    })?;
-    Ok(best.map(|(line, mut addresses)| {
-        addresses.sort_unstable();
-        addresses.dedup();
-        (line, addresses)
-    }))
+        Ok(places)
+    }
+
+    /// Hands `ask` a unit with what describes its functions, and why that is not all, if it was split and the rest is not there.
+    fn describing<T>(
+        &self,
+        dwarf: &Dwarf<Bytes<'_>>,
+        unit: &Unit<Bytes<'_>>,
+        files: &dyn Modules,
+        work: &mut Work,
+        ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
+    ) -> Result<T, NoLines> {
+        let shared = match &self.shared {
+            None => Err(&NoLines::NotNamed),
+            Some(Err(why)) => Err(why),
+            Some(Ok(shared)) => Ok(&shared.units),
+        };
+        let itself = Described {
+            dwarf,
+            unit,
+            units: &self.units,
+            shared,
+        };
+        let object;
+        let split = match unit.dwo_id {
+            None => Ok(None),
+            Some(id) => {
+                let packed = match &self.package {
+                    Some(package) => Split::in_package(package, dwarf, unit, id, work)?,
+                    None => None,
+                };
+                match (packed, split::path_of(dwarf, unit)) {
+                    (Some(packed), _) => Ok(Some(packed)),
+                    (None, None) => Ok(None),
+                    (None, Some(path)) => {
+                        match split::object(&path, files, self.sections.room(), work) {
+                            Ok(read) => {
+                                object = read;
+                                let found = Split::in_object(&object, dwarf, unit, id, work)?;
+                                let why = NoPart::OfAnotherBuild;
+                                found.ok_or(NoLines::Split { file: path, why }).map(Some)
+                            }
+                            Err(why) => Err(why),
+                        }
+                    }
+                }
+            }
+        };
+        let (described, missing) = match &split {
+            Ok(None) => (itself, None),
+            Ok(Some(split)) => (
+                Described {
+                    dwarf: &split.dwarf,
+                    unit: &split.unit,
+                    units: Units::none(),
+                    shared: Err(&NoLines::NotNamed),
+                },
+                None,
+            ),
+            Err(passing) if passing.is_passing() => return Err(passing.clone()),
+            Err(why) => (itself, Some(why.clone())),
+        };
+        let compiled = Compiled {
+            dwarf,
+            unit,
+            described,
+        };
+        ask(&compiled, missing, work)
+    }
+}
+
+/// The functions around each of `addresses`, which are in order; none, and why, where that is damaged.
+fn chains(
+    unit: &Compiled,
+    addresses: &[u64],
+    work: &mut Work,
+) -> Result<(Vec<Vec<scopes::Scope>>, Option<NoLines>), NoLines> {
+    let Described { dwarf, unit, .. } = unit.described;
+    match scopes::around(dwarf, unit, addresses, work) {
+        Ok(chains) => Ok((chains, None)),
+        Err(passing) if passing.is_passing() => Err(passing),
+        Err(fault) => Ok((vec![Vec::new(); addresses.len()], Some(fault))),
+    }
 }
 
 /// What a unit is called: the source file it was compiled from.
@@ -282,17 +322,4 @@ fn name_of(unit: &Unit<Bytes<'_>>) -> Name {
         Some(name) => Name::new(name.slice()),
         None => Name::from("without a name"),
     }
-}
-
-/// The file in which the functions of a unit are described, if it is not this one.
-fn split(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> Option<Name> {
-    unit.dwo_id?;
-    let name = unit.dwo_name().ok()??;
-    let mut path = unit
-        .comp_dir
-        .map(|folder| folder.slice().to_vec())
-        .unwrap_or_default();
-    let name = path::text(dwarf, unit, name)?;
-    path::push(&mut path, name);
-    Some(Name::new(path))
 }

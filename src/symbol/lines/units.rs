@@ -21,6 +21,8 @@ pub(super) struct Units {
     pub(super) offsets: Vec<usize>,
     /// By begin.
     covered: Vec<Covered>,
+    /// Whether some are described in files of their own.
+    pub(super) has_split: bool,
     /// What is wrong with units that were passed over.
     pub(super) fault: Option<NoLines>,
 }
@@ -34,12 +36,52 @@ struct Covered {
     reach: u64,
 }
 
+/// What is done with a unit: its header, and where that begins in `.debug_info`.
+type Visit<'a, 'v> =
+    dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Work<'_>) -> Result<(), NoLines> + 'v;
+
 impl Units {
     /// Passes over all units, reading of each only its first entry.
     pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
+        let mut opener = Opener::default();
+        let mut units = Units::pass(dwarf, work, &mut |units, header, offset, work| {
+            let claims = matches!(
+                header.type_(),
+                UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_)
+            );
+            match claims {
+                true => {
+                    let unit = opener.open(dwarf, header)?;
+                    units.has_split |= unit.dwo_id.is_some();
+                    units.claim(dwarf, &unit, offset, work)
+                }
+                false => Ok(()),
+            }
+        })?;
+        units
+            .covered
+            .sort_unstable_by_key(|one| (one.begin, one.unit));
+        let mut reach = 0;
+        for one in &mut units.covered {
+            reach = one.end.max(reach);
+            one.reach = reach;
+        }
+        Ok(units)
+    }
+
+    /// Lists them without reading anything of them.
+    pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
+        Units::pass(dwarf, work, &mut |_, _, _, _| Ok(()))
+    }
+
+    /// Passes over the headers; where `visit` finds fault with a unit, that is noted.
+    fn pass<'a>(
+        dwarf: &Dwarf<Bytes<'a>>,
+        work: &mut Work,
+        visit: &mut Visit<'a, '_>,
+    ) -> Result<Units, NoLines> {
         let mut units = Units::default();
         let mut headers = dwarf.units();
-        let mut opener = Opener::default();
         loop {
             work.look()?;
             let header = match headers.next() {
@@ -53,30 +95,12 @@ impl Units {
             let Some(offset) = header.debug_info_offset() else {
                 continue;
             };
-            let claims = matches!(
-                header.type_(),
-                UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_)
-            );
             units.offsets.push(offset.0);
-            if !claims {
-                continue;
-            }
-            match opener.open(dwarf, header) {
-                Ok(unit) => match units.claim(dwarf, &unit, offset.0, work) {
-                    Err(passing) if passing.is_passing() => return Err(passing),
-                    Err(fault) => _ = units.fault.get_or_insert(fault),
-                    Ok(()) => {}
-                },
+            match visit(&mut units, header, offset.0, work) {
+                Err(passing) if passing.is_passing() => return Err(passing),
                 Err(fault) => _ = units.fault.get_or_insert(fault),
+                Ok(()) => {}
             }
-        }
-        units
-            .covered
-            .sort_unstable_by_key(|one| (one.begin, one.unit));
-        let mut reach = 0;
-        for one in &mut units.covered {
-            reach = one.end.max(reach);
-            one.reach = reach;
         }
         Ok(units)
     }
@@ -110,6 +134,17 @@ impl Units {
             rows::each_sequence(unit, work, &mut add)?;
         }
         Ok(())
+    }
+
+    /// Those of a file of which no others are looked up.
+    pub(super) fn none() -> &'static Units {
+        static NONE: Units = Units {
+            offsets: Vec::new(),
+            covered: Vec::new(),
+            has_split: false,
+            fault: None,
+        };
+        &NONE
     }
 
     /// Bytes of memory.

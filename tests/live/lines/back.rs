@@ -28,7 +28,7 @@ fn there_and_back() {
     let symbols = Symbols::default();
     with_names(&symbols, &target.attach(), |names, _| {
         let search = |file: &str, line| {
-            let found = names.find_line(file, line, &mut || Ok(()));
+            let found = names.find_line(file, line, 100, &mut || Ok(()));
             found.expect("an answer")
         };
         let line_of = |text: &str| {
@@ -39,25 +39,25 @@ fn there_and_back() {
         let squared = line_of("sink += x;");
         let found = search("back.c", squared);
         assert_eq!(found.line, Some(squared));
-        assert!(found.addresses.len() >= 2, "{found:?}");
-        for &address in &found.addresses {
-            let back = names.line_at(address, &mut || Ok(())).expect("an answer");
-            let functions: Vec<_> = back.frames.iter().map(|one| one.name()).collect();
+        assert!(found.firsts().len() >= 2, "{found:?}");
+        for place in &found.places {
+            let known = place.known.as_ref().expect("its functions");
+            let functions: Vec<_> = known.frames.iter().map(|one| one.name()).collect();
             let expected = ["square", "twice", "work"].map(|name| Some(Name::from(name)));
-            assert_eq!(functions, expected, "{address}");
+            assert_eq!(functions, expected, "{place:?}");
         }
         // By its whole path, and for a line without code the next one that has.
         let whole = format!("{}/back.c", folder.path().display());
         let found = search(&whole, line_of("int main(void)"));
-        assert_eq!(found.addresses, [VirtualAddress::new(words[1])]);
+        assert_eq!(found.firsts(), [VirtualAddress::new(words[1])]);
         let found = search("back.c", 1);
         assert!(found.line.is_some_and(|line| line > 1), "{found:?}");
         let found = search("ack.c", 5);
-        assert!(!found.has_file && found.addresses.is_empty(), "{found:?}");
+        assert!(!found.has_file && found.places.is_empty(), "{found:?}");
         let found = search("back.c", 5000);
-        assert!(found.has_file && found.addresses.is_empty(), "{found:?}");
+        assert!(found.has_file && found.places.is_empty(), "{found:?}");
         // Nobody waits: nothing is found, and nothing is kept that would be wrong later.
-        let stopped = names.find_line("back.c", 1, &mut || Err(Stopped::Interrupted));
+        let stopped = names.find_line("back.c", 1, 100, &mut || Err(Stopped::Interrupted));
         assert!(matches!(stopped, Err(Stopped::Interrupted)));
     });
     // Ctrl-C is heeded whoever asks, and in the middle of it.
@@ -66,7 +66,7 @@ fn there_and_back() {
         let work = VirtualAddress::new(words[0]);
         let stopped = names.line_at(work, &mut || Ok(()));
         assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
-        let stopped = names.find_line("back.c", 1, &mut || Ok(()));
+        let stopped = names.find_line("back.c", 1, 100, &mut || Ok(()));
         assert!(matches!(stopped, Err(Stopped::Interrupted)), "{stopped:?}");
     });
     target.send("");

@@ -1,0 +1,82 @@
+//! The functions at a place, each with the place in it.
+
+use super::Frame;
+use super::NoLines;
+use super::names::{self, Called};
+use super::path;
+use super::rows::Row;
+use super::scopes::Scope;
+use super::sections::Bytes;
+use super::units::Units;
+use super::work::Work;
+use crate::kernel::Name;
+use crate::symbol::demangle::may_be_mangled;
+use gimli::{Dwarf, Unit};
+
+/// Where the functions of a unit are described: in the unit itself, unless that was split.
+#[derive(Clone, Copy)]
+pub(super) struct Described<'s, 'a> {
+    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
+    pub(super) unit: &'s Unit<Bytes<'a>>,
+    /// Those of its file.
+    pub(super) units: &'s Units,
+    /// The units of the file that several share, or why that is not read.
+    pub(super) shared: Result<&'s Units, &'s NoLines>,
+}
+
+/// A unit with a line table, and where its functions are described.
+pub(super) struct Compiled<'s, 'a> {
+    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
+    pub(super) unit: &'s Unit<Bytes<'a>>,
+    pub(super) described: Described<'s, 'a>,
+}
+
+impl Compiled<'_, '_> {
+    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first; and why not all of
+    /// them are known.
+    pub(super) fn frames(
+        &self,
+        row: &Row,
+        chain: &[Scope],
+        symbol: Option<&Name>,
+        work: &mut Work,
+    ) -> Result<(Vec<Frame>, Option<NoLines>), NoLines> {
+        let mut missing = None;
+        let mut frames = vec![Frame {
+            function: None,
+            file: path::of_file(self.dwarf, self.unit, row.file),
+            line: row.line,
+            column: row.column,
+        }];
+        for scope in chain.iter().rev() {
+            let function = match names::of_function(self.described, scope.entry, work) {
+                Ok(None) => None,
+                Ok(Some(Called::Linked(name))) => Some(name),
+                Ok(Some(Called::Plain(name))) => match symbol {
+                    // `operator()` of what? The symbol says.
+                    Some(symbol) if scope.call.is_none() && may_be_mangled(symbol.as_bytes()) => {
+                        Some(symbol.clone())
+                    }
+                    _ => Some(name),
+                },
+                Err(passing) if passing.is_passing() => return Err(passing),
+                Err(fault) => {
+                    missing.get_or_insert(fault);
+                    None
+                }
+            };
+            if let Some(last) = frames.last_mut() {
+                last.function = function;
+            }
+            if let Some(call) = scope.call {
+                frames.push(Frame {
+                    function: None,
+                    file: path::of_file(self.dwarf, self.unit, call.file),
+                    line: call.line,
+                    column: call.column,
+                });
+            }
+        }
+        Ok((frames, missing))
+    }
+}

@@ -1,0 +1,215 @@
+//! Where a line of the source has code within one unit.
+
+use super::NoLines;
+use super::path;
+use super::rows::{self, Row, Stretch};
+use super::scopes::Scope;
+use super::sections::Bytes;
+use super::work::Work;
+use gimli::{Dwarf, Unit};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// More rows of one line are not told.
+const MOST_ROWS: usize = 1 << 16;
+
+/// Code of a line in one function, or in one copy of an inlined one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// Its first row.
+    pub(super) row: Row,
+    /// The address behind it: its own, if the line only begins here and the code is of the next one.
+    pub(super) end: u64,
+    /// Whether it is the first statement of the line in its function or copy: where a debugger stops.
+    pub(super) is_first: bool,
+    /// The functions around it, the outermost first.
+    pub(super) chain: Vec<Scope>,
+}
+
+/// The numbers of the files that are meant, in order.
+pub(super) fn files_meant(
+    dwarf: &Dwarf<Bytes<'_>>,
+    unit: &Unit<Bytes<'_>>,
+    wanted: &[u8],
+    work: &mut Work,
+) -> Result<Vec<u64>, NoLines> {
+    let Some(program) = &unit.line_program else {
+        return Ok(Vec::new());
+    };
+    let header = program.header();
+    let first = u64::from(header.version() <= 4);
+    let mut files = Vec::new();
+    for (number, file) in (first..).zip(header.file_names()) {
+        work.step(1)?;
+        let name = path::text(dwarf, unit, file.path_name()).unwrap_or_default();
+        if path::file_name(name) == path::file_name(wanted)
+            && path::of_file(dwarf, unit, number)
+                .is_some_and(|path| path::is_meant(path.as_bytes(), wanted))
+        {
+            files.push(number);
+        }
+    }
+    Ok(files)
+}
+
+/// The line that has statements: `line`, or the first behind it.
+pub(super) fn line_with_code(
+    unit: &Unit<Bytes<'_>>,
+    files: &[u64],
+    line: u64,
+    work: &mut Work,
+) -> Result<Option<u64>, NoLines> {
+    let mut best: Option<u64> = None;
+    rows::each_row(unit, work, &mut |(row, _)| {
+        if let Some(found) = row.line
+            && row.is_statement
+            && found >= line
+            && best.is_none_or(|known| found < known)
+            && files.binary_search(&row.file).is_ok()
+        {
+            best = Some(found);
+        }
+        match best == Some(line) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    Ok(best)
+}
+
+/// The rows of a line, in order of their addresses; and whether there are more than are told.
+pub(super) fn rows_of(
+    unit: &Unit<Bytes<'_>>,
+    files: &[u64],
+    line: u64,
+    work: &mut Work,
+) -> Result<(Vec<Stretch>, bool), NoLines> {
+    let mut found: Vec<Stretch> = Vec::new();
+    rows::each_row(unit, work, &mut |(row, end)| {
+        if row.line == Some(line)
+            && (row.is_statement || row.address < end)
+            && files.binary_search(&row.file).is_ok()
+        {
+            found.push((row, end));
+        }
+        match found.len() <= MOST_ROWS {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    let is_cut = found.len() > MOST_ROWS;
+    found.truncate(MOST_ROWS);
+    found.sort_by_key(|(row, end)| (row.address, *end));
+    Ok((found, is_cut))
+}
+
+/// Joins rows that follow each other as one statement does; `chains` has the functions around each.
+pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> {
+    let mut seen = HashSet::new();
+    let mut places: Vec<Place> = Vec::new();
+    for ((row, end), chain) in rows.into_iter().zip(chains) {
+        if let Some(last) = places.last_mut()
+            && last.end == row.address
+            && last.chain == chain
+            && last.row.file == row.file
+            && (last.row.is_statement || !row.is_statement)
+            && (last.row.column == row.column || !row.is_statement || last.row.address == last.end)
+        {
+            last.end = end;
+            continue;
+        }
+        let function = chain.last().map(|scope| scope.entry.0);
+        let is_first = row.is_statement && function.is_none_or(|function| seen.insert(function));
+        // Between two others a statement that left no code says nothing.
+        if is_first || row.address < end {
+            places.push(Place {
+                row,
+                end,
+                is_first,
+                chain,
+            });
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gimli::UnitOffset;
+
+    fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
+        let row = Row {
+            address: begin,
+            file: 1,
+            line: Some(7),
+            column: Some(column),
+            is_statement,
+        };
+        (row, end)
+    }
+
+    fn within(entry: usize) -> Vec<Scope> {
+        vec![Scope {
+            entry: UnitOffset(entry),
+            call: None,
+        }]
+    }
+
+    fn told(rows: &[(Stretch, usize)]) -> Vec<(u64, u64, bool)> {
+        let (rows, chains) = rows
+            .iter()
+            .map(|&(row, entry)| (row, within(entry)))
+            .unzip();
+        let places = joined(rows, chains);
+        let told = places.iter();
+        told.map(|one| (one.row.address, one.end, one.is_first))
+            .collect()
+    }
+
+    #[test]
+    fn rows_of_one_statement_are_one_place() {
+        let rows = [
+            (stretch(10, 14, 5, true), 1),
+            (stretch(14, 16, 5, true), 1),
+            (stretch(16, 20, 9, false), 1),
+            // Another statement of the line, and what goes on behind a gap.
+            (stretch(20, 24, 9, true), 1),
+            (stretch(30, 34, 9, true), 1),
+        ];
+        let expected = [(10, 20, true), (20, 24, false), (30, 34, false)];
+        assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn each_copy_has_its_first_place() {
+        let rows = [
+            (stretch(10, 14, 5, true), 1),
+            (stretch(14, 18, 5, true), 2),
+            (stretch(18, 20, 5, false), 3),
+            (stretch(20, 24, 5, true), 3),
+        ];
+        let expected = [
+            (10, 14, true),
+            (14, 18, true),
+            (18, 20, false),
+            (20, 24, true),
+        ];
+        assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn what_has_no_code_is_told_where_nothing_else_is() {
+        let rows = [
+            (stretch(10, 10, 5, true), 1),
+            (stretch(10, 10, 9, true), 1),
+            (stretch(20, 24, 5, true), 2),
+            (stretch(24, 24, 9, true), 2),
+            (stretch(30, 30, 5, true), 2),
+            (stretch(40, 40, 5, true), 3),
+            (stretch(40, 44, 9, true), 3),
+        ];
+        let expected = [(10, 10, true), (20, 24, true), (40, 44, true)];
+        assert_eq!(told(&rows), expected);
+    }
+}

@@ -1,0 +1,108 @@
+//! Split debug information: only the line table of a unit is in the program, what describes its functions is in a file of its own
+//! (`.dwo`), or with all of the others in a package (`.dwp`).
+
+use super::NoLines;
+use super::path;
+use super::reason::NoPart;
+use super::sections::{Bytes, PackageSections, Sections};
+use super::units::Opener;
+use super::work::Work;
+use crate::kernel::Name;
+use crate::symbol::separate;
+use crate::target::Modules;
+use gimli::{Dwarf, DwoId, SectionId, Unit};
+
+/// The package that belongs to the file called `path`, if there is one: whose units it holds is checked when they are looked up.
+pub(super) fn package_of(
+    path: &Name,
+    files: &dyn Modules,
+    room: u64,
+    work: &mut Work,
+) -> Result<Option<PackageSections>, NoLines> {
+    let path = [path.as_bytes(), b".dwp"].concat();
+    match separate::open(files, &path) {
+        Ok(Some(source)) => PackageSections::read_within(&source, room, work),
+        Ok(None) | Err(_) => Ok(None),
+    }
+}
+
+/// A unit that was split off.
+pub(super) struct Split<'a> {
+    pub(super) dwarf: Dwarf<Bytes<'a>>,
+    pub(super) unit: Unit<Bytes<'a>>,
+}
+
+impl<'a> Split<'a> {
+    /// What was split off `skeleton`, from a package; `None` if that does not have it.
+    pub(super) fn in_package(
+        package: &'a PackageSections,
+        dwarf: &Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        work: &mut Work,
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        match package.package()?.find_cu(id, dwarf)? {
+            Some(found) => Split::find(found, skeleton, id, work),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, from a file of its own.
+    pub(super) fn in_object(
+        object: &'a Sections,
+        dwarf: &Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        work: &mut Work,
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        let mut found = object.dwarf();
+        found.make_dwo(dwarf);
+        Split::find(found, skeleton, id, work)
+    }
+
+    fn find(
+        dwarf: Dwarf<Bytes<'a>>,
+        skeleton: &Unit<Bytes<'a>>,
+        id: DwoId,
+        work: &mut Work,
+    ) -> Result<Option<Split<'a>>, NoLines> {
+        let mut headers = dwarf.units();
+        let mut opener = Opener::default();
+        while let Some(header) = headers.next()? {
+            work.look()?;
+            let mut unit = opener.open(&dwarf, header)?;
+            if unit.dwo_id == Some(id) {
+                unit.copy_relocated_attributes(skeleton);
+                return Ok(Some(Split { dwarf, unit }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads the file of its own in which the functions of `skeleton` are described, called `path`.
+pub(super) fn object(
+    path: &Name,
+    files: &dyn Modules,
+    room: u64,
+    work: &mut Work,
+) -> Result<Sections, NoLines> {
+    let refused = |why| NoLines::Split {
+        file: path.clone(),
+        why,
+    };
+    let found = separate::open(files, path.as_bytes());
+    let source = found.map_err(|error| refused(error.into()))?;
+    let source = source.ok_or_else(|| refused(NoPart::NotFound))?;
+    Sections::read_within(&source, room, SectionId::dwo_name, work)?
+        .ok_or_else(|| refused(NoPart::NotFound))
+}
+
+/// Where the functions of a unit are described that was split.
+pub(super) fn path_of(dwarf: &Dwarf<Bytes<'_>>, skeleton: &Unit<Bytes<'_>>) -> Option<Name> {
+    let name = skeleton.dwo_name().ok()??;
+    let folder = skeleton.comp_dir.map(|folder| folder.slice().to_vec());
+    let mut path = folder.unwrap_or_default();
+    path::push(&mut path, path::text(dwarf, skeleton, name)?);
+    Some(Name::new(path))
+}

@@ -2,6 +2,7 @@
 
 pub mod addr2line;
 pub mod back;
+pub mod elsewhere;
 pub mod gdb;
 mod programs;
 pub mod reasons;

@@ -60,6 +60,7 @@ const TESTS: &[&[Test]] = &[
     identity::TESTS,
     lines::addr2line::TESTS,
     lines::back::TESTS,
+    lines::elsewhere::TESTS,
     lines::gdb::TESTS,
     lines::reasons::TESTS,
     machine::TESTS,

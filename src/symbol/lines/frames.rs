@@ -2,27 +2,16 @@
 
 use super::Frame;
 use super::NoLines;
+use super::described::Described;
 use super::names::{self, Called};
 use super::path;
 use super::rows::Row;
 use super::scopes::Scope;
 use super::sections::Bytes;
-use super::units::Units;
 use super::work::Work;
 use crate::kernel::Name;
 use crate::symbol::demangle::may_be_mangled;
 use gimli::{Dwarf, Unit};
-
-/// Where the functions of a unit are described: in the unit itself, unless that was split.
-#[derive(Clone, Copy)]
-pub(super) struct Described<'s, 'a> {
-    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
-    pub(super) unit: &'s Unit<Bytes<'a>>,
-    /// Those of its file.
-    pub(super) units: &'s Units,
-    /// The units of the file that several share, or why that is not read.
-    pub(super) shared: Result<&'s Units, &'s NoLines>,
-}
 
 /// A unit with a line table, and where its functions are described.
 pub(super) struct Compiled<'s, 'a> {

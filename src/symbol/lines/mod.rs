@@ -10,11 +10,13 @@
 //! kept       what was read before      split    units described in a file of their own (.dwo, .dwp)
 //! units      address → unit            shared   what several modules keep together (dwz)
 //! rows       line programs             places   rows of a line          frames   functions at a row
-//! scopes     functions around          names    of functions            path     of source files
-//! sections   the bytes, unpacked       ranges   addresses of an entry   work     what a question may cost
+//! scopes     functions around          names    of functions            described  what tells of functions
+//! path       of source files           ranges   addresses of an entry   sections the bytes, unpacked
+//! work       what a question may cost
 //! ```
 
 mod ask;
+mod described;
 mod frames;
 mod kept;
 mod names;

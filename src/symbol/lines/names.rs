@@ -1,7 +1,7 @@
 //! The names of functions, found by following an entry to what it stands for.
 
 use super::NoLines;
-use super::frames::Described;
+use super::described::Described;
 use super::path::text;
 use super::sections::Bytes;
 use super::units::Opener;

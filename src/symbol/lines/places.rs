@@ -107,7 +107,10 @@ pub(super) fn rows_of(
 pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> {
     let mut seen = HashSet::new();
     let mut places: Vec<Place> = Vec::new();
-    for ((row, end), chain) in rows.into_iter().zip(chains) {
+    for ((row, end), mut chain) in rows.into_iter().zip(chains) {
+        if row.address == end {
+            leave_call(&row, &mut chain);
+        }
         if let Some(last) = places.last_mut()
             && last.end == row.address
             && last.chain == chain
@@ -115,6 +118,12 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
             && (last.row.is_statement || !row.is_statement)
             && (last.row.column == row.column || !row.is_statement || last.row.address == last.end)
         {
+            if last.row.address == last.end {
+                last.row = Row {
+                    is_statement: last.row.is_statement,
+                    ..row
+                };
+            }
             last.end = end;
             continue;
         }
@@ -133,9 +142,22 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
     places
 }
 
+/// A statement without code may be that of a call which was inlined: then the code behind it is of the function that is called, but the
+/// statement is not.
+fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
+    let is_there = |scope: &Scope| {
+        let call = scope.call;
+        call.is_some_and(|call| call.line == row.line && call.file == row.file)
+    };
+    if let Some(number) = chain.iter().position(is_there) {
+        chain.truncate(number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::symbol::lines::scopes::Call;
     use gimli::UnitOffset;
 
     fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
@@ -196,6 +218,23 @@ mod tests {
             (20, 24, true),
         ];
         assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn what_calls_an_inlined_function_is_not_in_it() {
+        let called = |line| Scope {
+            entry: UnitOffset(2),
+            call: Some(Call {
+                file: 1,
+                line: Some(line),
+                column: None,
+            }),
+        };
+        for (line, functions) in [(7, 1), (6, 2)] {
+            let chain = [within(1), vec![called(line)]].concat();
+            let places = joined(vec![stretch(10, 10, 5, true)], vec![chain]);
+            assert_eq!(places[0].chain.len(), functions);
+        }
     }
 
     #[test]

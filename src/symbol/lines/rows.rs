@@ -40,12 +40,15 @@ impl Row {
 /// A row, and the address that the next one begins at: its own, if it has no code.
 pub(super) type Stretch = (Row, u64);
 
+/// Whether to go on.
+type Passed = Result<ControlFlow<()>, NoLines>;
+
 /// Passes over the rows of a unit, but for sequences that linkers left out of the program, until `visit` breaks. It is told where the
 /// sequence of each row begins.
 fn pass(
     unit: &Unit<Bytes<'_>>,
     work: &mut Work,
-    visit: &mut dyn FnMut(u64, &LineRow) -> Result<ControlFlow<()>, NoLines>,
+    visit: &mut dyn FnMut(u64, &LineRow) -> Passed,
 ) -> Result<(), NoLines> {
     let Some(program) = unit.line_program.clone() else {
         return Ok(());

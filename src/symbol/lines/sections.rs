@@ -97,10 +97,10 @@ impl PackageSections {
             return Ok(None);
         }
         let mut loader = Loader { source, room, work };
-        let is_wanted = |id| id == SectionId::DebugCuIndex || WANTED.contains(&id);
+        // The index counts on every one of them, wanted or not.
         let bytes = DwarfPackageSections::load(|id| match id.dwo_name() {
-            Some(name) if is_wanted(id) => loader.load(id, name),
-            _ => Ok::<_, NoLines>(Vec::new()),
+            Some(name) => loader.load(id, name),
+            None => Ok::<_, NoLines>(Vec::new()),
         })?;
         Ok(Some(PackageSections {
             bytes,

@@ -47,7 +47,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// The same, from a file of its own.
+    /// The same, from a file of its own; that it does not have it is an error.
     pub(super) fn in_object(
         object: &'a Sections,
         dwarf: &Dwarf<Bytes<'a>>,
@@ -57,7 +57,13 @@ impl<'a> Split<'a> {
     ) -> Result<Option<Split<'a>>, NoLines> {
         let mut found = object.dwarf();
         found.make_dwo(dwarf);
-        Split::find(found, skeleton, id, work)
+        match Split::find(found, skeleton, id, work)? {
+            Some(found) => Ok(Some(found)),
+            None => Err(NoLines::Split {
+                file: path_of(dwarf, skeleton).unwrap_or_else(|| Name::from("")),
+                why: NoPart::OfAnotherBuild,
+            }),
+        }
     }
 
     fn find(

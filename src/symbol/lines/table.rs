@@ -1,6 +1,7 @@
 //! The debug information of one file: what it says of an address, and of a line.
 
-use super::frames::{Compiled, Described};
+use super::described::Described;
+use super::frames::Compiled;
 use super::places::{self, Place};
 use super::rows::{self, Stretch};
 use super::scopes;
@@ -9,7 +10,7 @@ use super::shared::Shared;
 use super::split::{self, Split};
 use super::units::{Opener, Units};
 use super::work::Work;
-use super::{Frame, NoLines, reason::NoPart};
+use super::{Frame, NoLines};
 use crate::kernel::Name;
 use crate::symbol::source::Source;
 use crate::target::Modules;
@@ -255,29 +256,24 @@ impl Lines {
             shared,
         };
         let object;
-        let split = match unit.dwo_id {
+        let in_object = |work: &mut Work| match split::path_of(dwarf, unit) {
+            Some(path) => split::object(&path, files, self.sections.room(), work).map(Some),
             None => Ok(None),
-            Some(id) => {
-                let packed = match &self.package {
-                    Some(package) => Split::in_package(package, dwarf, unit, id, work)?,
-                    None => None,
-                };
-                match (packed, split::path_of(dwarf, unit)) {
-                    (Some(packed), _) => Ok(Some(packed)),
-                    (None, None) => Ok(None),
-                    (None, Some(path)) => {
-                        match split::object(&path, files, self.sections.room(), work) {
-                            Ok(read) => {
-                                object = read;
-                                let found = Split::in_object(&object, dwarf, unit, id, work)?;
-                                let why = NoPart::OfAnotherBuild;
-                                found.ok_or(NoLines::Split { file: path, why }).map(Some)
-                            }
-                            Err(why) => Err(why),
-                        }
-                    }
+        };
+        let packed = match (unit.dwo_id, &self.package) {
+            (Some(id), Some(package)) => Split::in_package(package, dwarf, unit, id, work),
+            _ => Ok(None),
+        };
+        let split = match (unit.dwo_id, packed) {
+            (Some(id), Ok(None)) => match in_object(work) {
+                Ok(Some(read)) => {
+                    object = read;
+                    Split::in_object(&object, dwarf, unit, id, work)
                 }
-            }
+                Ok(None) => Ok(None),
+                Err(why) => Err(why),
+            },
+            (_, packed) => packed,
         };
         let (described, missing) = match &split {
             Ok(None) => (itself, None),

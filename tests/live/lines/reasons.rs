@@ -34,9 +34,6 @@ fn why_there_are_none() {
     let (frames, why) = missing("without", &["-O2"], work);
     assert!(frames.is_empty());
     assert!(matches!(why, NoLines::NoDebugInformation { .. }), "{why}");
-    let (frames, why) = missing("split", &["-O2", "-g", "-gsplit-dwarf"], work);
-    assert!(frames[0].line.is_some(), "{frames:?}");
-    assert!(why.to_string().contains(".dwo"), "{why}");
     let (frames, why) = missing("nowhere", &["-O2", "-g"], |_, _| VirtualAddress::new(16));
     assert!(
         frames.is_empty() && matches!(why, NoLines::NoModule),

@@ -1,0 +1,190 @@
+//! Functions that are described in other files: split off (`.dwo`, `.dwp`), or shared by several programs (dwz).
+
+use super::super::Test;
+use super::super::support::skip;
+use super::super::symbols::programs::{compile_with, is_installed};
+use super::super::symbols::with_names;
+use super::super::target::Target;
+use super::programs::C_PROGRAM;
+use pmdb::kernel::{Name, VirtualAddress};
+use pmdb::symbol::{LineAt, Symbols};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub const TESTS: &[Test] = &[
+    ("lines::split_off", split_off),
+    ("lines::in_a_package", in_a_package),
+    ("lines::shared_by_several", shared_by_several),
+];
+
+/// What is known of the first place of the line that is inlined into `work`, of a new process. The only source of its folder is its own.
+fn inlined(program: &Path) -> LineAt {
+    let mut target = Target::spawn(&mut Command::new(program));
+    target.line();
+    let symbols = Symbols::default();
+    let file = ending(program.parent().expect("a folder"), "c");
+    let file = file.to_str().expect("a path of text");
+    let line = C_PROGRAM.split("sink += x;").next();
+    let line = line.expect("a line").lines().count() as u64;
+    let known = with_names(&symbols, &target.attach(), |names, _| {
+        let found = names.find_line(file, line, 1, &mut || Ok(()));
+        let found = found.expect("an answer");
+        assert_eq!(found.line, Some(line), "{found:?}");
+        let place = found.places.first().expect("a place");
+        assert!(place.start < place.end, "{place:?}");
+        // The other way, the same is told.
+        let at = names
+            .line_at(place.start, &mut || Ok(()))
+            .expect("an answer");
+        let known = place.known.clone().expect("its functions");
+        assert_eq!(at.frames, known.frames);
+        assert!(holds(at.row, place.start), "{at:?}");
+        known
+    });
+    target.send("");
+    known
+}
+
+fn holds(row: Option<(VirtualAddress, VirtualAddress)>, address: VirtualAddress) -> bool {
+    row.is_some_and(|(start, end)| start <= address && address < end)
+}
+
+fn names(known: &LineAt) -> Vec<Option<Name>> {
+    known.frames.iter().map(|frame| frame.name()).collect()
+}
+
+/// All functions, each by its name.
+fn all_names() -> Vec<Option<Name>> {
+    let names = ["square", "twice", "work"];
+    names.map(|name| Some(Name::from(name))).into()
+}
+
+/// The reason, which has to name the file and `why`.
+fn reason(known: &LineAt, file: &Path, why: &str) {
+    let reason = known.missing.as_ref().map(ToString::to_string);
+    let reason = reason.unwrap_or_default();
+    let file = file.file_name().expect("a name").to_string_lossy();
+    assert!(reason.contains(&*file) && reason.contains(why), "{reason}");
+    assert!(known.frames.iter().all(|frame| frame.function.is_none()));
+    assert!(known.frames.iter().all(|frame| frame.line.is_some()));
+}
+
+/// The one file in `folder` whose name ends so.
+fn ending(folder: &Path, end: &str) -> PathBuf {
+    let files = fs::read_dir(folder).expect("a folder");
+    let mut files = files.map(|file| file.expect("a file").path());
+    let found = files.find(|path| path.extension().is_some_and(|is| is == end));
+    found.unwrap_or_else(|| panic!("no .{end} in {}", folder.display()))
+}
+
+/// Holds that `file` is needed, and that nothing else in its place is taken for it: nothing, another build's, what is no file.
+fn is_needed(program: &Path, file: &Path, others: &Path) {
+    assert_eq!(names(&inlined(program)), all_names());
+    let kept = file.with_extension("kept");
+    fs::rename(file, &kept).expect("to move");
+    reason(&inlined(program), file, "no such debug file");
+    fs::copy(others, file).expect("to copy");
+    reason(&inlined(program), file, "of another build");
+    fs::remove_file(file).expect("to remove");
+    let made = Command::new("mkfifo").arg(file).status();
+    if made.is_ok_and(|status| status.success()) {
+        reason(&inlined(program), file, "not a regular file");
+        fs::remove_file(file).expect("to remove");
+    }
+    fs::rename(&kept, file).expect("to move back");
+    assert_eq!(names(&inlined(program)), all_names());
+}
+
+fn split_off() {
+    let test = "lines::split_off";
+    if !is_installed("gcc") {
+        return skip(test, "there is no C compiler here");
+    }
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let flags = &["-O2", version, "-gsplit-dwarf"];
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile_with("gcc", folder.path(), "split", C_PROGRAM, flags);
+        let Some(program) = program else {
+            skip(test, &format!("gcc {} does not work here", flags.join(" ")));
+            continue;
+        };
+        let other = tempfile::tempdir().expect("a folder");
+        let changed = C_PROGRAM.replace("first + ", "first - ");
+        let of_other = compile_with("gcc", other.path(), "split", &changed, flags);
+        of_other.expect("to compile too");
+        let file = ending(folder.path(), "dwo");
+        is_needed(&program, &file, &ending(other.path(), "dwo"));
+    }
+}
+
+/// Whether a command did what it was started for.
+fn succeeds(command: &mut Command) -> bool {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn in_a_package() {
+    let test = "lines::in_a_package";
+    if !is_installed("gcc") || !is_installed("dwp") {
+        return skip(test, "there is no gcc or no dwp here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // The packer of binutils 2.40 reads DWARF 4 at most.
+    let flags = &["-O2", "-gdwarf-4", "-gsplit-dwarf"];
+    let program = compile_with("gcc", folder.path(), "packed", C_PROGRAM, flags);
+    let program = program.expect("to compile");
+    let package = folder.path().join("packed.dwp");
+    let mut pack = Command::new("dwp");
+    pack.arg("-e").arg(&program).arg("-o").arg(&package);
+    if !succeeds(&mut pack) {
+        return skip(test, "dwp does not work here");
+    }
+    fs::remove_file(ending(folder.path(), "dwo")).expect("to remove");
+    assert_eq!(names(&inlined(&program)), all_names());
+    // What is no package is none; then the unit's own file is missed.
+    fs::write(&package, b"not an ELF file").expect("to write");
+    reason(
+        &inlined(&program),
+        Path::new("packed.dwo"),
+        "no such debug file",
+    );
+}
+
+fn shared_by_several() {
+    let test = "lines::shared_by_several";
+    if !is_installed("gcc") || !is_installed("dwz") {
+        return skip(test, "there is no gcc or no dwz here");
+    }
+    // Those of another folder have a file of another build-id.
+    let made = [
+        "",
+        "static int more(int x) { return square(x) + twice(x); }",
+    ]
+    .map(|more| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = C_PROGRAM.replace("int main", &format!("{more}\nint main"));
+        let text = folder.path().join("program.c");
+        fs::write(&text, source).expect("a source file");
+        let programs = ["-O2", "-O1"].map(|level| {
+            let program = folder.path().join(format!("with{level}"));
+            let mut compile = Command::new("gcc");
+            compile
+                .args([level, "-g", "-w", "-o"])
+                .arg(&program)
+                .arg(&text);
+            assert!(succeeds(&mut compile), "the program does not compile");
+            program
+        });
+        let shared = folder.path().join("shared.debug");
+        let mut dwz = Command::new("dwz");
+        dwz.arg("-m").arg(&shared).args(&programs);
+        (succeeds(&mut dwz) && shared.exists()).then_some((folder, programs, shared))
+    });
+    let [Some((_folder, programs, shared)), Some((_other, _, others))] = made else {
+        return skip(test, "dwz shares nothing here");
+    };
+    for program in programs {
+        is_needed(&program, &shared, &others);
+    }
+}

@@ -223,7 +223,7 @@ pub(super) fn find(
 }
 
 /// What is no ELF file is no debug file, whatever it is called.
-fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
+pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
     bytes.and_then(|bytes| Source::read(File::new(bytes)).ok())
 }
 

@@ -10,7 +10,6 @@ use crate::kernel::Name;
 use crate::symbol::separate;
 use crate::symbol::source::Source;
 use crate::target::Modules;
-use gimli::SectionId;
 
 /// `.gnu_debugaltlink` is a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
@@ -22,8 +21,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Reads what `source`, which is called `path`, says that it shares: from where it says, or from where the file of that build-id
-    /// is kept. `None` if it shares nothing.
+    /// Reads what `source`, which is called `path`, says that it shares; `None` if it shares nothing.
     pub(super) fn read(
         source: &Source,
         path: &Name,
@@ -32,36 +30,13 @@ impl Shared {
         work: &mut Work,
     ) -> Option<Result<Shared, NoLines>> {
         let link = Link::of(source)?;
-        let mut refusal = NoPart::NotFound;
-        for place in [link.place(path), separate::place_of(&link.build_id)] {
-            match separate::open(files, &place) {
-                Ok(Some(found)) if found.build_id().as_ref() == Some(&link.build_id) => {
-                    let read = || {
-                        let name = |id: SectionId| Some(id.name());
-                        let Some(sections) = Sections::read_within(&found, room, name, work)?
-                        else {
-                            return Err(NoPart::NotFound.of_shared(place));
-                        };
-                        let units = Units::list(&sections.dwarf(), work)?;
-                        Ok(Shared { sections, units })
-                    };
-                    return Some(read());
-                }
-                Ok(Some(_)) => refusal = NoPart::OfAnotherBuild,
-                Ok(None) => {}
-                Err(error) => refusal = error.into(),
-            }
-        }
-        Some(Err(refusal.of_shared(link.place(path))))
-    }
-}
-
-impl NoPart {
-    fn of_shared(self, place: Vec<u8>) -> NoLines {
-        NoLines::Shared {
-            file: Name::new(place),
-            why: self,
-        }
+        let read = link.find(path, files).and_then(|found| {
+            let sections = Sections::read_within(&found, room, |id| Some(id.name()), work)?;
+            let sections = sections.ok_or_else(|| link.refused(path, NoPart::NotFound))?;
+            let units = Units::list(&sections.dwarf(), work)?;
+            Ok(Shared { sections, units })
+        });
+        Some(read)
     }
 }
 
@@ -83,11 +58,39 @@ impl Link {
         })
     }
 
+    /// The file itself: where the file called `path` says, or where what has that build-id is kept; in the target's root, or else in
+    /// this machine's, as for a program in another root debug files are often installed there alone.
+    fn find(&self, path: &Name, files: &dyn Modules) -> Result<Source, NoLines> {
+        let places = [self.place(path), separate::place_of(&self.build_id)];
+        let theirs = places.iter().map(|place| files.at_path(place));
+        let ours = places.iter().map(|place| files.at_own_path(place));
+        let mut refusal = NoPart::NotFound;
+        for opened in theirs.chain(ours) {
+            match opened.map(separate::as_elf) {
+                Ok(Some(found)) if found.build_id().as_ref() == Some(&self.build_id) => {
+                    return Ok(found);
+                }
+                Ok(Some(_)) => refusal = NoPart::OfAnotherBuild,
+                Err(error) if matches!(refusal, NoPart::NotFound) => refusal = error.into(),
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Err(self.refused(path, refusal))
+    }
+
     /// Where it should be: relative paths begin in the folder of the file called `path`.
     fn place(&self, path: &Name) -> Vec<u8> {
         let folder = memchr::memrchr(b'/', path.as_bytes()).map_or(0, |end| end + 1);
-        let mut place = path.as_bytes().get(..folder).unwrap_or_default().to_vec();
+        let folder = path.as_bytes().get(..folder);
+        let mut place = folder.unwrap_or_default().to_vec();
         super::path::push(&mut place, &self.path);
         place
+    }
+
+    fn refused(&self, path: &Name, why: NoPart) -> NoLines {
+        NoLines::Shared {
+            file: Name::new(self.place(path)),
+            why,
+        }
     }
 }

@@ -8,7 +8,7 @@ use super::sections::{Bytes, PackageSections, Sections};
 use super::units::Opener;
 use super::work::Work;
 use crate::kernel::Name;
-use crate::symbol::separate;
+use crate::symbol::separate::as_elf;
 use crate::target::Modules;
 use gimli::{Dwarf, DwoId, SectionId, Unit};
 
@@ -20,7 +20,7 @@ pub(super) fn package_of(
     work: &mut Work,
 ) -> Result<Option<PackageSections>, NoLines> {
     let path = [path.as_bytes(), b".dwp"].concat();
-    match separate::open(files, &path) {
+    match files.at_path(&path).map(as_elf) {
         Ok(Some(source)) => PackageSections::read_within(&source, room, work),
         Ok(None) | Err(_) => Ok(None),
     }
@@ -97,9 +97,9 @@ pub(super) fn object(
         file: path.clone(),
         why,
     };
-    let found = separate::open(files, path.as_bytes());
-    let source = found.map_err(|error| refused(error.into()))?;
-    let source = source.ok_or_else(|| refused(NoPart::NotFound))?;
+    let found = files.at_path(path.as_bytes());
+    let found = found.map_err(|error| refused(error.into()))?;
+    let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
     Sections::read_within(&source, room, SectionId::dwo_name, work)?
         .ok_or_else(|| refused(NoPart::NotFound))
 }

@@ -91,7 +91,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             walk::run(context, &arguments)
         }
         Command::Flags { place } => flags::run(context, place),
-        Command::Who { place } => who::run(context, place),
+        Command::Who { place, limit } => who::run(context, place, *limit),
         Command::Summary(summarized) => summary::run(context, summarized),
         Command::Explain { address } => explain::run(context, address),
         Command::How(command) => how::run(context, |context| dispatch(command, context)),

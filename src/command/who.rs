@@ -1,4 +1,4 @@
-//! `who PLACE`: which processes map a frame, and where.
+//! `who PLACE [limit N]`: which processes map a frame, and where.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Location};
@@ -23,7 +23,8 @@ pub(super) const ABOUT: About = About {
            many mappings are found as the kernel counts, the search is over; otherwise it goes through all \
            that the processes have in memory. The last lines say which it was, and how many processes \
            could not be read. The page of zeros is not counted by the kernel, so for it every process is \
-           searched. Threads share one memory, which is shown once.",
+           searched. Threads share one memory, which is shown once. `limit` ends the search when so many rows are shown: \
+           the first processes of very many, in a moment.",
     examples: &[
         Example {
             line: "who demo_buffer",
@@ -38,16 +39,27 @@ pub(super) const ABOUT: About = About {
             does: "the same by the number of the frame",
         },
         Example {
+            line: "who demo_buffer limit 1",
+            does: "the first that is found: of very many it need not be all",
+        },
+        Example {
             line: "who phys:0x1000",
             does: "the frame at a physical address",
         },
     ],
 };
 
-pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    place: &Spanned<Expression>,
+    limit: Option<u64>,
+) -> Outcome {
+    if limit == Some(0) {
+        return Err(Error::nothing_wanted("limit"));
+    }
     let machine = context.state.machine().clone();
     let page = machine.page();
-    // The byte in the page that was asked about.
+    // And the byte in the page that was asked about.
     let (question, offset) = match eval::location(place, context.state)? {
         Location::Frame(frame) => (by_frame(context, frame), 0),
         Location::Physical(physical) => {
@@ -59,6 +71,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
             (question, page.offset(address))
         }
     };
+    let question = Question { limit, ..question };
     let mut listener = Listener {
         sink: context.sink,
         symbols: &context.state.symbols,
@@ -85,6 +98,7 @@ fn by_frame(context: &Context, frame: FrameNumber) -> Question {
         seen: None,
         near: target.map(|target| target.process.identity().pid),
         scan: context.state.settings.scan,
+        limit: None,
     }
 }
 
@@ -188,20 +202,14 @@ fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSum
         Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
         Ended::Counted => (SearchEnd::Counted, None),
         Ended::Searched => (SearchEnd::Searched, uncounted),
+        Ended::Limit => (SearchEnd::Limit, uncounted),
         Ended::Stopped(_) => (SearchEnd::Interrupted, None),
     };
     WhoSummary {
         pfn: question.frame,
         physical: question.frame.physical(machine.page()),
         words,
-        mappings: answer.mappings,
-        left: answer.left,
-        processes: answer.processes,
-        looked_at: answer.looked_at,
-        listed: answer.listed,
-        unreadable: answer.unreadable,
-        gone: answer.gone,
-        same_memory: answer.same_memory,
+        counts: answer.counts,
         ended,
         because,
         moved: answer.moved,

@@ -375,16 +375,21 @@ impl Machine for Fake {
         none()
     }
     fn relations(&self) -> Result<Vec<Relation>> {
-        Ok(self.0.processes.iter().map(|(one, _)| *one).collect())
+        Ok(self
+            .0
+            .processes
+            .iter()
+            .map(|(one, _)| one.clone())
+            .collect())
     }
-    fn open(&self, pid: u32) -> Result<Opened> {
+    fn open(&self, wanted: &Relation) -> Result<Opened> {
         let mut all = self.0.processes.iter();
         let gone = || {
             Err(Error::Gone {
                 what: "gone".into(),
             })
         };
-        match all.find(|(one, _)| one.pid == pid) {
+        match all.find(|(one, _)| one.pid == wanted.pid) {
             Some((_, Some(world)))
                 if *world.liveness.lock().expect("a lock") == Some(Liveness::Exited) =>
             {

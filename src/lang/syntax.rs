@@ -122,10 +122,12 @@ pub enum Command {
         /// Whose frame.
         place: Spanned<Expression>,
     },
-    /// `who PLACE`: an address, `pfn:N` or `phys:N`.
+    /// `who PLACE [limit N]`: an address, `pfn:N` or `phys:N`.
     Who {
         /// Whose frame.
         place: Spanned<Expression>,
+        /// At most so many rows.
+        limit: Option<u64>,
     },
     /// `summary [frames | RANGE]`
     Summary(Summarized),

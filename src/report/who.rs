@@ -21,6 +21,27 @@ pub struct Mapper {
     pub symbol: Option<SymbolBrief>,
 }
 
+/// What a search for the mappings of a frame came to, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WhoCounts {
+    /// Mappings found, each page once, without those that are known to have left.
+    pub mappings: u64,
+    /// Mappings that were shown and have left meanwhile: those that counted were looked at again before the end.
+    pub left: u64,
+    /// Processes that have them.
+    pub processes: u64,
+    /// Processes that were looked at.
+    pub looked_at: u64,
+    /// Processes that there are, without kernel threads.
+    pub listed: u64,
+    /// Processes that could not be read.
+    pub unreadable: u64,
+    /// Processes that ended while they were looked at, or before.
+    pub gone: u64,
+    /// Processes that share the whole memory of one that is shown.
+    pub same_memory: u64,
+}
+
 /// What closes `who`.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhoSummary {
@@ -31,22 +52,9 @@ pub struct WhoSummary {
     /// Its words.
     #[serde(flatten)]
     pub words: FrameWords,
-    /// Mappings found, without those that are known to have left.
-    pub mappings: u64,
-    /// Mappings that were shown and have left meanwhile.
-    pub left: u64,
-    /// Processes that have them.
-    pub processes: u64,
-    /// Processes that were looked at.
-    pub looked_at: u64,
-    /// Processes that there are, without kernel threads.
-    pub listed: u64,
-    /// Processes that could not be read.
-    pub unreadable: u64,
-    /// Processes that ended meanwhile.
-    pub gone: u64,
-    /// Processes that share the whole memory of one that is shown.
-    pub same_memory: u64,
+    /// What was found, and how far was looked.
+    #[serde(flatten)]
+    pub counts: WhoCounts,
     /// How the search ended.
     pub ended: SearchEnd,
     /// Why nobody can map it, or why the map count could not end the search.
@@ -68,6 +76,8 @@ pub enum SearchEnd {
     Counted,
     /// All that could be looked at was.
     Searched,
+    /// At the `limit`: as many rows were shown.
+    Limit,
     /// Ctrl-C.
     Interrupted,
 }

@@ -405,9 +405,9 @@ pub trait Machine: Send + Sync {
     ///
     /// # Errors
     /// As for attaching: refused, gone meanwhile.
-    fn open(&self, pid: u32) -> Result<Opened> {
+    fn open(&self, one: &Relation) -> Result<Opened> {
         Err(Error::NotAvailable {
-            what: format!("process {pid} cannot be looked at from here"),
+            what: format!("process {} cannot be looked at from here", one.pid),
         })
     }
 
@@ -419,12 +419,26 @@ pub trait Machine: Send + Sync {
 }
 
 /// A process and whose child it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Relation {
     /// Process id.
     pub pid: u32,
     /// Its parent's; 0 for none.
     pub parent: u32,
+    /// A handle on it, so that what is opened is of this process and of no other that has its number later; `None` where there were too
+    /// many to hold.
+    held: Option<std::sync::Arc<live::Handle>>,
+}
+
+impl Relation {
+    /// A process of which only numbers are known.
+    pub fn of_numbers(pid: u32, parent: u32) -> Self {
+        Relation {
+            pid,
+            parent,
+            held: None,
+        }
+    }
 }
 
 /// A process that was opened beside the target.

@@ -164,6 +164,7 @@ fn asked(frame: u64, seen: Option<Place>) -> Question {
         }),
         near: seen.map(|(pid, _)| pid),
         scan: true,
+        limit: None,
     }
 }
 
@@ -176,7 +177,7 @@ fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
     let frame = frame_at(place);
     let mut first = Heard::default();
     let answer = search(&asked(frame, Some(place)), &mut first);
-    assert_eq!(answer.mappings, first.pages);
+    assert_eq!(answer.counts.mappings, first.pages);
     for question in [
         asked(frame, None),
         Question {
@@ -286,7 +287,7 @@ fn shared_memory() {
         BTreeSet::from([(pid, second), (child, second)])
     );
     for (answer, count) in answers.iter().zip([2, 2, 1]) {
-        assert_eq!(answer.mappings, count);
+        assert_eq!(answer.counts.mappings, count);
         assert_eq!(answer.map_count, Ok(count));
         assert_eq!(answer.ended, Ended::Counted);
     }
@@ -391,7 +392,7 @@ fn memory_that_is_shared_whole() {
     let place = (target.pid(), address);
     let (found, answer) = mappers(place);
     assert_eq!(found, BTreeSet::from([place]));
-    assert_eq!((answer.mappings, answer.map_count), (1, Ok(1)));
+    assert_eq!((answer.counts.mappings, answer.map_count), (1, Ok(1)));
     // Both have it, and so does a reading of every page map: but the kernel counts one.
     let frame = frame_at(place);
     let child = (numbers[0] as u32, address);
@@ -458,8 +459,8 @@ fn a_page_that_moves_meanwhile() {
         let stays = if exits { parent } else { child };
         assert_eq!(frame_at(stays), frame);
         assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
-        assert_eq!((answer.mappings, answer.left), (1, 1));
-        assert_eq!(answer.processes, 1);
+        assert_eq!((answer.counts.mappings, answer.counts.left), (1, 1));
+        assert_eq!(answer.counts.processes, 1);
         assert!(answer.moved);
         if !exits {
             puppet.does("kill", &[child.0.into()]);

@@ -58,7 +58,7 @@ impl Work<(usize, &Peer)> for Again<'_> {
 
 impl Again<'_> {
     fn places(&self, peer: &Peer, room: &mut Room) -> Result<Places> {
-        let process = self.machine.open(peer.pid)?.process;
+        let process = self.machine.open(&peer.listed)?.process;
         match process.identity().start_time == peer.start_time {
             true => self.hunter.are_at(&*process, &peer.places, room),
             false => Ok(Places::new()),

@@ -12,6 +12,8 @@ use std::ops::ControlFlow;
 const BATCH: usize = 8192;
 /// Pages that are read at once, with those between them: 4 KiB of entries, sooner read than a second system call is made.
 const NEAR: usize = 512;
+/// Pages without anything that are read along between two stretches: half as long as a second system call takes.
+const GAP: u64 = 64;
 /// Neighbours that map the frame, found in one process: so many are told of before more are looked for.
 const MANY: usize = 256;
 /// Entries that may be read before what was found is told of.
@@ -108,23 +110,38 @@ impl Hunter {
         check: &mut Check<'_>,
     ) -> Result<Option<AddressRange>> {
         let mut ended = Ok(None);
+        // Stretches that are read at once.
+        let mut together: Option<AddressRange> = None;
         process.populated(range, Categories::PRESENT, &mut |stretch| {
             if !stretch.categories.contains(Categories::PRESENT) {
                 return ControlFlow::Continue(());
             }
-            match self.read(process, stretch.range, found, room, check) {
+            let whole = together.and_then(|near| self.joined(near, stretch.range));
+            if whole.is_some() {
+                together = whole;
+                return ControlFlow::Continue(());
+            }
+            let Some(before) = together.replace(stretch.range) else {
+                return ControlFlow::Continue(());
+            };
+            ended = self.read(process, before, found, room, check);
+            match ended {
                 Ok(None) => ControlFlow::Continue(()),
-                Ok(Some(from)) => {
-                    ended = Ok(AddressRange::new(from, range.end()));
-                    ControlFlow::Break(())
-                }
-                Err(error) => {
-                    ended = Err(error);
-                    ControlFlow::Break(())
-                }
+                _ => ControlFlow::Break(()),
             }
         })?;
-        ended
+        if let (Ok(None), Some(last)) = (&ended, together) {
+            ended = self.read(process, last, found, room, check);
+        }
+        Ok(ended?.and_then(|from| AddressRange::new(from, range.end())))
+    }
+
+    /// Two stretches and the gap between them, if that is sooner read than a second system call is made.
+    fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
+        let gap = AddressRange::new(one.end(), next.start())?;
+        let whole = AddressRange::new(one.start(), next.end())?;
+        let is_near = gap.pages(self.page) <= GAP && whole.pages(self.page) <= BATCH as u64;
+        is_near.then_some(whole)
     }
 
     /// Reads the entries of `range`; returns from where on it did not.

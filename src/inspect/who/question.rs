@@ -1,7 +1,7 @@
 //! What is asked, who is told while the search goes on, and what is answered.
 
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
-use crate::report::{Fact, Reason, Stopped};
+use crate::report::{Fact, Reason, Stopped, WhoCounts};
 use crate::target::Target;
 
 /// What is asked.
@@ -15,6 +15,8 @@ pub struct Question {
     pub near: Option<u32>,
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see [`Process::set_scan`](crate::target::Process::set_scan)).
     pub scan: bool,
+    /// The search ends when so many mappings were told of, neighbouring pages as one.
+    pub limit: Option<u64>,
 }
 
 /// A mapping that is known beforehand.
@@ -61,6 +63,8 @@ pub enum Ended {
     Counted,
     /// Everything that could be looked at was.
     Searched,
+    /// As many were told of as were asked for.
+    Limit,
     /// The audience ended it.
     Stopped(Stopped),
 }
@@ -74,22 +78,8 @@ pub struct Answer {
     pub map_count: Fact<u64>,
     /// Why that number could not end the search, if it could not.
     pub uncounted: Option<Reason>,
-    /// Mappings found, each page once, without those that are known to have left.
-    pub mappings: u64,
-    /// Mappings that the audience was told of and that were no more, when all were looked at again before the end.
-    pub left: u64,
-    /// Processes that have them.
-    pub processes: u64,
-    /// Processes that were looked at.
-    pub looked_at: u64,
-    /// Processes that there are, kernel threads left out.
-    pub listed: u64,
-    /// Processes that could not be read.
-    pub unreadable: u64,
-    /// Processes that ended while they were looked at, or before.
-    pub gone: u64,
-    /// Processes that share the whole memory of one that is told of.
-    pub same_memory: u64,
+    /// What was found, and how far was looked.
+    pub counts: WhoCounts,
     /// Whether the page is no longer where it was seen: what was found may be of before and after.
     pub moved: bool,
     /// How the search ended.

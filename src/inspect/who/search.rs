@@ -6,11 +6,11 @@ use super::hunt::{Hunter, Room};
 use super::nature::{self, Nature};
 use super::question::{Answer, Audience, Ended, Question};
 use super::told::{Peer, Told};
-use super::visit::{Clue, How, State, Visit, Visitor};
+use super::visit::{Clue, How, Job, State, Visit, Visitor};
 use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::report::{Fact, Stopped};
+use crate::report::{Fact, Stopped, WhoCounts};
 use crate::target::{Machine, Relation};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl<'a> Search<'a> {
             machine,
             question,
             nature: Nature::of(&flags),
-            told: Told::new(&**machine, counted.is_ok()),
+            told: Told::new(&**machine, counted.is_ok(), question.limit),
             counted,
             flags,
             map_count,
@@ -79,8 +79,7 @@ impl<'a> Search<'a> {
                 _ => 3,
             });
         }
-        let pids = relations.into_iter().map(|relation| relation.pid);
-        Ok(pids.map(Peer::new).collect())
+        Ok(relations.into_iter().map(Peer::new).collect())
     }
 
     fn look(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<Ended> {
@@ -98,6 +97,7 @@ impl<'a> Search<'a> {
             match self.go(How::Search, wants_clue, peers, audience)? {
                 Pace::Complete => return Ok(Ended::Counted),
                 Pace::End => return Ok(Ended::Searched),
+                Pace::Limit => return Ok(Ended::Limit),
                 Pace::Clue(found) => clue = Some(found),
             }
         }
@@ -112,7 +112,11 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Ended>> {
         let mut follow = |clue| -> Result<Option<Ended>> {
             let pace = self.go(How::Follow(clue), false, peers, audience)?;
-            Ok(matches!(pace, Pace::Complete).then_some(Ended::Counted))
+            Ok(match pace {
+                Pace::Complete => Some(Ended::Counted),
+                Pace::Limit => Some(Ended::Limit),
+                Pace::End | Pace::Clue(_) => None,
+            })
         };
         let ended = follow(clue)?;
         match clue {
@@ -164,11 +168,11 @@ impl<'a> Search<'a> {
                     && peer.round < now
                     && matches!(peer.state, State::Unseen | State::Read)
             };
-            let visits: Vec<(usize, u32)> = peers
+            let visits: Vec<Job> = peers
                 .iter()
                 .enumerate()
                 .filter(|(_, peer)| is_open(peer))
-                .map(|(place, peer)| (place, peer.pid))
+                .map(|(place, peer)| (place, peer.listed.clone()))
                 .collect();
             let mut round = Round {
                 visitor: &visitor,
@@ -220,11 +224,12 @@ impl<'a> Search<'a> {
         if ended == Ended::Counted {
             // All that is there was just looked at.
             let mut is_there = peers.iter();
-            return !is_there.any(|one| one.pid == seen.pid && one.places.contains(&seen.address));
+            return !is_there
+                .any(|one| one.listed.pid == seen.pid && one.places.contains(&seen.address));
         }
         let there = self
             .machine
-            .open(seen.pid)
+            .open(&Relation::of_numbers(seen.pid, 0))
             .map_err(Error::from)
             .and_then(|opened| self.hunter.is_at(&*opened.process, seen.address));
         !there.unwrap_or(false)
@@ -239,14 +244,18 @@ impl<'a> Search<'a> {
             uncounted: self.counted.err(),
             flags: self.flags,
             map_count: self.map_count,
-            mappings: self.told.mappings,
-            processes: count(&|peer| peer.maps),
-            looked_at: count(&|peer| matches!(peer.state, State::Read | State::Same) || peer.maps),
-            listed: peers.len() as u64,
-            unreadable: count(&|peer| peer.state == State::Unreadable),
-            gone: count(&|peer| peer.state == State::Gone),
-            same_memory: count(&|peer| peer.state == State::Same),
-            left: self.told.left,
+            counts: WhoCounts {
+                mappings: self.told.mappings,
+                left: self.told.left,
+                processes: count(&|peer| peer.maps),
+                looked_at: count(&|peer| {
+                    matches!(peer.state, State::Read | State::Same) || peer.maps
+                }),
+                listed: peers.len() as u64,
+                unreadable: count(&|peer| peer.state == State::Unreadable),
+                gone: count(&|peer| peer.state == State::Gone),
+                same_memory: count(&|peer| peer.state == State::Same),
+            },
             ended,
         }
     }
@@ -258,6 +267,8 @@ enum Pace {
     End,
     /// Every mapping is found; within a round, as many as there are.
     Complete,
+    /// As many were told of as were asked for.
+    Limit,
     /// A mapping was found that says where others may be.
     Clue(Clue),
 }
@@ -272,12 +283,8 @@ struct Round<'r, 'a> {
     pace: Pace,
 }
 
-impl Take<(usize, u32), Result<Visit>> for Round<'_, '_> {
-    fn take(
-        &mut self,
-        &(place, _): &(usize, u32),
-        visit: Result<Visit>,
-    ) -> Result<ControlFlow<()>> {
+impl Take<Job, Result<Visit>> for Round<'_, '_> {
+    fn take(&mut self, &(place, _): &Job, visit: Result<Visit>) -> Result<ControlFlow<()>> {
         let total = self.peers.len() as u64;
         let Some(peer) = self.peers.get_mut(place) else {
             return Ok(ControlFlow::Break(()));
@@ -294,7 +301,8 @@ impl Take<(usize, u32), Result<Visit>> for Round<'_, '_> {
                 How::Follow(_) => told.tell_new(peer, opened, visit.hits, self.audience)?,
                 How::Search => told.tell_again(peer, opened, visit.hits, self.audience)?,
             }
-            if visit.rest.is_empty() || visit.stopped.is_some() || peer.state == State::Same {
+            let is_done = visit.rest.is_empty() || told.is_enough();
+            if is_done || visit.stopped.is_some() || peer.state == State::Same {
                 break;
             }
             let audience = &mut self.audience;
@@ -313,6 +321,10 @@ impl Take<(usize, u32), Result<Visit>> for Round<'_, '_> {
         self.audience.looked_at(place as u64, total)?;
         if target.is_some() && self.search.has_enough() {
             self.pace = Pace::Complete;
+            return Ok(ControlFlow::Break(()));
+        }
+        if self.search.told.is_enough() {
+            self.pace = Pace::Limit;
             return Ok(ControlFlow::Break(()));
         }
         if self.wants_clue
@@ -359,6 +371,7 @@ mod tests {
             seen: None,
             near: None,
             scan: true,
+            limit: None,
         };
         let mut search = Search::new(&machine, &question);
         search.rounds = 1;
@@ -369,7 +382,8 @@ mod tests {
             nature: search.nature,
             how: How::Search,
         };
-        let mut peers: Vec<Peer> = (10..18).map(Peer::new).collect();
+        let listed = |pid| Relation::of_numbers(pid, 1);
+        let mut peers: Vec<Peer> = (10..18).map(listed).map(Peer::new).collect();
         let mut round = Round {
             visitor: &visitor,
             search: &mut search,
@@ -381,13 +395,13 @@ mod tests {
         // As after a stop: the rest of a handful was not done any more, the next handful was.
         for (place, state) in [(0, State::Read), (4, State::Gone), (5, State::Unreadable)] {
             let pid = 10 + u32::try_from(place).expect("a place");
-            let taken = round.take(&(place, pid), Ok(Visit::without(state)));
+            let taken = round.take(&(place, listed(pid)), Ok(Visit::without(state)));
             assert!(taken.is_ok_and(|more| more.is_continue()));
         }
         let booked: Vec<(u32, State)> = peers
             .iter()
             .filter(|peer| peer.searched && peer.round == 1)
-            .map(|peer| (peer.pid, peer.state))
+            .map(|peer| (peer.listed.pid, peer.state))
             .collect();
         let expected = [
             (10, State::Read),

@@ -48,16 +48,13 @@ impl Town {
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
-        let relation = Relation {
-            pid: world.pid,
-            parent,
-        };
+        let relation = Relation::of_numbers(world.pid, parent);
         self.processes.push((relation, Some(Arc::new(world))));
         self
     }
 
     fn with_closed(mut self, pid: u32) -> Self {
-        self.processes.push((Relation { pid, parent: 1 }, None));
+        self.processes.push((Relation::of_numbers(pid, 1), None));
         self
     }
 
@@ -91,6 +88,7 @@ impl Town {
             }),
             near: seen.map(|(pid, _)| pid),
             scan: true,
+            limit: None,
         }
     }
 
@@ -110,6 +108,15 @@ impl Town {
         most: usize,
         meanwhile: &dyn Fn(u32),
     ) -> (Vec<(u32, u64, u64)>, Answer) {
+        self.who_is_told(&self.asked(seen), most, meanwhile)
+    }
+
+    fn who_is_told(
+        &self,
+        question: &Question,
+        most: usize,
+        meanwhile: &dyn Fn(u32),
+    ) -> (Vec<(u32, u64, u64)>, Answer) {
         let mut machine = World::new([]);
         machine.average_counts = true;
         machine.flags.insert(FRAME, self.flags.bits());
@@ -121,7 +128,7 @@ impl Town {
             most,
             meanwhile,
         };
-        let answer = who(&machine, &self.asked(seen), &mut heard).expect("an answer");
+        let answer = who(&machine, question, &mut heard).expect("an answer");
         (heard.mappers, answer)
     }
 }
@@ -183,8 +190,8 @@ fn a_page_of_a_file_is_looked_for_where_the_file_is_mapped() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (13, 405, 1), (13, 500, 1)]);
     assert_eq!(answer.ended, Ended::Counted);
-    assert_eq!((answer.mappings, answer.processes), (3, 2));
-    assert_eq!((answer.looked_at, answer.listed), (4, 5));
+    assert_eq!((answer.counts.mappings, answer.counts.processes), (3, 2));
+    assert_eq!((answer.counts.looked_at, answer.counts.listed), (4, 5));
     // Not an entry was read of those that do not map that file, nor of whoever comes after the last mapping.
     // Those that do are read again at the end.
     assert_eq!(town.read_of(10), (2, 0));
@@ -249,7 +256,10 @@ fn very_many_processes_are_told_of_in_order_and_only_until_all_mappings_are_foun
     let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
     assert_eq!(told(&found), expected);
     assert_eq!(answer.ended, Ended::Counted);
-    assert_eq!((answer.mappings, answer.looked_at), (300, 599));
+    assert_eq!(
+        (answer.counts.mappings, answer.counts.looked_at),
+        (300, 599)
+    );
     // Those after the last mapping were not waited for, and the last of them not even asked.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
@@ -285,7 +295,11 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
     assert_eq!(answer.ended, Ended::Searched);
     assert_eq!(answer.uncounted, None);
     assert_eq!(
-        (answer.looked_at, answer.unreadable, answer.listed),
+        (
+            answer.counts.looked_at,
+            answer.counts.unreadable,
+            answer.counts.listed
+        ),
         (2, 1, 3)
     );
     assert!(!answer.moved);
@@ -303,7 +317,7 @@ fn a_process_may_go_while_it_is_looked_at() {
         .with(gone, 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
-    assert_eq!((answer.gone, answer.unreadable), (1, 0));
+    assert_eq!((answer.counts.gone, answer.counts.unreadable), (1, 0));
     assert_eq!(answer.ended, Ended::Searched);
 }
 
@@ -347,7 +361,7 @@ fn the_page_of_zeros_has_no_count_and_is_everywhere() {
         );
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 2), (11, 500, many)]);
-    assert_eq!(answer.mappings, 2 + many);
+    assert_eq!(answer.counts.mappings, 2 + many);
     assert_eq!(answer.ended, Ended::Searched);
     assert!(answer.uncounted.is_some());
 }
@@ -374,8 +388,43 @@ fn memory_that_is_shared_whole_counts_once() {
         .with(process(12, vec![region(100, 4)], &[(101, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (12, 101, 1)]);
-    assert_eq!((answer.mappings, answer.same_memory), (2, 1));
+    assert_eq!((answer.counts.mappings, answer.counts.same_memory), (2, 1));
     assert_eq!(answer.ended, Ended::Counted);
+}
+
+#[test]
+fn a_limit_ends_a_search_unless_all_is_found_by_then() {
+    let here = |pid| process(pid, vec![region(100, 4)], &[(101, FRAME)]);
+    let town = |count| {
+        let town = Town::new(ANONYMOUS, count);
+        town.with(here(10), 1).with(here(11), 1).with(here(12), 1)
+    };
+    let limited = |town: &Town, limit| {
+        let question = Question {
+            limit: Some(limit),
+            ..town.asked(Some((10, 101)))
+        };
+        town.who_is_told(&question, usize::MAX, &|_| ())
+    };
+    let three = town(3);
+    let (found, answer) = limited(&three, 2);
+    assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
+    assert_eq!(answer.ended, Ended::Limit);
+    assert_eq!((answer.counts.mappings, answer.counts.looked_at), (2, 2));
+    // Not even looked at.
+    assert_eq!(three.read_of(12), (0, 0));
+    let (found, answer) = limited(&three, 3);
+    assert_eq!((found.len(), answer.ended), (3, Ended::Counted));
+    // Those that the kernel counts beyond could be anywhere.
+    let (found, answer) = limited(&town(4), 3);
+    assert_eq!((found.len(), answer.ended), (3, Ended::Limit));
+    // Rows, of however many pages: here two in one process.
+    let zeros = [(100, FRAME), (101, FRAME), (103, FRAME)];
+    let town = Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0)
+        .with(process(10, vec![region(100, 4)], &zeros), 1);
+    let (found, answer) = limited(&town, 1);
+    assert_eq!(found, [(10, 100, 2)]);
+    assert_eq!((answer.counts.mappings, answer.ended), (2, Ended::Limit));
 }
 
 #[test]
@@ -403,7 +452,7 @@ fn a_search_that_is_stopped_tells_what_it_has_found() {
     let (found, answer) = town.who_until(Some((10, 101)), 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
     assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
-    assert_eq!((answer.mappings, answer.processes), (2, 2));
+    assert_eq!((answer.counts.mappings, answer.counts.processes), (2, 2));
 }
 
 #[test]
@@ -437,22 +486,32 @@ fn what_was_told_and_has_left_is_not_counted() {
         };
         let (found, answer) = town.who_while(Some((9, 101)), usize::MAX, &ends);
         assert_eq!(found, [(9, 101, 1), (11, 101, 1), (instead, 101, 1)]);
-        assert_eq!((answer.mappings, answer.left, answer.processes), (2, 1, 2));
-        assert_eq!((answer.gone, answer.same_memory), (1, 0));
+        assert_eq!(
+            (
+                answer.counts.mappings,
+                answer.counts.left,
+                answer.counts.processes
+            ),
+            (2, 1, 2)
+        );
+        assert_eq!((answer.counts.gone, answer.counts.same_memory), (1, 0));
         assert_eq!(answer.ended, Ended::Counted);
         assert!(answer.moved);
     }
 }
 
 #[test]
-fn merged_pages_of_one_process_are_looked_at_again_in_one_read() {
+fn pages_that_lie_close_together_are_read_at_once() {
     let merged: Vec<_> = (0..256).map(|nth| (500 + 2 * nth, FRAME)).collect();
     let town = Town::new(ANONYMOUS | PageFlags::KSM, 256)
         .with(process(10, vec![region(500, 512)], &merged), 1);
     let (found, answer) = town.who(Some((10, 500)));
-    assert_eq!((found.len(), answer.mappings, answer.left), (256, 256, 0));
+    assert_eq!(
+        (found.len(), answer.counts.mappings, answer.counts.left),
+        (256, 256, 0)
+    );
     assert_eq!(answer.ended, Ended::Counted);
     let (read, _) = town.read_of(10);
-    // Each page for the search, and the second time what lies between them too.
-    assert_eq!(read, 256 + 511);
+    // Each time with what lies between them.
+    assert_eq!(read, 2 * 511);
 }

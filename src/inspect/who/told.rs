@@ -5,12 +5,12 @@ use super::question::{Audience, Mapper};
 use super::visit::{Hit, State};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
-use crate::target::{Machine, Target};
+use crate::target::{Machine, Relation, Target};
 use std::cmp::Ordering;
 
 /// A process, and what has become of it.
 pub struct Peer {
-    pub pid: u32,
+    pub listed: Relation,
     pub state: State,
     /// When it started, once it is known to map the frame: another may have its number later.
     pub start_time: u64,
@@ -28,9 +28,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(pid: u32) -> Self {
+    pub fn new(listed: Relation) -> Self {
         Peer {
-            pid,
+            listed,
             state: State::Unseen,
             start_time: 0,
             maps: false,
@@ -52,6 +52,8 @@ pub struct Told<'a> {
     spaces: Vec<u32>,
     /// Whether the mappings told of are to be held against the map count.
     is_counted: bool,
+    /// How many more may be told of.
+    room: u64,
     /// The first mapping.
     pub first: Option<(VirtualAddress, Option<Region>)>,
     /// Mappings that are there still, as far as is known.
@@ -63,16 +65,22 @@ pub struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    pub fn new(machine: &'a dyn Machine, is_counted: bool) -> Self {
+    pub fn new(machine: &'a dyn Machine, is_counted: bool, limit: Option<u64>) -> Self {
         Told {
             machine,
             spaces: Vec::new(),
             is_counted,
+            room: limit.unwrap_or(u64::MAX),
             first: None,
             mappings: 0,
             certain: 0,
             left: 0,
         }
+    }
+
+    /// Whether as many were told of as were asked for.
+    pub fn is_enough(&self) -> bool {
+        self.room == 0
     }
 
     /// Tells of pages that a clue has led to, unless an earlier one did.
@@ -141,11 +149,11 @@ impl<'a> Told<'a> {
         hit: Hit,
         audience: &mut dyn Audience,
     ) -> Result<()> {
-        if peer.state == State::Same {
+        if peer.state == State::Same || self.is_enough() {
             return Ok(());
         }
         if !peer.maps {
-            let is_new = self.is_new_space(peer.pid);
+            let is_new = self.is_new_space(peer.listed.pid);
             if is_new == Some(false) {
                 peer.state = State::Same;
                 return Ok(());
@@ -154,6 +162,7 @@ impl<'a> Told<'a> {
             peer.start_time = target.process.identity().start_time;
             peer.is_certain = is_new.is_some();
         }
+        self.room -= 1;
         self.mappings += hit.pages;
         if peer.is_certain {
             self.certain += hit.pages;
@@ -210,14 +219,14 @@ impl<'a> Told<'a> {
             if peer.places.is_empty() {
                 peer.maps = false;
                 peer.state = still.state;
-                self.spaces.retain(|&space| space != peer.pid);
+                self.spaces.retain(|&space| space != peer.listed.pid);
             }
         }
         let any_left = self.left > before;
         if any_left {
             // The memory that they share may have been that of one that has it no more.
             let same = peers.iter_mut().filter(|peer| peer.state == State::Same);
-            same.for_each(|peer| *peer = Peer::new(peer.pid));
+            same.for_each(|peer| *peer = Peer::new(peer.listed.clone()));
         }
         any_left
     }

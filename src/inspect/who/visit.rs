@@ -8,7 +8,7 @@ use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::report::{Reason, Stopped};
 use crate::symbol::may_have_names;
-use crate::target::{self, Machine, Process, Target};
+use crate::target::{self, Machine, Process, Relation, Target};
 use std::sync::Arc;
 
 /// What one mapping says of where others are.
@@ -92,19 +92,16 @@ impl Visit {
     }
 }
 
-/// Each job is a process: its place among the peers, by which the visit is booked, and its number.
-impl Work<(usize, u32)> for Visitor<'_> {
+/// A process to look at: its place among the peers, by which the visit is booked, and it.
+pub type Job = (usize, Relation);
+
+impl Work<Job> for Visitor<'_> {
     type Result = Result<Visit>;
     type Room = Room;
 
     /// Opens a process and looks at it. That it cannot be opened, or has gone, is no error.
-    fn work(
-        &self,
-        &(_, pid): &(usize, u32),
-        room: &mut Room,
-        check: &mut Check<'_>,
-    ) -> Result<Visit> {
-        let opened = match self.machine.open(pid) {
+    fn work(&self, (_, listed): &Job, room: &mut Room, check: &mut Check<'_>) -> Result<Visit> {
+        let opened = match self.machine.open(listed) {
             Ok(opened) => opened,
             Err(error) => return Ok(Visit::without(state_after(&error))),
         };

@@ -172,7 +172,10 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
         "regions" => regions(input),
         "walk" => walk(input),
         "flags" => map(address, |place| Command::Flags { place }).parse(input),
-        "who" => map(address, |place| Command::Who { place }).parse(input),
+        "who" => map((address, opt(after("limit", number))), |(place, limit)| {
+            Command::Who { place, limit }
+        })
+        .parse(input),
         "summary" => map(summarized, Command::Summary).parse(input),
         "explain" => map(address, |address| Command::Explain { address }).parse(input),
         "decode" => {

@@ -102,7 +102,10 @@ impl Display for Command {
             }
             Command::Explain { address } => write!(f, "explain {}", address.node),
             Command::Flags { place } => write!(f, "flags {}", place.node),
-            Command::Who { place } => write!(f, "who {}", place.node),
+            Command::Who { place, limit } => {
+                write!(f, "who {}", place.node)?;
+                clause(f, "limit", *limit)
+            }
             Command::Summary(Summarized::Process) => f.write_str("summary"),
             Command::Summary(Summarized::Frames) => f.write_str("summary frames"),
             Command::Summary(Summarized::Range(range)) => match &range.node {

@@ -11,7 +11,9 @@ mod who;
 
 use super::{Json, Renderer, Text, Theme};
 use crate::kernel::{Kind, Name, PageFlags, State};
-use crate::report::{ErrorPlace, ErrorReport, Record, SearchEnd, Translation, WhoSummary};
+use crate::report::{
+    ErrorPlace, ErrorReport, Record, SearchEnd, Translation, WhoCounts, WhoSummary,
+};
 use jiff::tz::TimeZone;
 use samples::*;
 use serde_json::Value;
@@ -295,7 +297,10 @@ fn explain_says_what_is_special_of_a_page() {
 fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
     let said = |ended| {
         let summary = WhoSummary {
-            unreadable: 1,
+            counts: WhoCounts {
+                unreadable: 1,
+                ..who_counted().counts
+            },
             ended,
             ..who_counted()
         };

@@ -66,6 +66,8 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("who-summary", Record::WhoSummary(who_counted())),
         ("who-summary", Record::WhoSummary(who_searched())),
         ("who-summary", Record::WhoSummary(who_zero())),
+        ("who-summary", Record::WhoSummary(who_limited())),
+        ("who-summary", Record::WhoSummary(who_limited_uncounted())),
         ("who-summary", Record::WhoSummary(who_interrupted())),
         ("who-summary", Record::WhoSummary(who_nobody())),
         ("region", Record::Region(Box::new(region_row()))),

@@ -70,14 +70,16 @@ pub fn who_counted() -> WhoSummary {
             map_count: Some(3),
             map_count_average: false,
         },
-        mappings: 3,
-        left: 0,
-        processes: 2,
-        looked_at: 12,
-        listed: 113,
-        unreadable: 0,
-        gone: 0,
-        same_memory: 0,
+        counts: WhoCounts {
+            mappings: 3,
+            left: 0,
+            processes: 2,
+            looked_at: 12,
+            listed: 113,
+            unreadable: 0,
+            gone: 0,
+            same_memory: 0,
+        },
         ended: SearchEnd::Counted,
         because: None,
         moved: false,
@@ -91,11 +93,14 @@ pub fn who_searched() -> WhoSummary {
             map_count: Some(5),
             ..who_counted().words
         },
-        left: 1,
-        looked_at: 109,
-        unreadable: 3,
-        gone: 1,
-        same_memory: 1,
+        counts: WhoCounts {
+            left: 1,
+            looked_at: 109,
+            unreadable: 3,
+            gone: 1,
+            same_memory: 1,
+            ..who_counted().counts
+        },
         ended: SearchEnd::Searched,
         moved: true,
         ..who_counted()
@@ -110,12 +115,34 @@ pub fn who_zero() -> WhoSummary {
             map_count: Some(0),
             map_count_average: false,
         },
-        mappings: 12_000,
-        processes: 1,
-        looked_at: 113,
+        counts: WhoCounts {
+            mappings: 12_000,
+            processes: 1,
+            looked_at: 113,
+            ..who_counted().counts
+        },
         ended: SearchEnd::Searched,
         because: Some(because.to_owned()),
         ..who_counted()
+    }
+}
+
+pub fn who_limited() -> WhoSummary {
+    WhoSummary {
+        words: FrameWords {
+            map_count: Some(2_002),
+            ..who_counted().words
+        },
+        ended: SearchEnd::Limit,
+        ..who_counted()
+    }
+}
+
+/// The kernel's count tells nothing, so nobody knows how many more there are.
+pub fn who_limited_uncounted() -> WhoSummary {
+    WhoSummary {
+        ended: SearchEnd::Limit,
+        ..who_zero()
     }
 }
 
@@ -126,8 +153,11 @@ pub fn who_interrupted() -> WhoSummary {
             map_count: None,
             map_count_average: false,
         },
-        mappings: 0,
-        processes: 0,
+        counts: WhoCounts {
+            mappings: 0,
+            processes: 0,
+            ..who_counted().counts
+        },
         ended: SearchEnd::Interrupted,
         why: why(&[
             (
@@ -150,10 +180,7 @@ pub fn who_nobody() -> WhoSummary {
             map_count: Some(0),
             map_count_average: false,
         },
-        mappings: 0,
-        processes: 0,
-        looked_at: 0,
-        listed: 0,
+        counts: WhoCounts::default(),
         ended: SearchEnd::Nobody,
         because: Some("it is free".to_owned()),
         ..who_counted()

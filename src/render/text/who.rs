@@ -23,12 +23,12 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         line.end(out)?;
         return moved(look, summary, out);
     }
-    let found = match summary.mappings {
+    let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
         mappings => format!(
             "{} in {}",
             counted(mappings, "mapping"),
-            processes(summary.processes)
+            processes(summary.counts.processes)
         ),
     };
     line.word(": ", Role::Plain, found);
@@ -39,11 +39,18 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
     line.end(out)?;
     let looked_at = format!(
         "looked at {} of {}",
-        count(summary.looked_at),
-        processes(summary.listed)
+        count(summary.counts.looked_at),
+        processes(summary.counts.listed)
     );
     let (role, text) = match summary.ended {
         SearchEnd::Counted => (Role::Note, format!("{looked_at}: all mappings are found")),
+        SearchEnd::Limit => {
+            let more = match missing(summary) {
+                Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
+                None => "there may be more mappings".to_owned(),
+            };
+            (Role::Note, format!("{looked_at}, up to the limit: {more}"))
+        }
         SearchEnd::Interrupted => (
             Role::Warn,
             format!("{looked_at}, then stopped: there may be more mappings"),
@@ -52,25 +59,25 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
     };
     prose(look, role, &text, out)?;
     // Once all are found it does not matter.
-    if summary.unreadable > 0 && summary.ended != SearchEnd::Counted {
-        let text = format!("{} could not be read", processes(summary.unreadable));
+    if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
+        let text = format!("{} could not be read", processes(summary.counts.unreadable));
         prose(look, Role::Warn, &text, out)?;
     }
-    if summary.gone > 0 {
-        let text = format!("{} ended meanwhile", processes(summary.gone));
+    if summary.counts.gone > 0 {
+        let text = format!("{} ended meanwhile", processes(summary.counts.gone));
         prose(look, Role::Note, &text, out)?;
     }
-    if summary.same_memory > 0 {
+    if summary.counts.same_memory > 0 {
         let text = format!(
             "{} not shown: the memory is that of one shown above",
-            processes(summary.same_memory)
+            processes(summary.counts.same_memory)
         );
         prose(look, Role::Note, &text, out)?;
     }
-    if summary.left > 0 {
+    if summary.counts.left > 0 {
         let text = format!(
             "{} shown above left meanwhile: the frame is not mapped there any more",
-            counted(summary.left, "mapping")
+            counted(summary.counts.left, "mapping")
         );
         prose(look, Role::Warn, &text, out)?;
     }
@@ -95,15 +102,10 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
         return format!("{looked_at}, as the count does not tell when all are found: {because}");
     }
-    let missing = summary
-        .words
-        .map_count
-        .and_then(|times| times.checked_sub(summary.mappings))
-        .filter(|&missing| missing > 0);
-    match missing {
+    match missing(summary) {
         None => looked_at,
         Some(missing) => {
-            let elsewhere = match summary.unreadable {
+            let elsewhere = match summary.counts.unreadable {
                 0 => "it came or went meanwhile, or belongs to the kernel",
                 _ => "it may be in a process that could not be read",
             };
@@ -119,6 +121,13 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
             )
         }
     }
+}
+
+/// How many mappings the kernel counts that were not found, as far as its count tells.
+fn missing(summary: &WhoSummary) -> Option<u64> {
+    let times = summary.words.map_count?;
+    let missing = times.checked_sub(summary.counts.mappings)?;
+    (missing > 0 && summary.because.is_none()).then_some(missing)
 }
 
 fn processes(number: u64) -> String {

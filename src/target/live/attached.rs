@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Shared by those who look at the process and at the files behind its regions.
 pub(super) struct Attached {
-    handle: Handle,
+    handle: Arc<Handle>,
     memory: RwLock<Arc<Memory>>,
 }
 
@@ -23,18 +23,17 @@ impl Attached {
         let (handle, stat) = Handle::open_with_stat(pid)?;
         let memory = Memory::of(&handle, stat)?;
         memory.maps(&handle)?;
-        Ok(Self::with(handle, memory))
+        Ok(Self::with(Arc::new(handle), memory))
     }
 
-    /// Attaches to the process `pid` for a moment, in which neither its regions nor its name may ever be asked for: what takes time is
-    /// looked up when it is.
-    pub(super) fn for_a_look(pid: u32) -> Result<Self> {
-        let handle = Handle::open(pid)?;
+    /// Attaches to a process for a moment, in which neither its regions nor its name may ever be asked for: what takes time is looked up
+    /// when it is.
+    pub(super) fn for_a_look(handle: Arc<Handle>) -> Result<Self> {
         let memory = Memory::for_a_look(&handle)?;
         Ok(Self::with(handle, memory))
     }
 
-    fn with(handle: Handle, memory: Memory) -> Self {
+    fn with(handle: Arc<Handle>, memory: Memory) -> Self {
         let memory = RwLock::new(Arc::new(memory));
         Attached { handle, memory }
     }

@@ -7,6 +7,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Result, read, retry_on_intr};
 
 /// A handle on `/proc`, or on `/proc/PID`.
+#[derive(Debug)]
 pub(super) struct Directory(OwnedFd);
 
 impl Directory {

@@ -12,12 +12,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::sync::OnceLock;
 
 /// One process, for as long as it lives and not a moment longer.
-pub(super) struct Handle {
+#[derive(Debug)]
+pub(in crate::target) struct Handle {
     pid: u32,
     directory: Directory,
-    pidfd: OwnedFd,
-    /// Once `stat` has been read.
-    start_time: OnceLock<u64>,
+    /// Opened when it is first needed, unless the process was asked for by its number.
+    pidfd: OnceLock<rustix::io::Result<OwnedFd>>,
+    /// When it started, and what it was called when its `stat` was first read.
+    known: OnceLock<(u64, Name)>,
 }
 
 impl Handle {
@@ -26,11 +28,7 @@ impl Handle {
     pub(super) fn open(pid: u32) -> Result<Self> {
         let absent = || absent(pid);
         let directory = Directory::open(&format!("/proc/{pid}")).map_err(|_| absent())?;
-        let raw = i32::try_from(pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or_else(absent)?;
-        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
+        let pidfd = match pidfd_of(pid) {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return Err(absent()),
             // The number of a thread: EINVAL, ENOENT since Linux 6.15.
@@ -45,8 +43,8 @@ impl Handle {
         Ok(Handle {
             pid,
             directory,
-            pidfd,
-            start_time: OnceLock::new(),
+            pidfd: Ok(pidfd).into(),
+            known: OnceLock::new(),
         })
     }
 
@@ -57,15 +55,35 @@ impl Handle {
         Ok((handle, stat))
     }
 
+    /// Takes hold of a process from a listing, of which its `stat` may be all that is ever read.
+    pub(super) fn of_listed(pid: u32) -> Result<(Self, Stat)> {
+        let handle = Handle {
+            pid,
+            directory: Directory::open(&format!("/proc/{pid}")).map_err(|_| absent(pid))?,
+            pidfd: OnceLock::new(),
+            known: OnceLock::new(),
+        };
+        let stat = handle.read_stat().map_err(|_| absent(pid))??;
+        Ok((handle, stat))
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
     /// When it started; 0 if it had gone before anybody asked.
     pub(super) fn start_time(&self) -> u64 {
-        if self.start_time.get().is_none() {
+        self.known().map_or(0, |(start_time, _)| *start_time)
+    }
+    /// What it was called when its `stat` was first read; nothing if it had gone before.
+    pub(super) fn first_name(&self) -> Name {
+        self.known()
+            .map_or_else(Name::default, |(_, name)| name.clone())
+    }
+    fn known(&self) -> Option<&(u64, Name)> {
+        if self.known.get().is_none() {
             _ = self.read_stat();
         }
-        self.start_time.get().copied().unwrap_or_default()
+        self.known.get()
     }
     pub(super) fn directory(&self) -> &Directory {
         &self.directory
@@ -83,12 +101,26 @@ impl Handle {
 
     /// A pidfd can be read from the end of the process on, whether or not its parent has waited for it.
     fn ends_within(&self, nanoseconds: u32) -> bool {
-        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let pidfd = match self.pidfd() {
+            Ok(pidfd) => pidfd,
+            Err(error) => return *error == Errno::SRCH,
+        };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         let patience = Timespec {
             tv_sec: 0,
             tv_nsec: nanoseconds.into(),
         };
         poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn pidfd(&self) -> std::result::Result<&OwnedFd, &Errno> {
+        let open = || {
+            let pidfd = pidfd_of(self.pid)?;
+            // By its number, which could be another's by now: not as long as the directory answers.
+            let answers = self.directory.file("stat");
+            answers.map(|_| pidfd).map_err(|_| Errno::SRCH)
+        };
+        self.pidfd.get_or_init(open).as_ref()
     }
 
     /// `/proc/PID/stat`, as long as there is one.
@@ -103,7 +135,8 @@ impl Handle {
     fn read_stat(&self) -> rustix::io::Result<std::result::Result<Stat, BadLine>> {
         let stat = Stat::parse(&self.directory.read("stat")?);
         if let Ok(stat) = &stat {
-            self.start_time.get_or_init(|| stat.start_time);
+            self.known
+                .get_or_init(|| (stat.start_time, stat.name.clone()));
         }
         Ok(stat)
     }
@@ -125,6 +158,11 @@ impl Handle {
         };
         Error::Gone { what }
     }
+}
+
+fn pidfd_of(pid: u32) -> rustix::io::Result<OwnedFd> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pidfd_open(raw.ok_or(Errno::SRCH)?, PidfdFlags::empty())
 }
 
 fn absent(pid: u32) -> Error {

@@ -2,10 +2,14 @@
 
 use super::command_line;
 use super::directory::Directory;
+use super::handle::Handle;
+use super::rights;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
 use crate::target::{Error, ProcessEntry, Relation, Result};
+use rustix::io::fcntl_dupfd_cloexec;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 /// Every process that can be listed, by number. Those that end meanwhile are left out.
@@ -23,13 +27,18 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
     const MOST: usize = 4;
     let mut numbers = process_ids()?;
     numbers.sort_unstable();
-    let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
+    // A file each, so that as many are left.
+    let may_hold = numbers.len() <= rights::open_files() / 2;
+    if may_hold {
+        make_room(numbers.len())?;
+    }
     let relation = |&pid: &u32| {
         // Whoever has ended meanwhile has no memory.
-        let stat = Stat::parse(&proc.read(&format!("{pid}/stat")).ok()?).ok()?;
-        (!stat.is_kernel_thread).then_some(Relation {
+        let (handle, stat) = Handle::of_listed(pid).ok()?;
+        (!stat.is_kernel_thread).then(|| Relation {
             pid,
             parent: stat.parent,
+            held: may_hold.then(|| Arc::new(handle)),
         })
     };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
@@ -46,6 +55,16 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
         }
         all
     }))
+}
+
+/// Has the kernel make room for so many open files at once, and before there are threads: with them it waits for all processors each time
+/// that the table grows, some milliseconds (expand_fdtable in fs/file.c).
+fn make_room(files: usize) -> Result<()> {
+    let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
+    let last = i32::try_from(files).unwrap_or(i32::MAX);
+    // Refused, it takes longer.
+    _ = fcntl_dupfd_cloexec(proc.fd(), last);
+    Ok(())
 }
 
 /// The numbers in `/proc`.

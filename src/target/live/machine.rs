@@ -4,6 +4,7 @@ use super::attached::Attached;
 use super::cgroups::Cgroups;
 use super::directory::{Directory, read_all};
 use super::frames::FrameFile;
+use super::handle::Handle;
 use super::modules::LiveModules;
 use super::process::{Abilities, LiveProcess};
 use super::{features, list, own_page, rights};
@@ -247,8 +248,12 @@ impl Machine for LiveMachine {
         list::relations()
     }
 
-    fn open(&self, pid: u32) -> Result<Opened> {
-        let attached = Arc::new(Attached::for_a_look(pid)?);
+    fn open(&self, one: &Relation) -> Result<Opened> {
+        let handle = match &one.held {
+            Some(handle) => Arc::clone(handle),
+            None => Arc::new(Handle::open(one.pid)?),
+        };
+        let attached = Arc::new(Attached::for_a_look(handle)?);
         let process = match self.abilities.get() {
             Some(&known) => LiveProcess::with(attached.clone(), known),
             None => LiveProcess::new(attached.clone())?,

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 /// The address space of a process, as long as it runs the same program.
 pub(super) struct Memory {
-    /// What the process was called when this was opened, or the first time that it was asked for.
+    /// What the process was called when this was opened, or when it was listed.
     name: OnceLock<Name>,
     /// The size of its pages.
     pub(super) page: PageSize,
@@ -48,7 +48,7 @@ impl Memory {
 
     fn called(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
         let (thread, page_map) = open_page_map(handle).map_err(|error| {
-            let name = name.get_or_init(|| name_of(handle));
+            let name = name.get_or_init(|| handle.first_name());
             let who = named(handle.pid(), name);
             match error {
                 Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
@@ -74,7 +74,7 @@ impl Memory {
 
     /// What the process is called; nothing if it has gone before that was asked for.
     pub(super) fn name(&self, handle: &Handle) -> &Name {
-        self.name.get_or_init(|| name_of(handle))
+        self.name.get_or_init(|| handle.first_name())
     }
 
     /// The path of a file below `/proc/PID` that only a thread which still runs can answer for.
@@ -155,12 +155,6 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
         }
     }
     Err(failure)
-}
-
-fn name_of(handle: &Handle) -> Name {
-    handle
-        .stat()
-        .map_or_else(|_| Name::default(), |stat| stat.name)
 }
 
 /// Whether its main thread has ended and is not waited for.

@@ -22,6 +22,7 @@ mod process;
 mod resolve;
 mod rights;
 
+pub(super) use handle::Handle;
 pub use resolve::{Asked, Resolved, resolve};
 pub use rights::{allow_open_files, hold_back as hold_back_rights};
 

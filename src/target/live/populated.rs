@@ -120,7 +120,12 @@ pub(super) fn visit(
     {
         return Ok(());
     }
+    // Mostly the page map ends there too, which one entry tells.
     if let Some(high) = high
+        && attached.entries(
+            memory.page.index(high.start()),
+            &mut [PageMapEntry::default()],
+        )? == 1
         && read(attached, &memory, high, wanted & IN_ENTRIES, &mut joined)?.is_break()
     {
         return Ok(());

@@ -88,6 +88,14 @@ pub fn allow_open_files() {
     }
 }
 
+/// How many files this program may have open.
+pub(super) fn open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(usize::MAX, |files| {
+        usize::try_from(files).unwrap_or(usize::MAX)
+    })
+}
+
 /// Holds back the rights that file capabilities gave this program (`setcap …=ep`) until they are needed, so that files named by
 /// the user are opened with the user's own rights. Root, who has them anyway, keeps them.
 pub fn hold_back() {

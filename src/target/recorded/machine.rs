@@ -254,12 +254,12 @@ impl Machine for RecordedMachine {
         answer
     }
 
-    fn open(&self, pid: u32) -> Result<Opened> {
-        let opened = self.machine.open(pid)?;
+    fn open(&self, one: &Relation) -> Result<Opened> {
+        let opened = self.machine.open(one)?;
         let log = || Arc::clone(&self.log);
         Ok(Opened {
             process: Box::new(RecordedProcess::new(opened.process, log())),
-            modules: Box::new(RecordedModules::new(pid, opened.modules, log())),
+            modules: Box::new(RecordedModules::new(one.pid, opened.modules, log())),
         })
     }
 

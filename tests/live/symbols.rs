@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 mod made;
+mod narrow;
 pub(super) mod programs;
 mod ranges;
 mod stripped;
@@ -47,6 +48,10 @@ pub const TESTS: &[Test] = &[
     (
         "symbols::more_libraries_than_files_may_be_open",
         more_libraries_than_files_may_be_open,
+    ),
+    (
+        "symbols::names_of_a_32_bit_program",
+        narrow::names_of_a_32_bit_program,
     ),
     ("symbols::names_are_completed", names_are_completed),
     (

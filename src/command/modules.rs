@@ -3,7 +3,7 @@
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::kernel::AddressRange;
 use crate::report::{ModuleReport, Record};
-use crate::symbol::{Answers, Survey};
+use crate::symbol::{Answers, MadeSurvey, Survey};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ pub(super) const ABOUT: About = About {
     summary: "programs and libraries, and where their names come from",
     text: "A row for each program and library, and for the vdso: from where to where it goes, how many symbols it has, and \
            what they come from: `file` (itself), `debug-file` (what was stripped from it, as packages with debug information install it), \
-           `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso). \
+           `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso), \
+           `perf-map` (what the program itself writes down of code that it makes: only after `set perf maps on`). \
            Where there are none, the reason. A file that was deleted or replaced since says so behind its name. Debug files are looked for in the root of the process, which may be in a container, and by build-id where pmdb runs.",
     examples: &[Example {
         line: "info modules",
@@ -33,7 +34,26 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         }
         Ok(())
     })?;
+    if let Some(made) = symbols.made_survey() {
+        context.sink.emit(Record::Module(made_report(made)))?;
+    }
     Ok(Flow::Done)
+}
+
+/// The row of what the program makes while it runs.
+fn made_report(made: MadeSurvey) -> ModuleReport {
+    let why = || "no file is behind code that is made while the program runs".to_owned();
+    ModuleReport {
+        start: made.start,
+        end: made.end,
+        name: made.name,
+        build_id: None,
+        deleted: false,
+        answers: Some("perf-map"),
+        debug_file: None,
+        symbols: Some(made.functions),
+        why: BTreeMap::from([("build_id", why()), ("debug_file", why())]),
+    }
 }
 
 /// A row for each copy of a module.

@@ -64,7 +64,7 @@ pub struct ModuleReport {
     pub deleted: bool,
     /// What tells this build from all others, in hexadecimal digits.
     pub build_id: Option<String>,
-    /// `file`, `debug-file`, `debugdata`, `dynamic`, `image`: what answers for its names.
+    /// `file`, `debug-file`, `debugdata`, `dynamic`, `image`, `perf-map`: what answers for its names.
     pub answers: Option<&'static str>,
     /// The separate debug file, in the target's root.
     pub debug_file: Option<Name>,

@@ -10,6 +10,24 @@ use std::collections::BTreeSet;
 /// How many names are looked at between two looks at the clock.
 const NAMES_BETWEEN_CHECKS: usize = 4096;
 
+/// A list of code that the target makes while it runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MadeSurvey {
+    /// Its path in the target's root.
+    pub name: Name,
+    /// Where the first of the functions begins.
+    pub start: VirtualAddress,
+    /// Where the last one ends.
+    pub end: VirtualAddress,
+    /// How many of them are there.
+    pub functions: u64,
+}
+
+fn end(function: &SymbolAt) -> VirtualAddress {
+    let end = function.start.checked_add(function.size);
+    end.unwrap_or(function.start)
+}
+
 impl View<'_> {
     /// What the target has written down, as it was when this command first asked.
     fn made(&self) -> Option<&PerfMap> {
@@ -41,6 +59,24 @@ impl View<'_> {
     fn made_functions(&self) -> impl Iterator<Item = SymbolAt> {
         let symbols = self.made().into_iter().flat_map(PerfMap::symbols);
         symbols.filter(|one| self.is_made_at(one.start))
+    }
+
+    /// The list of what the target has made, if it is to be read and has something that is there now.
+    pub fn made_survey(&self) -> Option<MadeSurvey> {
+        let mut functions = self.made_functions();
+        let first = functions.next()?;
+        let mut survey = MadeSurvey {
+            start: first.start,
+            end: end(&first),
+            functions: 1,
+            name: first.module,
+        };
+        for function in functions {
+            survey.start = survey.start.min(function.start);
+            survey.end = survey.end.max(end(&function));
+            survey.functions += 1;
+        }
+        Some(survey)
     }
 
     /// Those that are called so.
@@ -127,6 +163,9 @@ mod tests {
         assert_eq!(find(Some("perf-4321.map"), "two"), [0x30_0010]);
         assert_eq!(find(Some("other"), "two"), [0]);
         assert!(find(None, "data").is_empty());
+        let survey = view.made_survey().expect("a list");
+        let range = (survey.start.get(), survey.end.get());
+        assert_eq!((range, survey.functions), ((0x10_0010, 0x30_0030), 2));
         let second = std::time::Duration::from_secs(60);
         assert_eq!(view.names(None, "t", 10, second), [Name::from("two")]);
         symbols.use_perf_maps(false);

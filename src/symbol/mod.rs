@@ -57,6 +57,7 @@ mod version;
 mod view;
 
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, Stop};
+pub use made::MadeSurvey;
 pub use module::{Module, modules};
 pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;

@@ -11,6 +11,9 @@ use std::time::Duration;
 const BASE: u64 = 0x5555_5555_4000;
 const LENT: u64 = 0x7fff_f000_0000;
 
+/// What the list of code that the target makes is called.
+pub const PERF_MAP: &str = "/tmp/perf-77.map";
+
 /// Whatever is opened has these bytes.
 struct OneFile(Vec<u8>);
 
@@ -24,6 +27,10 @@ impl Modules for OneFile {
             false => Ok(None),
         }
     }
+    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+        let bytes = InMemory::file(self.0.clone());
+        Ok(Some((Name::from(PERF_MAP), Box::new(bytes))))
+    }
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         match region.inode {
             0 => Ok(Box::new(InMemory::file(self.0.clone()))),
@@ -34,7 +41,7 @@ impl Modules for OneFile {
     }
 }
 
-fn region(start: u64, inode: u64, name: &str) -> Region {
+pub fn region(start: u64, inode: u64, name: &str) -> Region {
     let end = VirtualAddress::new(start + 0x1000);
     Region {
         range: AddressRange::new(VirtualAddress::new(start), end).expect("a range"),
@@ -60,18 +67,27 @@ static TARGET: Mutex<Option<Target>> = Mutex::new(None);
 
 /// Calls `with` with the names of a target that has mapped these bytes.
 fn mapped<T>(bytes: &[u8], with: impl FnOnce(&View) -> T) -> T {
+    let regions = [
+        region(BASE, 77, "/usr/bin/server"),
+        region(LENT, 0, "[vdso]"),
+    ];
+    with_names(bytes, &Symbols::default(), &regions, with)
+}
+
+/// Calls `with` with the names of a target that has such regions, all of its files being these bytes.
+pub fn with_names<T>(
+    bytes: &[u8],
+    symbols: &Symbols,
+    regions: &[Region],
+    with: impl FnOnce(&View) -> T,
+) -> T {
     let mut kept = TARGET
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let target =
         kept.get_or_insert_with(|| live::attach(std::process::id()).expect("this process"));
     target.modules = Box::new(OneFile(bytes.to_vec()));
-    let symbols = Symbols::default();
-    let regions = [
-        region(BASE, 77, "/usr/bin/server"),
-        region(LENT, 0, "[vdso]"),
-    ];
-    with(&symbols.over(target, &regions))
+    with(&symbols.over(target, regions))
 }
 
 /// Everything about addresses: names by a pass and by the index, sections, lines; whether a line was found.

@@ -11,6 +11,7 @@
 
 mod dwarf;
 mod elf;
+mod made;
 mod mutate;
 mod program;
 mod targets;

@@ -1,6 +1,6 @@
 //! What is fed, and from which sound inputs.
 
-use crate::{Fuzzed, elf};
+use crate::{Fuzzed, elf, made};
 use pmdb::kernel::registers::Standing;
 use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
 use pmdb::lang::{self, complete, highlight};
@@ -11,6 +11,12 @@ pub const ALL: &[Fuzzed] = &[
         seeds: elf::sound_seeds,
         words: &["\0\0\0\0", "\x7fELF", "ZLIB"],
         feed: elf::feed,
+    },
+    Fuzzed {
+        name: "perf-map",
+        seeds: made::seeds,
+        words: &[" ", "\n", "0x", "7f0000000040 8 a\n", "ffffffffffffffff"],
+        feed: made::feed,
     },
     Fuzzed {
         name: "language",

@@ -197,7 +197,10 @@ fn visit(target: &Target, found: Found, rest: Vec<AddressRange>) -> Result<Visit
 /// Read here and not where the hits are told, since here other cores help.
 fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
-    let asks = regions.any(|region| region.inode == 0 && may_have_names(target, region));
+    let asks = regions.any(|region| {
+        // What may be executed there may be code that the process has made and named.
+        region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
+    });
     asks.then(|| target.process.regions().ok()).flatten()
 }
 

@@ -13,6 +13,7 @@ const PROGRAM: &str = r#"
 import ctypes, mmap, os
 code = mmap.mmap(-1, 65536, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 at = ctypes.addressof(ctypes.c_char.from_buffer(code))
+code[0] = 0x90
 path = f"/tmp/perf-{os.getpid()}.map"
 with open(path, "wb") as file:
     file.write(b"garbage\n\xff\xfe zz\n%x 40 jit_first\n%x 20 py::second:/a b.py\n%x 10 hostile\x1b[31m\xff\n" % (at, at + 0x80, at + 0x100))
@@ -84,6 +85,30 @@ pub(super) fn code_that_a_program_made() {
     let translation = translated.iter().find(|one| one["type"] == "translation");
     let symbol = &translation.expect("a translation")["symbol"];
     assert_eq!(symbol["name"], "jit_first", "{symbol}");
+
+    // It is a row among those of the files.
+    let modules = "info modules".to_owned();
+    let listed = |first: &str| {
+        let records = answers(pid, first, std::slice::from_ref(&modules));
+        let mut rows = records
+            .into_iter()
+            .filter(|one| one["answers"] == "perf-map");
+        rows.next()
+    };
+    assert_eq!(listed("set perf maps off"), None);
+    let row = listed("set perf maps on").expect("its row");
+    assert_eq!(row["name"], written.0.to_str().expect("plain"));
+    assert_eq!(row["start"], format!("{at:#x}"));
+    assert_eq!(row["end"], format!("{:#x}", at + 0x110));
+    assert_eq!(row["symbols"], 3);
+
+    // Whoever maps its frame names it too.
+    let who = answers(pid, "set perf maps on", &[format!("who {at:#x}")]);
+    let mapper = who.iter().find(|one| one["type"] == "mapper");
+    match mapper {
+        Some(mapper) => assert_eq!(mapper["symbol"]["name"], "jit_first", "{mapper}"),
+        None => skip(test, "frame numbers are hidden here"),
+    }
 
     // What is written later is read, and tells what is there now.
     target.send("");

@@ -145,6 +145,10 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
 /// A character; where it cannot be shown, the units of so many bytes that it is stored in.
 fn push_wide(text: &mut String, character: char, bytes: u8) {
     match (u8::try_from(character), bytes) {
+        // It would be read as one more digit.
+        (Ok(byte), _) if byte.is_ascii_hexdigit() && ends_in_hexadecimal(text) => {
+            push_code(text, byte.into());
+        }
         (Ok(byte @ 0..=0x7f), _) => push_byte(text, byte, '"'),
         _ if crate::kernel::name::is_plain(character) => push_character(text, character, '"'),
         (_, 2) => {
@@ -159,6 +163,20 @@ fn push_wide(text: &mut String, character: char, bytes: u8) {
             }
         }
     }
+}
+
+/// Whether the last of a text is a unit written as `\x…`, and not a backslash of its own with a letter behind it.
+fn ends_in_hexadecimal(text: &str) -> bool {
+    let digits = |c: char| c.is_ascii_hexdigit();
+    let before = text.trim_end_matches(digits);
+    let Some(before) = before
+        .strip_suffix("\\x")
+        .filter(|_| before.len() < text.len())
+    else {
+        return false;
+    };
+    let backslashes = before.len() - before.trim_end_matches('\\').len();
+    backslashes.is_multiple_of(2)
 }
 
 /// A unit that is no character, or none that can be shown: octal where three digits hold it.
@@ -241,6 +259,15 @@ mod tests {
             (4, r#"U"\xa64\xf489\xffff\x206f\205""#),
         ] {
             assert_eq!(text(&hidden, bytes), expected);
+        }
+        // A digit behind one would be read as a part of it.
+        for (units, expected) in [
+            (&[0xd800, 0x64, 0x67, 0x31][..], r#"u"\xd800\144g1""#),
+            (&[0xd800, 0x31, 0x31], r#"u"\xd800\0611""#),
+            (&[0x5c, 0x78, 0x31, 0x31], r#"u"\\x11""#),
+            (&[1, 0x31], r#"u"\0011""#),
+        ] {
+            assert_eq!(text(units, 2), expected);
         }
         let private_plane = [0xdbc0, 0xdc00];
         assert_eq!(text(&private_plane, 2), r#"u"\xdbc0\xdc00""#);

@@ -10,7 +10,7 @@ use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
 use crate::report::{Fact, Reason, Why};
-use crate::target::{Behind, BehindRun, Categories, Target};
+use crate::target::{Behind, Categories, Target};
 use std::ops::ControlFlow;
 
 /// Pages that are asked about at a time: bounds how long it may be between the page map and the read.
@@ -432,22 +432,8 @@ impl View<'_> {
             return none();
         };
         let modules = &self.target().modules;
-        // Others bring pages in and throw them out: what is cached is asked just before.
-        let runs = modules.behind(&viewed.region, wanted.to_pages(self.page()));
-        let cached = match runs.map(|runs| runs.into_iter().next()) {
-            Ok(Some(BehindRun {
-                range,
-                behind: Ok(Behind::Contents { cached: true }),
-            })) => range.end().min(wanted.end()).get() - start.get(),
-            Ok(Some(BehindRun {
-                behind: Err(error), ..
-            }))
-            | Err(error) => return Ok(Err(reason(&error))),
-            Ok(_) => return Ok(Err(Reason::Changed)),
-        };
-        let cached = usize::try_from(cached).unwrap_or(usize::MAX);
-        let into = into.get_mut(..cached).unwrap_or_default();
-        let read = match modules.cached(&viewed.region, start, into) {
+        let into = into.get_mut(..usize::try_from(wanted.len()).unwrap_or(usize::MAX));
+        let read = match modules.cached(&viewed.region, start, into.unwrap_or_default()) {
             Ok(read) => read,
             Err(error) => return Ok(Err(reason(&error))),
         };

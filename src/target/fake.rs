@@ -378,6 +378,14 @@ impl Modules for Fake {
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let bytes = self.files.get(&region.name).cloned().unwrap_or_default();
         let offset = region.file_offset(address).unwrap_or(u64::MAX);
+        let page = PageSize::FOUR_KIB;
+        let first = page.index(address);
+        let pages = (first..)
+            .take_while(|page| self.cached.contains(page))
+            .count() as u64;
+        let most = ((first + pages) * PAGE).saturating_sub(address.get()) as usize;
+        let most = most.min(into.len());
+        let into = into.get_mut(..most).unwrap_or_default();
         InMemory::file(bytes)
             .read_at(offset, into)
             .map_err(|_| refused("the page cache"))

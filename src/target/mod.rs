@@ -526,8 +526,8 @@ pub trait Modules: Send + Sync {
         })
     }
 
-    /// Reads what the page cache holds of the object behind `region` at `address`, shared memory too, without bringing anything into it: only
-    /// for pages that [`Modules::behind`] has just found cached. Returns how much there was, which ends with the object.
+    /// Reads what the page cache holds of the object behind `region` at `address`, shared memory too, without bringing anything into it: it
+    /// is asked just before what is there. Returns how much there was, which ends with the first page that is not, and with the object.
     fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         Err(Error::NotAvailable {
             what: format!("the page cache of {} cannot be read here", region.range),

@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::{PageFlags, PageMapEntry};
-use rustix::fd::{AsFd, AsRawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 use rustix::mm;
 use std::cmp::Ordering;
 use std::ffi::c_void;
+use std::sync::OnceLock;
 
 /// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
 ///
@@ -293,11 +294,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     let mapping = ClosedPages { start, length };
     // SAFETY: pages that are nobody else's; the advice changes nothing of what they hold.
     unsafe { mm::madvise(mapping.start, length, mm::Advice::Random)? };
-    let own = rustix::fs::open(
-        "/proc/self/mem",
-        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
-    )?;
+    let own = own_memory()?;
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let at = skipped + done;
@@ -308,7 +305,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
         let most = rest.len().min(cached * page - at % page);
         let part = rest.get_mut(..most).unwrap_or_default();
         let from = mapping.address() + at as u64;
-        match retry_on_intr(|| pread(&own, &mut *part, from)) {
+        match retry_on_intr(|| pread(own, &mut *part, from)) {
             // The file has been cut short.
             Ok(0) | Err(Errno::IO | Errno::FAULT) => break,
             Ok(read) => done += read,
@@ -316,6 +313,17 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
         }
     }
     Ok(done)
+}
+
+/// `/proc/self/mem`, opened once: this program has one address space.
+fn own_memory() -> Result<BorrowedFd<'static>> {
+    static MEMORY: OnceLock<Result<OwnedFd>> = OnceLock::new();
+    let open = || {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        rustix::fs::open("/proc/self/mem", flags, rustix::fs::Mode::empty())
+    };
+    let memory = MEMORY.get_or_init(open).as_ref();
+    memory.map(AsFd::as_fd).map_err(|error| *error)
 }
 
 /// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.

@@ -8,7 +8,7 @@ use super::naming::Root;
 use super::rights::{SETCAP, raised};
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
-use crate::target::{BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
+use crate::target::{Behind, BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -206,9 +206,24 @@ impl Modules for LiveModules {
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let file = self.file(region)?;
         let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
+        let end = address.checked_add(into.len() as u64);
+        let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
+            return Ok(0);
+        };
+        // Others bring pages in and throw them out: what is there is asked just before.
+        let runs = behind::runs(&file, region, wanted, self.attached.memory().page)?;
+        let Some(run) = runs.into_iter().next() else {
+            return Ok(0);
+        };
+        let cached = match run.behind? {
+            Behind::Contents { cached: true } => {
+                run.range.end().get().saturating_sub(address.get())
+            }
+            _ => return Ok(0),
+        };
         // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
-        let rest = usize::try_from(file.len().saturating_sub(offset)).unwrap_or(usize::MAX);
-        let most = rest.min(into.len());
+        let rest = file.len().saturating_sub(offset).min(cached);
+        let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
         let into = into.get_mut(..most).unwrap_or_default();
         let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
         match file.filesystem().map_err(failed)? {

@@ -4,6 +4,8 @@ use super::super::view::View;
 use super::super::{Error, Result};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::target::Liveness;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Regions that are sooner asked about one by one than found among all.
 const FEW: usize = 8;
@@ -12,12 +14,14 @@ const WRITTEN: usize = 16 << 10;
 
 /// Looks at the regions of some spans again.
 ///
-/// Where they are many, the text of maps is compared with what it was, as far as the sweep has come each time: while other cores
-/// read what lies ahead.
+/// Where they are many, the text of maps is compared with what it was, as far as the sweep has come each time: by those who read what
+/// lies ahead, while what they have read is delivered.
 pub(super) struct Changes<'v> {
     view: &'v View<'v>,
     spans: &'v [AddressRange],
-    text: Text,
+    /// Where what has been delivered ends.
+    delivered: AtomicU64,
+    text: Mutex<Text>,
 }
 
 /// What is known of the text of maps.
@@ -38,47 +42,61 @@ impl<'v> Changes<'v> {
             true => Text::Same(0),
             false => Text::Other,
         };
-        Changes { view, spans, text }
+        Changes {
+            view,
+            spans,
+            delivered: AtomicU64::new(0),
+            text: Mutex::new(text),
+        }
     }
 
-    /// Looks at the regions below `end`, all of which have been delivered.
+    /// All regions below `end` have been delivered.
+    pub fn delivered(&self, end: VirtualAddress) {
+        self.delivered.store(end.get(), Ordering::Release);
+    }
+
+    /// Looks at those that have been delivered, unless somebody else does so.
     ///
     /// Fails when the target is gone.
-    pub fn look_below(&mut self, end: VirtualAddress) -> Result<()> {
-        while let Text::Same(bytes) = self.text {
+    pub fn look(&self) -> Result<()> {
+        let Ok(mut text) = self.text.try_lock() else {
+            return Ok(());
+        };
+        while let Text::Same(bytes) = *text {
+            let end = VirtualAddress::new(self.delivered.load(Ordering::Acquire));
             let behind = self.view.text().region_at(bytes + WRITTEN);
             if behind.is_none_or(|behind| behind > end) {
                 break;
             }
-            self.look_on(bytes)?;
+            *text = self.look_on(bytes)?;
         }
         Ok(())
     }
 
-    fn look_on(&mut self, bytes: usize) -> Result<()> {
+    fn look_on(&self, bytes: usize) -> Result<Text> {
         let process = &self.view.target().process;
-        self.text = match process.still_says(self.view.text(), bytes)? {
+        Ok(match process.still_says(self.view.text(), bytes)? {
             Some(0) => Text::SameToTheEnd,
             Some(more) => Text::Same(bytes + more),
             None => Text::Other,
-        };
-        Ok(())
+        })
     }
 
     /// The regions that have changed, when all have been delivered.
     ///
     /// Fails when the target is gone or runs another program.
-    pub fn finish(mut self) -> Result<Vec<AddressRange>> {
+    pub fn finish(self) -> Result<Vec<AddressRange>> {
         let process = &self.view.target().process;
         match process.liveness()? {
             Liveness::Alive => {}
             Liveness::Executed => return Err(Error::Executed),
             Liveness::Exited => return Err(Error::Exited),
         }
-        while let Text::Same(bytes) = self.text {
-            self.look_on(bytes)?;
+        let mut text = *self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Text::Same(bytes) = text {
+            text = self.look_on(bytes)?;
         }
-        if self.text == Text::SameToTheEnd {
+        if text == Text::SameToTheEnd {
             return Ok(Vec::new());
         }
         let touched = || touched(self.view, self.spans);

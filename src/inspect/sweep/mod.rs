@@ -58,14 +58,18 @@ pub fn sweep<'f>(
 ) -> Result<Sweep> {
     let question = question.into().with_implied(view);
     let mut plan = Plan::new(view, spans, question.need);
-    let mut changes = Changes::among(view, spans);
+    let changes = Changes::among(view, spans);
     in_order(
         &mut |batch: &mut Batch| Ok(batch.plan(&mut plan)?),
-        &|batch| Ok(batch.fill(view, question)?),
+        &|batch| {
+            batch.fill(view, question)?;
+            changes.look()
+        },
         &mut |batch| {
             check()?;
             batch.deliver(view, question.need, visit)?;
-            changes.look_below(batch.end())
+            changes.delivered(batch.end());
+            Ok(())
         },
     )?;
     let changed = changes.finish()?;

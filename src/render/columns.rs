@@ -232,7 +232,11 @@ impl Layout {
             if column.align == Align::Right {
                 line.pad_to(end.saturating_sub(width));
             }
-            line.push_measured(cell.role.unwrap_or(column.role), &text, width);
+            let role = cell.role.unwrap_or(column.role);
+            match cell.words {
+                Words::Text(_) => line.push_measured(role, &text, width),
+                Words::Hexadecimal(_) | Words::Size(_) => line.push_number(role, &number),
+            };
         }
         line.end(out)
     }

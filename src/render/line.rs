@@ -2,6 +2,7 @@
 
 use super::printable::{columns, printable};
 use super::theme::{Role, Theme};
+use super::units::Number;
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -82,6 +83,20 @@ impl Line {
         }
         self.blanks += text.len() - body.len();
         self
+    }
+
+    /// Adds a number, in one piece with the blanks before it.
+    pub fn push_number(&mut self, role: Role, number: &Number) -> &mut Self {
+        let text = number.as_str();
+        match number.with_blanks(self.blanks) {
+            Some(both) if role == Role::Plain || !self.theme.is_coloured() => {
+                self.text.push_str(both);
+                self.blanks = 0;
+                self.column += text.len();
+                self
+            }
+            _ => self.push_measured(role, text, text.len()),
+        }
     }
 
     /// Adds plain text.

@@ -7,13 +7,13 @@ const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 /// The text of a number, of which a long table has very many: made without allocating.
 #[derive(Clone, Copy, Debug)]
 pub struct Number {
-    /// The last of them are the text.
+    /// The last of them are the text, what is before it blank.
     bytes: [u8; Self::MOST],
     first: usize,
 }
 
 impl Number {
-    const MOST: usize = 24;
+    const MOST: usize = 32;
 
     /// An address as `{:#x}` writes it.
     pub fn hexadecimal(number: u64) -> Self {
@@ -42,8 +42,13 @@ impl Number {
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        let text = self.bytes.get(self.first..).unwrap_or_default();
-        std::str::from_utf8(text).unwrap_or_default()
+        self.with_blanks(0).unwrap_or_default()
+    }
+
+    /// The text with so many blanks before it, if there is room for them.
+    pub fn with_blanks(&self, blanks: usize) -> Option<&str> {
+        let text = self.bytes.get(self.first.checked_sub(blanks)?..)?;
+        std::str::from_utf8(text).ok()
     }
 
     /// Puts `text` before what is there, as far as there is room.
@@ -80,7 +85,7 @@ impl Number {
 impl Default for Number {
     fn default() -> Self {
         Number {
-            bytes: [0; Self::MOST],
+            bytes: [b' '; Self::MOST],
             first: Self::MOST,
         }
     }

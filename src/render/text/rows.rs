@@ -6,7 +6,7 @@ use super::look::Look;
 use super::tables::Table;
 use super::{watch, words};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, State};
-use crate::render::columns::Cell;
+use crate::render::columns::{Cell, Words};
 use crate::render::theme::Role;
 use crate::render::units::count;
 use crate::report::*;
@@ -232,7 +232,7 @@ fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
 
 fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
     let part = |bytes: Option<u64>, field| match bytes {
-        Some(0) => Cell::of(Role::Dim, "0"),
+        Some(0) => Cell::of(Role::Dim, Words::Size(0)),
         Some(bytes) => Cell::size(bytes),
         None => absent(&region.why, field, State::Present),
     };

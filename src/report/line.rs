@@ -23,7 +23,8 @@ pub struct LineReport {
     pub line: Option<u64>,
     /// Column, from 1.
     pub column: Option<u64>,
-    /// Of a line: whether this is its first statement in its function, or in this copy of an inlined one, where a debugger would stop.
+    /// Of a line: whether this is its first statement in its function, or in this copy of an inlined one, where a debugger would stop; or
+    /// its first code there, if it has no statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<bool>,
     /// The function, and those that it was inlined into, the innermost first; the first has the place above.

@@ -30,7 +30,8 @@ pub struct LinePlace {
     pub start: VirtualAddress,
     /// The address behind it: `start`, if the line begins there but has no code of its own.
     pub end: VirtualAddress,
-    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one: where a debugger stops.
+    /// Whether it is the first statement of the line in its function, or in this copy of an inlined one, where a debugger stops; or the
+    /// first code, if the line has no statement there.
     pub is_first: bool,
     /// The functions there, if they were asked for.
     pub known: Option<LineAt>,
@@ -50,7 +51,7 @@ pub struct LineSearch {
 }
 
 impl LineSearch {
-    /// Where a debugger would stop: once for each function, and for each copy of an inlined one.
+    /// Where the line begins: once for each function, and for each copy of an inlined one.
     pub fn firsts(&self) -> Vec<VirtualAddress> {
         let firsts = self.places.iter().filter(|place| place.is_first);
         let mut firsts: Vec<VirtualAddress> = firsts.map(|place| place.start).collect();

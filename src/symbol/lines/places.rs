@@ -20,7 +20,8 @@ pub(super) struct Place {
     pub(super) row: Row,
     /// The address behind it: its own, if the line only begins here and the code is of the next one.
     pub(super) end: u64,
-    /// Whether it is the first statement of the line in its function or copy: where a debugger stops.
+    /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first code, if the line has
+    /// no statement there.
     pub(super) is_first: bool,
     /// The functions around it, the outermost first.
     pub(super) chain: Vec<Scope>,
@@ -52,7 +53,8 @@ pub(super) fn files_meant(
     Ok(files)
 }
 
-/// The line that has statements: `line`, or the first behind it.
+/// The line that has code or a statement: `line`, or the first behind it. In optimised programs many a line has code, but no statement
+/// that a debugger would stop at.
 pub(super) fn line_with_code(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
@@ -60,9 +62,9 @@ pub(super) fn line_with_code(
     work: &mut Work,
 ) -> Result<Option<u64>, NoLines> {
     let mut best: Option<u64> = None;
-    rows::each_row(unit, work, &mut |(row, _)| {
+    rows::each_row(unit, work, &mut |(row, end)| {
         if let Some(found) = row.line
-            && row.is_statement
+            && (row.is_statement || row.address < end)
             && found >= line
             && best.is_none_or(|known| found < known)
             && files.binary_search(&row.file).is_ok()
@@ -139,6 +141,15 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
             });
         }
     }
+    for place in &mut places {
+        let function = place.chain.last().map(|scope| scope.entry.0);
+        place.is_first |= function.is_some_and(|function| seen.insert(function));
+    }
+    if places.iter().all(|place| !place.is_first)
+        && let Some(first) = places.first_mut()
+    {
+        first.is_first = true;
+    }
     places
 }
 
@@ -201,6 +212,19 @@ mod tests {
         ];
         let expected = [(10, 20, true), (20, 24, false), (30, 34, false)];
         assert_eq!(told(&rows), expected);
+    }
+
+    #[test]
+    fn a_line_without_statements_has_a_first_place_too() {
+        let rows = [
+            (stretch(10, 14, 5, false), 1),
+            (stretch(20, 24, 5, false), 1),
+            (stretch(30, 34, 5, false), 2),
+        ];
+        let expected = [(10, 14, true), (20, 24, false), (30, 34, true)];
+        assert_eq!(told(&rows), expected);
+        let outside = joined(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
+        assert!(outside[0].is_first);
     }
 
     #[test]

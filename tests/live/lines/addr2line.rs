@@ -75,14 +75,14 @@ fn ours(names: &View, address: VirtualAddress) -> Frames {
 }
 
 /// A row of a line table, as `readelf` prints it.
-struct Row {
-    range: std::ops::Range<u64>,
-    file: String,
-    line: String,
+pub struct Row {
+    pub range: std::ops::Range<u64>,
+    pub file: String,
+    pub line: String,
 }
 
 /// All rows of a file's line tables.
-fn readelf_rows(debug: &Path) -> Vec<Row> {
+pub fn readelf_rows(debug: &Path) -> Vec<Row> {
     let output = Command::new("readelf")
         .args(["-W", "--debug-dump=decodedline"])
         .arg(debug)

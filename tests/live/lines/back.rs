@@ -5,15 +5,65 @@ use super::super::support::skip;
 use super::super::symbols::programs::{compile_with, is_installed};
 use super::super::symbols::with_names;
 use super::super::target::Target;
+use super::addr2line::readelf_rows;
 use super::programs::C_PROGRAM;
 use pmdb::kernel::{Name, VirtualAddress};
 use pmdb::report::Stopped;
 use pmdb::symbol::Symbols;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub const TESTS: &[Test] = &[("lines::there_and_back", there_and_back)];
+pub const TESTS: &[Test] = &[
+    ("lines::there_and_back", there_and_back),
+    ("lines::all_code_of_a_line", all_code_of_a_line),
+];
+
+/// Every address of the program is told for its line, and for no other, as readelf has it.
+fn all_code_of_a_line() {
+    let test = "lines::all_code_of_a_line";
+    if !is_installed("gcc") || !is_installed("readelf") {
+        return skip(test, "there is no gcc or no readelf here");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, flags) in [
+        ("whole-0", &["-O0", "-g"]),
+        ("whole-2", &["-O2", "-g"]),
+        ("whole-3", &["-O3", "-gdwarf-4"]),
+    ] {
+        let program = compile_with("gcc", folder.path(), name, C_PROGRAM, flags);
+        let program = program.expect("to compile");
+        let file = format!("{name}.c");
+        let mut expected: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+        for row in readelf_rows(&program) {
+            if row.file == file && row.line != "0" {
+                let line = row.line.parse().expect("a number");
+                expected.entry(line).or_default().extend(row.range);
+            }
+        }
+        expected.retain(|_, addresses| !addresses.is_empty());
+        assert!(expected.len() > 8, "{name}: {expected:?}");
+        let mut target = Target::spawn(&mut Command::new(&program));
+        target.line();
+        let symbols = Symbols::default();
+        with_names(&symbols, &target.attach(), |names, _| {
+            for (&line, expected) in &expected {
+                let found = names.find_line(&file, line, 0, &mut || Ok(()));
+                let found = found.expect("an answer");
+                assert_eq!(found.line, Some(line), "{name}: {found:?}");
+                assert!(!found.firsts().is_empty(), "{name}:{line}");
+                let mut told = BTreeSet::new();
+                for place in &found.places {
+                    let (_, start) = names.file_address(place.start).expect("in the program");
+                    told.extend((0..place.end.get() - place.start.get()).map(|n| start.get() + n));
+                }
+                assert_eq!(told, *expected, "{name}:{line}");
+            }
+        });
+        target.send("");
+    }
+}
 
 fn there_and_back() {
     let test = "lines::there_and_back";

@@ -4,8 +4,8 @@ use super::Test;
 use super::access::Felt;
 use super::behind::{DiskFile, Held, drop_cached};
 use super::puppet::Puppet;
-use super::states::{MADV_COLLAPSE, MADV_GUARD_INSTALL, merged};
-use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
+use super::states::{MADV_GUARD_INSTALL, merged};
+use super::support::{self, at, page_bytes, plain_entry, skip};
 use Access::{Read, Write};
 use pmdb::inspect::{Access, View};
 use pmdb::report::{Effect, Fault, Outcome, Owner};
@@ -465,19 +465,10 @@ fn shared_memory_in_swap() {
 
 fn huge_pages() {
     const NAME: &str = "explain::huge_pages";
-    let Some(bytes) = huge_page_bytes() else {
-        return skip(NAME, "no transparent huge pages");
+    let (mut puppet, memory, _) = match Puppet::with_huge_page() {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, reason),
     };
-    let pages = bytes / page_bytes();
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("huge", pages);
-    puppet.writes(memory, pages);
-    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
-    let target = puppet.0.attach();
-    let view = View::at(&target, at(memory)).expect("a view");
-    if view.detail(at(memory)).expect("its detail").huge != Ok(true) {
-        return skip(NAME, "the kernel gave no huge page, or cannot say");
-    }
     if !support::is_root() {
         return skip(NAME, "inside huge pages it takes flags and counts to tell");
     }
@@ -522,7 +513,7 @@ fn huge_pages() {
         cow
     );
     // Of a page whose copy the child has: what marks it as taken over or not is hidden, and the kernel looks at the whole folio.
-    let (outcome, owner) = said(&target, nth(3), Write);
+    let (outcome, owner) = said(&puppet.0.attach(), nth(3), Write);
     assert_eq!(owner, None);
     let before = plain_entry(puppet.0.pid(), nth(3));
     let felt = Felt::from_answer(puppet.asks("store", &[nth(3)]));

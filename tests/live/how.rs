@@ -280,16 +280,9 @@ fn what_decides_about_the_pool_is_shown() {
     const NAME: &str = "how::what_decides_about_the_pool_is_shown";
     let bytes = pool_page_bytes();
     let mut puppet = Puppet::start();
-    let answer = puppet.asks(
-        "hugetlb",
-        &[
-            bytes,
-            bytes.trailing_zeros().into(),
-            libc::MAP_NORESERVE as u64,
-        ],
-    );
-    let Ok(memory) = u64::try_from(answer) else {
-        return skip(NAME, &format!("no memory of a pool: error {}", -answer));
+    let memory = match puppet.maps_unreserved(bytes) {
+        Ok(memory) => memory,
+        Err(error) => return skip(NAME, &format!("no memory of a pool: error {error}")),
     };
     let (objects, _) = asked(puppet.0.pid(), &format!("explain --how {memory:#x}"));
     let files: Vec<&str> = objects

@@ -1,8 +1,10 @@
 //! A process that does with its memory what a test tells it to, line by line, and answers when it is done.
 
 use super::Scenario;
-use super::support::page_bytes;
+use super::states::MADV_COLLAPSE;
+use super::support::{at, huge_page_bytes, page_bytes};
 use super::target::{Target, announce, command, wait};
+use pmdb::inspect::View;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -30,6 +32,29 @@ impl Puppet {
         let mut target = Target::spawn(command);
         assert_eq!(target.line(), "ready");
         Puppet(target)
+    }
+
+    /// Starts one that has a huge page, mapped as one: with its address and how many pages it is; or the reason why the kernel gives none.
+    pub fn with_huge_page() -> Result<(Self, u64, u64), &'static str> {
+        let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
+        let pages = bytes / page_bytes();
+        let mut puppet = Self::start();
+        let memory = puppet.maps("huge", pages);
+        puppet.writes(memory, pages);
+        _ = puppet.advises(memory, pages, MADV_COLLAPSE);
+        let target = puppet.0.attach();
+        let view = View::at(&target, at(memory)).expect("a view");
+        match view.detail(at(memory)).expect("its detail").huge {
+            Ok(true) => Ok((puppet, memory, pages)),
+            _ => Err("the kernel gave no huge page, or cannot say"),
+        }
+    }
+
+    /// New memory of the pool of huge pages of that size, with none set aside for it; or the error number.
+    pub fn maps_unreserved(&mut self, bytes: u64) -> Result<u64, i64> {
+        let size = bytes.trailing_zeros().into();
+        let answer = self.asks("hugetlb", &[bytes, size, libc::MAP_NORESERVE as u64]);
+        u64::try_from(answer).map_err(|_| -answer)
     }
 
     /// Has it do something, and gives back the number it answers with: an address, a process. Negative for an error number.

@@ -216,13 +216,7 @@ fn userfault_markers() {
     );
     assert!(protected.page.entry.is_uffd_wp());
     let marker = detail(&target, memory + page_bytes());
-    // Without CAP_SYS_ADMIN the kernel hides what would tell the marker from a slot of swap.
-    let hidden = !support::shows_frames()
-        && target
-            .machine
-            .swaps()
-            .is_ok_and(|areas| !areas.0.is_empty());
-    let expected = if hidden {
+    let expected = if hides_markers(&target) {
         State::Swapped
     } else {
         State::UffdWp
@@ -232,6 +226,12 @@ fn userfault_markers() {
         detail(&target, memory + 2 * page_bytes()).page.state,
         State::Untouched
     );
+}
+
+/// Without CAP_SYS_ADMIN the kernel hides what would tell a marker from a slot of swap.
+fn hides_markers(target: &pmdb::target::Target) -> bool {
+    let areas = target.machine.swaps();
+    !support::shows_frames() && areas.is_ok_and(|areas| !areas.0.is_empty())
 }
 
 fn poisoned_pages() {
@@ -245,12 +245,7 @@ fn poisoned_pages() {
         );
     }
     let target = puppet.0.attach();
-    let hidden = !support::shows_frames()
-        && target
-            .machine
-            .swaps()
-            .is_ok_and(|areas| !areas.0.is_empty());
-    let expected = if hidden {
+    let expected = if hides_markers(&target) {
         State::Swapped
     } else {
         State::Poisoned

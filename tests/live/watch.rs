@@ -3,7 +3,7 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
-use super::support::{self, at, huge_page_bytes, page_bytes, skip};
+use super::support::{self, at, page_bytes, skip};
 use pmdb::inspect::{Change, Look, Need, View, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::report::{EventKind, PageFacts};
@@ -255,17 +255,10 @@ fn to_swap_and_back() {
 
 fn split_and_collapsed() {
     const NAME: &str = "watch::split_and_collapsed";
-    let Some(bytes) = huge_page_bytes() else {
-        return skip(NAME, "no transparent huge pages");
+    let (mut puppet, memory, pages) = match Puppet::with_huge_page() {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, reason),
     };
-    let pages = bytes / page_bytes();
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("huge", pages);
-    puppet.writes(memory, pages);
-    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
-    if detail(&puppet.0.attach(), memory).huge != Ok(true) {
-        return skip(NAME, "the kernel gave no huge page, or cannot say");
-    }
     let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
     // Other rights for a part, and back again: not an entry differs, but it takes 512 of them now.
     for rights in [1, 3] {

@@ -3,7 +3,6 @@
 use super::super::Test;
 use super::super::access::Felt;
 use super::super::puppet::Puppet;
-use super::super::states::MADV_COLLAPSE;
 use super::super::support::{
     self, huge_page_bytes, page_bytes, plain_entry, pool_page_bytes, skip,
 };
@@ -160,16 +159,9 @@ fn a_pool_that_promised_nothing() {
     let mut puppet = Puppet::start();
     // Whatever is there is promised to somebody else.
     while puppet.asks("hugetlb", &[bytes]) > 0 {}
-    let answer = puppet.asks(
-        "hugetlb",
-        &[
-            bytes,
-            bytes.trailing_zeros().into(),
-            libc::MAP_NORESERVE as u64,
-        ],
-    );
-    let Ok(memory) = u64::try_from(answer) else {
-        return skip(NAME, &format!("error {}", -answer));
+    let memory = match puppet.maps_unreserved(bytes) {
+        Ok(memory) => memory,
+        Err(error) => return skip(NAME, &format!("error {error}")),
     };
     let empty: &[Effect] = &[Effect::PoolEmpty, Effect::Zeros];
     happens(
@@ -187,19 +179,10 @@ fn a_pool_that_promised_nothing() {
 /// As long as the child has any page of it, none is taken over.
 fn a_folio_copied_in_part() {
     const NAME: &str = "explain::a_folio_copied_in_part";
-    let Some(bytes) = huge_page_bytes() else {
-        return skip(NAME, "no transparent huge pages");
+    let (mut puppet, memory, _) = match Puppet::with_huge_page() {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, reason),
     };
-    let pages = bytes / page_bytes();
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("huge", pages);
-    puppet.writes(memory, pages);
-    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
-    let target = puppet.0.attach();
-    let view = pmdb::inspect::View::at(&target, support::at(memory)).expect("a view");
-    if view.detail(support::at(memory)).expect("its detail").huge != Ok(true) {
-        return skip(NAME, "the kernel gave no huge page, or cannot say");
-    }
     if !support::is_root() {
         return skip(NAME, "inside huge pages it takes flags and counts to tell");
     }

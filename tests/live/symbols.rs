@@ -71,8 +71,8 @@ pub const TESTS: &[Test] = &[
         stripped::a_debug_file_that_is_installed_later_is_found,
     ),
     (
-        "symbols::debug_files_of_the_machine_speak_for_a_program_in_another_root",
-        stripped::debug_files_of_the_machine_speak_for_a_program_in_another_root,
+        "symbols::debug_files_for_a_program_in_another_root",
+        stripped::debug_files_for_a_program_in_another_root,
     ),
     (
         "symbols::files_that_the_kernel_makes_up_are_not_read",

@@ -10,7 +10,7 @@ use crate::kernel::{Name, Region, maps, text};
 use crate::target::sys;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -71,6 +71,13 @@ fn unescaped(handle: &Handle, memory: &Memory, region: &Region) -> Option<(Name,
     is_it.then(|| maps::name(&name))
 }
 
+/// What the target calls a file, where it has another root in the same mount namespace (chroot): `maps` names files as whoever
+/// reads it finds them. `link` leads to the root.
+fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [u8]> {
+    let inner = path.strip_prefix(&*directory.link(link).ok()?)?;
+    inner.starts_with(b"/").then_some(inner)
+}
+
 /// The root directory of the target, opened when it is first needed.
 pub(super) struct Root<'a> {
     directory: &'a Directory,
@@ -99,16 +106,25 @@ impl<'a> Root<'a> {
     }
 
     fn resolve(&mut self, path: &[u8], links: OFlags) -> Result<OwnedFd> {
-        let (directory, memory) = (self.directory.fd(), self.memory);
+        let (directory, memory) = (self.directory, self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            raised(|| openat(directory, memory.path("root"), flags, Mode::empty()))
+            raised(|| openat(directory.fd(), memory.path("root"), flags, Mode::empty()))
         });
         let root = root.as_ref().map_err(|error| *error)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC | links;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let path = OsStr::from_bytes(path);
-        raised(|| openat2(root, path, flags, Mode::empty(), within))
+        let open = |path: &[u8]| {
+            let path = OsStr::from_bytes(path);
+            raised(|| openat2(root, path, flags, Mode::empty(), within))
+        };
+        match open(path) {
+            Err(Errno::NOENT) => match inside(directory, &memory.path("root"), path) {
+                Some(inner) => open(inner),
+                None => Err(Errno::NOENT),
+            },
+            found => found,
+        }
     }
 
     /// Takes what looks like the kernel's mark for the end of the name, if the file that is mapped bears that name.

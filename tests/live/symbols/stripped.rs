@@ -165,8 +165,8 @@ pub(super) fn a_debug_file_that_is_installed_later_is_found() {
 }
 
 /// A program in another root finds the debug files that are installed where pmdb runs, by build-id only.
-pub(super) fn debug_files_of_the_machine_speak_for_a_program_in_another_root() {
-    let test = "symbols::debug_files_of_the_machine_speak_for_a_program_in_another_root";
+pub(super) fn debug_files_for_a_program_in_another_root() {
+    let test = "symbols::debug_files_for_a_program_in_another_root";
     let folder = tempfile::tempdir().expect("a folder");
     let mut idle = Target::start("idle", &[]);
     idle.line();
@@ -176,10 +176,13 @@ pub(super) fn debug_files_of_the_machine_speak_for_a_program_in_another_root() {
         return skip(test, "no debug file of the C library is installed here");
     };
     assert!(path.starts_with("/usr/lib/debug/.build-id/"), "{path}");
-    // Another root, with a shell and what it needs, and no debug files.
+    let Some(_) = stripped(test, folder.path()) else {
+        return;
+    };
+    // Another root, with a shell and what it needs, and no debug files but the program's own.
     let script = "ldd /bin/sh | grep -o '/[^ ]*' | while read -r one; do \
         mkdir -p \"root$(dirname $one)\" && cp -L $one \"root$one\" || exit 1; done; \
-        mkdir -p root/bin && cp -L /bin/sh root/bin/sh";
+        mkdir -p root/bin && cp -L /bin/sh root/bin/sh && cp program program.debug root";
     if !run("sh", &["-c", script], folder.path()) {
         return skip(test, "the shell and its libraries cannot be copied");
     }
@@ -208,6 +211,14 @@ pub(super) fn debug_files_of_the_machine_speak_for_a_program_in_another_root() {
         }
         other => panic!("{other:?}"),
     }
+    target.send("");
+    // What is beside a file is looked for in its own root, whatever we call its folder.
+    let mut target = Target::spawn(unshare().args(["-c", "exec /program"]));
+    let hidden = target.numbers()[0];
+    let (by, separate, is_named) = answers(&target, hidden);
+    assert_eq!(by.expect("symbols"), Answers::DebugFile);
+    assert!(separate.expect("its path").ends_with("/program.debug"));
+    assert!(is_named);
     target.send("");
 }
 

@@ -38,6 +38,7 @@ pub const TESTS: &[Test] = &[
         "who::a_page_that_moves_meanwhile",
         a_page_that_moves_meanwhile,
     ),
+    ("who::a_limit_and_few_files", a_limit_and_few_files),
     (
         "who::processes_of_others_are_counted",
         processes_of_others_are_counted,
@@ -466,6 +467,53 @@ fn a_page_that_moves_meanwhile() {
             puppet.does("kill", &[child.0.into()]);
         }
     }
+}
+
+fn a_limit_and_few_files() {
+    const NAME: &str = "who::a_limit_and_few_files";
+    if !is_root() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let child = puppet.does("fork", &[memory, 0]);
+    let pid = puppet.0.pid();
+    // Fewer files than there are processes, so that none of them is held open from the listing on.
+    let said = |files: &str, line: &str| {
+        let command = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command, env!("CARGO_BIN_EXE_pmdb")]);
+        shell.args(["-nx", "--json", "-batch", "-p", &pid.to_string()]);
+        let output = shell.args(["-ex", line]).output().expect("a shell");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("JSON");
+        let objects = text.lines().map(serde_json::from_str);
+        objects.collect::<Result<Vec<Value>, _>>().expect("objects")
+    };
+    for files in ["4096", "64"] {
+        let all = said(files, &format!("who {memory:#x}"));
+        let mappers = of_type(&all, "mapper");
+        let pids: BTreeSet<u64> = mappers
+            .iter()
+            .filter_map(|row| row["pid"].as_u64())
+            .collect();
+        assert_eq!(pids, BTreeSet::from([pid.into(), child]), "{files}");
+        let summary = of_type(&all, "who-summary")[0];
+        assert_eq!(summary["ended"], "counted", "{files}: {summary}");
+        let first = said(files, &format!("who {memory:#x} limit 1"));
+        assert_eq!(of_type(&first, "mapper").len(), 1);
+        let summary = of_type(&first, "who-summary")[0];
+        assert_eq!(summary["ended"], "limit", "{files}: {summary}");
+        assert_eq!(
+            (&summary["mappings"], &summary["map_count"]),
+            (&1.into(), &2.into())
+        );
+        // As many as there are: it is known that there are no more.
+        let both = said(files, &format!("who {memory:#x} limit 2"));
+        assert_eq!(of_type(&both, "who-summary")[0]["ended"], "counted");
+    }
+    puppet.does("kill", &[child]);
 }
 
 /// What `pmdb` says to nobody with some rights; `None` if that cannot be had here.

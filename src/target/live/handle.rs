@@ -27,7 +27,7 @@ impl Handle {
     /// and the pidfd, which was opened later, are of the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
         let absent = || absent(pid);
-        let directory = Directory::open(&format!("/proc/{pid}")).map_err(|_| absent())?;
+        let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {
             Ok(pidfd) => pidfd,
             Err(Errno::SRCH) => return Err(absent()),
@@ -59,7 +59,7 @@ impl Handle {
     pub(super) fn of_listed(pid: u32) -> Result<(Self, Stat)> {
         let handle = Handle {
             pid,
-            directory: Directory::open(&format!("/proc/{pid}")).map_err(|_| absent(pid))?,
+            directory: directory_of(pid)?,
             pidfd: OnceLock::new(),
             known: OnceLock::new(),
         };
@@ -163,6 +163,15 @@ impl Handle {
 fn pidfd_of(pid: u32) -> rustix::io::Result<OwnedFd> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pidfd_open(raw.ok_or(Errno::SRCH)?, PidfdFlags::empty())
+}
+
+fn directory_of(pid: u32) -> Result<Directory> {
+    let path = format!("/proc/{pid}");
+    Directory::open(&path).map_err(|error| match error {
+        // Of too many open files nothing can be said of the process.
+        Errno::MFILE | Errno::NFILE => Error::io(format!("opening {path}"), error),
+        _ => absent(pid),
+    })
 }
 
 fn absent(pid: u32) -> Error {

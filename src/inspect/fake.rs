@@ -13,7 +13,6 @@ use crate::target::{
     MapsText, Modules, Opened, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Relation,
     Result, Target,
 };
-use std::cmp::Ordering as Order;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -406,13 +405,18 @@ impl Machine for Fake {
             None => gone(),
         }
     }
-    fn compare_memory(&self, one: u32, other: u32) -> Option<Order> {
+    fn find_memory(
+        &self,
+        others: &[u32],
+        process: u32,
+    ) -> Option<std::result::Result<usize, usize>> {
         let space = |pid: u32| {
             let mut all = self.0.processes.iter();
             let (_, world) = all.find(|(one, _)| one.pid == pid)?;
             Some(world.as_ref()?.space)
         };
-        Some(space(one)?.cmp(&space(other)?))
+        let spaces: Option<Vec<u32>> = others.iter().map(|&other| space(other)).collect();
+        Some(spaces?.binary_search(&space(process)?))
     }
 }
 

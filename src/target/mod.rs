@@ -411,11 +411,30 @@ pub trait Machine: Send + Sync {
         })
     }
 
-    /// An order of address spaces, in which two processes are equal if they share one without being threads of each other
-    /// (`kcmp(2)`: vfork, `clone` with CLONE_VM alone). `None` when the kernel does not tell.
-    fn compare_memory(&self, _one: u32, _other: u32) -> Option<Ordering> {
+    /// Where the address space of `process` stands among those of `others`, which are in an order that means nothing but that equal ones
+    /// are the same, as [`slice::binary_search`] says it. Two processes share one without being threads of each other after vfork, or
+    /// `clone` with CLONE_VM alone. `None` when the kernel does not tell (`kcmp(2)`).
+    fn find_memory(
+        &self,
+        _others: &[u32],
+        _process: u32,
+    ) -> Option<std::result::Result<usize, usize>> {
         None
     }
+}
+
+/// A [`Machine::find_memory`] by comparisons of two processes each.
+fn find_memory(
+    others: &[u32],
+    mut compared: impl FnMut(u32) -> Option<Ordering>,
+) -> Option<std::result::Result<usize, usize>> {
+    let mut is_told = true;
+    let place = others.binary_search_by(|&other| {
+        let order = compared(other);
+        is_told &= order.is_some();
+        order.unwrap_or(Ordering::Less)
+    });
+    is_told.then_some(place)
 }
 
 /// A process and whose child it is.

@@ -6,7 +6,6 @@ use super::visit::{Hit, State};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
 use crate::target::{Machine, Relation, Target};
-use std::cmp::Ordering;
 
 /// A process, and what has become of it.
 pub struct Peer {
@@ -48,7 +47,7 @@ pub type Opened<'a> = (&'a Target, Option<&'a [Region]>);
 /// What was told to the audience.
 pub struct Told<'a> {
     machine: &'a dyn Machine,
-    /// Processes that map the frame, in the order of [`Machine::compare_memory`].
+    /// Processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,
     /// Whether the mappings told of are to be held against the map count.
     is_counted: bool,
@@ -185,15 +184,7 @@ impl<'a> Told<'a> {
 
     /// Whether the memory of the process `pid` is not that of one that was told of; `None` if the kernel does not tell.
     fn is_new_space(&mut self, pid: u32) -> Option<bool> {
-        let mut told = true;
-        let place = self.spaces.binary_search_by(|&other| {
-            self.machine.compare_memory(other, pid).unwrap_or_else(|| {
-                told = false;
-                Ordering::Less
-            })
-        });
-        match place {
-            _ if !told => None,
+        match self.machine.find_memory(&self.spaces, pid)? {
             Ok(_) => Some(false),
             Err(place) => {
                 self.spaces.insert(place, pid);

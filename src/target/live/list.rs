@@ -41,15 +41,18 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
             held: may_hold.then(|| Arc::new(handle)),
         })
     };
+    let relations_of = |share: &[u32]| -> Vec<Relation> {
+        rights::raised(|| share.iter().filter_map(relation).collect())
+    };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));
     Ok(std::thread::scope(|scope| {
         let others: Vec<_> = others
             .chunks(share)
-            .map(|share| scope.spawn(|| share.iter().filter_map(relation).collect::<Vec<_>>()))
+            .map(|share| scope.spawn(|| relations_of(share)))
             .collect();
-        let mut all: Vec<Relation> = own.iter().filter_map(relation).collect();
+        let mut all = relations_of(own);
         for other in others {
             all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }

@@ -16,12 +16,11 @@ use crate::kernel::zones::Zones;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
 use crate::target::{
     Error, Feature, Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result,
-    Standing, pool_of, sys,
+    Standing, find_memory, pool_of, sys,
 };
 use flate2::read::GzDecoder;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
 use rustix::io::Errno;
-use std::cmp::Ordering;
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
 
@@ -265,8 +264,12 @@ impl Machine for LiveMachine {
         })
     }
 
-    fn compare_memory(&self, one: u32, other: u32) -> Option<Ordering> {
-        rights::raised(|| sys::compare_memory(one, other))
+    fn find_memory(
+        &self,
+        others: &[u32],
+        process: u32,
+    ) -> Option<std::result::Result<usize, usize>> {
+        rights::raised(|| find_memory(others, |other| sys::compare_memory(other, process)))
     }
 }
 

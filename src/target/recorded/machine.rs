@@ -11,7 +11,6 @@ use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageSize};
 use crate::target::{
     Finding, KernelVersion, Machine, Opened, ProcessEntry, Relation, Result, Standing, pool_of,
 };
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Where the kernel says how much a PMD maps.
@@ -263,8 +262,12 @@ impl Machine for RecordedMachine {
         })
     }
 
-    fn compare_memory(&self, one: u32, other: u32) -> Option<Ordering> {
-        self.machine.compare_memory(one, other)
+    fn find_memory(
+        &self,
+        others: &[u32],
+        process: u32,
+    ) -> Option<std::result::Result<usize, usize>> {
+        self.machine.find_memory(others, process)
     }
 }
 

@@ -419,4 +419,33 @@ fn memory(size: &Size, table: &mut Table) {
         &raw,
         Ratio(1.5),
     );
+    let subject = Subject::start("partly", &[size.of(128 * MIB, 2 * MIB)]);
+    let (start, len) = subject.range();
+    let mut prompt = ours::Prompt::start(subject.pid());
+    let find = format!("find {start:#x}, +{len}, \"{NEEDLE}\"");
+    let shown = format!("x/{}xg {start:#x}", len / 8 / 16);
+    let [raw, find, rows] = in_turn(
+        size.rounds,
+        [
+            &mut || floor::entries(subject.pid(), subject.range()),
+            &mut || prompt.ask(&find),
+            &mut || assert!(ours::program(subject.pid(), &shown)),
+        ],
+    );
+    let entries = "pread of the entries";
+    let file = "of a file, cached by 4 pages";
+    table.row(
+        &format!("find in 128 MiB {file}"),
+        &find,
+        entries,
+        &raw,
+        Nothing,
+    );
+    table.row(
+        &format!("x of 8 MiB {file}, whole program"),
+        &rows,
+        entries,
+        &raw,
+        Nothing,
+    );
 }

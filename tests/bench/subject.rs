@@ -4,12 +4,15 @@ use super::Scenario;
 use super::floor::page_bytes;
 use super::target::{Target, announce, wait};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("library", |arguments| library(&arguments[0])),
     ("small", |arguments| small(number(arguments, 0))),
     ("huge", |arguments| huge(number(arguments, 0))),
+    ("partly", |arguments| partly(number(arguments, 0))),
     ("reserved", |arguments| {
         reserved(number(arguments, 0), number(arguments, 1));
     }),
@@ -166,6 +169,39 @@ fn processes(count: usize, len: usize) {
     });
     let [file, near, moved] = [file, near, moved].map(|memory| memory as usize);
     announce(format!("{file} {near} {moved} {child}"));
+    wait();
+}
+
+/// A file on a disk of which every second stretch of a few pages is in the page cache; half of those are mapped.
+fn partly(len: usize) {
+    let folder = std::env::current_exe().expect("this program");
+    let folder = folder.parent().expect("its folder");
+    let mut file = tempfile::tempfile_in(folder).expect("a file");
+    let stretch = 4 * page_bytes() as usize;
+    for _ in 0..len / stretch {
+        file.write_all(&vec![7; stretch]).expect("room for it");
+    }
+    file.sync_all().expect("a file that is saved");
+    let whole = std::num::NonZeroU64::new(len as u64);
+    // What is cached of a file that was written may be in large folios, which stay whole.
+    rustix::fs::fadvise(&file, 0, whole, rustix::fs::Advice::DontNeed).expect("advice");
+    rustix::fs::fadvise(&file, 0, whole, rustix::fs::Advice::Random).expect("advice");
+    for start in (0..len).step_by(2 * stretch) {
+        let mut bytes = vec![0; stretch];
+        file.read_exact_at(&mut bytes, start as u64)
+            .expect("a read");
+    }
+    let (prot, flags, null) = (libc::PROT_READ, libc::MAP_PRIVATE, std::ptr::null_mut());
+    // SAFETY: a new mapping of a file that nobody cuts short.
+    let memory = unsafe { libc::mmap(null, len, prot, flags, file.as_raw_fd(), 0) };
+    assert_ne!(memory, libc::MAP_FAILED, "no mapping");
+    advise(memory.cast(), len, libc::MADV_RANDOM);
+    let memory = memory.cast::<u8>();
+    for start in (0..len / 2).step_by(2 * stretch) {
+        // SAFETY: a byte of it.
+        unsafe { memory.add(start).read_volatile() };
+    }
+    say(memory, len);
     wait();
 }
 

@@ -1,7 +1,7 @@
 //! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
-use super::cores::{Planned, in_order};
+use super::cores::{Check, Lead, Planned, Work, in_order};
 use super::folio::Folio;
 use super::page::{InZone, Need};
 use super::reason::reason;
@@ -9,7 +9,7 @@ use crate::kernel::zones::{Spanned, Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
 use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};
 use crate::target::{self, Machine};
-use std::cell::Cell;
+use std::ops::ControlFlow;
 
 /// Neighbouring frames of one zone with the same flags and map count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,50 +72,88 @@ pub fn sweep_frames(
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
     let zones = machine.zones().ok();
-    let (start, end) = (range.start().get(), range.end().get());
-    let mut next = start;
-    let mut looked_at = 0;
-    // Set where memory turns out to end; what was planned behind that is empty.
-    let has_ended = Cell::new(false);
-    let mut row: Option<Frames> = None;
-    in_order(
-        &mut |stretch: &mut Stretch| {
-            if has_ended.get() || next >= end {
-                return Ok(Planned::Nothing);
-            }
-            let frames = (end - next).min(READ_FRAMES);
-            (stretch.first, stretch.frames) = (next, frames as usize);
-            next += frames;
-            Ok(match frames {
-                READ_FRAMES => Planned::Much,
-                _ => Planned::Little,
-            })
-        },
-        &|stretch| Ok(stretch.read(machine, zones.as_deref(), need)?),
-        &mut |stretch| {
-            if has_ended.get() {
-                return Ok(());
-            }
-            check(looked_at)?;
-            for next in &stretch.rows {
-                match &mut row {
-                    Some(row) if row.is_like(next) => row.frames += next.frames,
-                    row => {
-                        if let Some(done) = row.replace(*next) {
-                            visit(&done)?;
-                        }
+    let reader = Reader {
+        machine,
+        zones: zones.as_deref(),
+        need,
+    };
+    let mut teller = Teller {
+        next: range.start().get(),
+        end: range.end().get(),
+        looked_at: 0,
+        row: None,
+        check,
+        visit,
+    };
+    in_order(&reader, &mut teller)?;
+    if let Some(done) = teller.row {
+        (teller.visit)(&done)?;
+    }
+    Ok(teller.looked_at)
+}
+
+/// Reads, on any core.
+struct Reader<'a> {
+    machine: &'a dyn Machine,
+    zones: Option<&'a Zones>,
+    need: Need,
+}
+
+impl Work for Reader<'_> {
+    type Piece = Stretch;
+    type Room = ();
+
+    fn work(&self, stretch: &mut Stretch, (): &mut (), _: &mut Check<'_>) -> Result<()> {
+        Ok(stretch.read(self.machine, self.zones, self.need)?)
+    }
+}
+
+/// Plans, and has the visitor see what was read.
+struct Teller<'a> {
+    next: u64,
+    end: u64,
+    looked_at: u64,
+    /// Its last frames may go on in the next stretch.
+    row: Option<Frames>,
+    check: &'a mut dyn FnMut(u64) -> Result<(), Stopped>,
+    visit: &'a mut dyn FnMut(&Frames) -> Result<(), Stopped>,
+}
+
+impl Lead<Stretch> for Teller<'_> {
+    fn plan(&mut self, stretch: &mut Stretch) -> Result<Planned> {
+        let frames = self.end.saturating_sub(self.next).min(READ_FRAMES);
+        (stretch.first, stretch.frames) = (self.next, frames as usize);
+        self.next += frames;
+        Ok(match frames {
+            0 => Planned::Nothing,
+            READ_FRAMES => Planned::Much,
+            _ => Planned::Little,
+        })
+    }
+
+    fn hand_on(&mut self, stretch: &mut Stretch) -> Result<ControlFlow<()>> {
+        self.check()?;
+        for next in &stretch.rows {
+            match &mut self.row {
+                Some(row) if row.is_like(next) => row.frames += next.frames,
+                row => {
+                    if let Some(done) = row.replace(*next) {
+                        (self.visit)(&done)?;
                     }
                 }
             }
-            looked_at += stretch.known as u64;
-            has_ended.set(stretch.known < stretch.frames);
-            Ok(())
-        },
-    )?;
-    if let Some(done) = row {
-        visit(&done)?;
+        }
+        self.looked_at += stretch.known as u64;
+        // Where memory ends, what was planned behind that is empty.
+        Ok(match stretch.known < stretch.frames {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
     }
-    Ok(looked_at)
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        (self.check)(self.looked_at)
+    }
 }
 
 /// Frames that are read together, and what was read.

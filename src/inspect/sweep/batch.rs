@@ -21,7 +21,6 @@ const STEPS: usize = 1024;
 pub(super) struct Batch {
     steps: Vec<Step>,
     pieces: Pieces,
-    gather: Gather,
 }
 
 impl Batch {
@@ -50,7 +49,12 @@ impl Batch {
     /// Reads what the steps ask for.
     ///
     /// Fails when the target is gone, or when the kernel refuses what is asked for.
-    pub fn fill(&mut self, view: &View<'_>, question: Question<'_>) -> target::Result<()> {
+    pub fn fill(
+        &mut self,
+        view: &View<'_>,
+        question: Question<'_>,
+        gather: &mut Gather,
+    ) -> target::Result<()> {
         let pieces = &mut self.pieces;
         pieces.clear();
         let mut left = &self.steps[..];
@@ -76,7 +80,7 @@ impl Batch {
         if question.need.contains(Need::BEHIND) {
             behind::find(pieces, view);
         }
-        lookup::all(pieces, &mut self.gather, view, question)
+        lookup::all(pieces, gather, view, question)
     }
 
     /// Where what was read ends.

@@ -28,14 +28,17 @@ pub(super) mod raw {
 }
 
 use super::Result;
-use super::cores::in_order;
+use super::cores::{Check, Lead, Planned, Work, in_order};
 use super::filter::Question;
+use super::page::Need;
 use super::view::View;
 use crate::kernel::AddressRange;
 use crate::report::Stopped;
 use batch::Batch;
 use changes::Changes;
+use frames::Gather;
 use plan::Plan;
+use std::ops::ControlFlow;
 
 /// How a sweep went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -48,7 +51,7 @@ pub struct Sweep {
 /// go on. What lies in no region is passed over, unless [`Need::HOLES`](super::Need::HOLES) asks for it.
 ///
 /// Fails when the target is gone or runs another program, when the kernel refuses what is asked for (see
-/// [`View::require`] and [`View::obtainable`]), and with [`Error::Stopped`] when `visit` or `check` say so.
+/// [`View::require`] and [`View::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` say so.
 pub fn sweep<'f>(
     view: &View<'_>,
     spans: &[AddressRange],
@@ -57,21 +60,65 @@ pub fn sweep<'f>(
     visit: &mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
     let question = question.into().with_implied(view);
-    let mut plan = Plan::new(view, spans, question.need);
     let changes = Changes::among(view, spans);
-    in_order(
-        &mut |batch: &mut Batch| Ok(batch.plan(&mut plan)?),
-        &|batch| {
-            batch.fill(view, question)?;
-            changes.look()
-        },
-        &mut |batch| {
-            check()?;
-            batch.deliver(view, question.need, visit)?;
-            changes.delivered(batch.end());
-            Ok(())
-        },
-    )?;
+    let reader = Reader {
+        view,
+        question,
+        changes: &changes,
+    };
+    let mut teller = Teller {
+        view,
+        need: question.need,
+        plan: Plan::new(view, spans, question.need),
+        changes: &changes,
+        check,
+        visit,
+    };
+    in_order(&reader, &mut teller)?;
     let changed = changes.finish()?;
     Ok(Sweep { changed })
+}
+
+/// Reads, on any core.
+struct Reader<'a, 'f> {
+    view: &'a View<'a>,
+    question: Question<'f>,
+    changes: &'a Changes<'a>,
+}
+
+impl Work for Reader<'_, '_> {
+    type Piece = Batch;
+    type Room = Gather;
+
+    fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
+        batch.fill(self.view, self.question, gather)?;
+        self.changes.look()
+    }
+}
+
+/// Plans, and has the visitor see what was read.
+struct Teller<'a> {
+    view: &'a View<'a>,
+    need: Need,
+    plan: Plan<'a>,
+    changes: &'a Changes<'a>,
+    check: &'a mut dyn FnMut() -> Result<(), Stopped>,
+    visit: &'a mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
+}
+
+impl Lead<Batch> for Teller<'_> {
+    fn plan(&mut self, batch: &mut Batch) -> Result<Planned> {
+        Ok(batch.plan(&mut self.plan)?)
+    }
+
+    fn hand_on(&mut self, batch: &mut Batch) -> Result<ControlFlow<()>> {
+        self.check()?;
+        batch.deliver(self.view, self.need, self.visit)?;
+        self.changes.delivered(batch.end());
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        (self.check)()
+    }
 }

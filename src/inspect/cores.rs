@@ -3,7 +3,7 @@
 //! One thread leads: it plans pieces, hands them on, and works while there is nothing to hand on. Once enough was done to be worth it,
 //! other cores help, each with one piece of the line at a time.
 
-use super::Result;
+use super::{Error, Result};
 use crate::report::Stopped;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -83,6 +83,7 @@ fn on_one<W: Work>(
     lead: &mut dyn Lead<W::Piece>,
 ) -> Result<ControlFlow<()>> {
     let (mut piece, mut room) = (W::Piece::default(), W::Room::default());
+    let mut stopped = None;
     let mut large = 0;
     while most != Some(large) {
         match lead.plan(&mut piece)? {
@@ -90,12 +91,38 @@ fn on_one<W: Work>(
             Planned::Little => {}
             Planned::Much => large += 1,
         }
-        worker.work(&mut piece, &mut room, &mut || lead.check())?;
-        if lead.hand_on(&mut piece)?.is_break() {
+        let result = worker.work(&mut piece, &mut room, &mut asking(lead, &mut stopped));
+        if handed_on(result, &mut piece, lead, stopped)?.is_break() {
             return Ok(ControlFlow::Break(()));
+        }
+        if let Some(why) = stopped {
+            return Err(why.into());
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Asks the leader whether to go on, and remembers why not.
+fn asking<P>(
+    lead: &mut dyn Lead<P>,
+    stopped: &mut Option<Stopped>,
+) -> impl FnMut() -> Result<(), Stopped> {
+    move || {
+        lead.check().inspect_err(|&why| {
+            stopped.get_or_insert(why);
+        })
+    }
+}
+
+/// Hands on a piece that is done. After a stop, what was broken off knows only that.
+fn handed_on<P>(
+    result: Result<()>,
+    piece: &mut P,
+    lead: &mut dyn Lead<P>,
+    stopped: Option<Stopped>,
+) -> Result<ControlFlow<()>> {
+    let handed = result.and_then(|()| lead.hand_on(piece));
+    handed.map_err(|error| stopped.map_or(error, Error::from))
 }
 
 fn on_several<W: Work>(cores: usize, worker: &W, lead: &mut dyn Lead<W::Piece>) -> Result<()> {
@@ -247,11 +274,6 @@ impl<W: Work> Team<'_, W> {
                     self.changed.notify_all();
                 }
             }
-            let mut check = || {
-                lead.check().inspect_err(|&why| {
-                    stopped.get_or_insert(why);
-                })
-            };
             let mut line = self.lock();
             if line.broken {
                 // The end of the scope tells by what.
@@ -259,16 +281,13 @@ impl<W: Work> Team<'_, W> {
             }
             if let Some((mut piece, result)) = line.pop() {
                 drop(line);
-                match (result.and_then(|()| lead.hand_on(&mut piece)), stopped) {
-                    (Ok(ControlFlow::Continue(())), _) => spare.push(piece),
-                    (Ok(ControlFlow::Break(())), _) => return Ok(()),
-                    // What was broken off knows only that.
-                    (Err(_), Some(why)) => return Err(why.into()),
-                    (Err(error), None) => return Err(error),
+                if handed_on(result, &mut piece, lead, stopped)?.is_break() {
+                    return Ok(());
                 }
+                spare.push(piece);
             } else if let Some(taken) = line.take() {
                 drop(line);
-                self.work(taken, &mut room, &mut check);
+                self.work(taken, &mut room, &mut asking(lead, &mut stopped));
             } else if line.places.is_empty() {
                 return stopped.map_or(Ok(()), |why| Err(why.into()));
             } else {
@@ -276,7 +295,7 @@ impl<W: Work> Team<'_, W> {
                 let (line, waited) = waited.unwrap_or_else(PoisonError::into_inner);
                 drop(line);
                 if waited.timed_out() {
-                    _ = check();
+                    _ = asking(lead, &mut stopped)();
                 }
             }
             if stopped.is_some() && !self.closed.load(Ordering::Relaxed) {
@@ -300,7 +319,6 @@ impl<W: Work> Drop for Leaving<'_, '_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::Error;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Mutex;
 
@@ -458,11 +476,12 @@ mod tests {
             }
             Ok(BROKEN_OFF)
         };
-        let [_, (found, _, ended)] = squares(100_000, &endless, &all);
-        assert!(matches!(ended, Err(Error::Stopped(Stopped::Closed))));
-        let whole = found.iter().filter(|&&is| is != BROKEN_OFF);
-        assert!(whole.copied().eq(0..70));
-        assert!(matches!(found.len(), 71..=73), "{}", found.len());
+        for (found, _, ended) in squares(100_000, &endless, &all) {
+            assert!(matches!(ended, Err(Error::Stopped(Stopped::Closed))));
+            let whole = found.iter().filter(|&&is| is != BROKEN_OFF);
+            assert!(whole.copied().eq(0..70));
+            assert!(matches!(found.len(), 71..=73), "{}", found.len());
+        }
     }
 
     #[test]

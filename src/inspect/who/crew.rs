@@ -1,24 +1,17 @@
-//! Many small jobs on several cores, their results taken in the order of the jobs.
+//! Many small jobs, which the cores do by the handful; their results are taken in the order of the jobs.
+
+pub(in crate::inspect) use crate::inspect::cores::Check;
 
 use crate::inspect::Result;
+use crate::inspect::cores::{self, Lead, Planned};
 use crate::report::Stopped;
-use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::{Scope, available_parallelism};
-use std::time::Duration;
 
-/// Jobs that are done before other cores are called to help: about a millisecond of work, where threads cost 0.1.
-const ALONE: usize = 64;
-/// Jobs that are handed to a core together.
+/// Jobs that are done one by one: the first often tell enough.
+const ALONE: usize = 32;
+/// Jobs of a handful: about 0.2 ms of work.
 const TOGETHER: usize = 8;
-/// Hands that are of use: more would wait for whoever takes the results, and each holds files open.
-const MOST: usize = 4;
-/// Handfuls that a hand has before it, so that it does not wait.
-const AHEAD: usize = 2;
-/// How long it may take until a wish to stop is noticed.
-const PATIENCE: Duration = Duration::from_millis(20);
 
 /// Who does the jobs, on whatever core. In between it asks `check` whether to go on.
 pub trait Work<J>: Sync {
@@ -28,9 +21,6 @@ pub trait Work<J>: Sync {
     type Room: Default;
     fn work(&self, job: &J, room: &mut Self::Room, check: &mut Check<'_>) -> Self::Result;
 }
-
-/// Whether to go on.
-pub type Check<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
 
 /// Who takes the results.
 pub trait Take<J, R> {
@@ -46,122 +36,93 @@ pub fn in_order<J: Sync, W: Work<J>>(
     worker: &W,
     taker: &mut dyn Take<J, W::Result>,
 ) -> Result<()> {
-    let hands = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
-    let alone = match hands {
-        1 => jobs.len(),
-        _ => jobs.len().min(ALONE),
+    let crew = Crew {
+        worker,
+        jobs: PhantomData,
     };
-    let (first, rest) = jobs.split_at(alone);
-    let mut room = W::Room::default();
-    for job in first {
-        let result = worker.work(job, &mut room, &mut || taker.check());
-        if taker.take(job, result)?.is_break() {
-            return Ok(());
+    let mut giver = Giver {
+        left: jobs,
+        given: 0,
+        taker,
+    };
+    cores::in_order(&crew, &mut giver)
+}
+
+/// Jobs that one core does, and their results: fewer, if it was told to stop.
+struct Handful<'j, J, R> {
+    jobs: &'j [J],
+    results: Vec<R>,
+}
+
+impl<J, R> Default for Handful<'_, J, R> {
+    fn default() -> Self {
+        Handful {
+            jobs: &[],
+            results: Vec::new(),
         }
     }
-    match rest {
-        [] => Ok(()),
-        rest => on_several(rest, hands, worker, taker),
-    }
 }
 
-/// A core's part: what it is to do, and what came of it.
-struct Hand<'j, J, R> {
-    to_do: SyncSender<&'j [J]>,
-    done: Receiver<Vec<R>>,
+struct Crew<'j, J, W> {
+    worker: &'j W,
+    jobs: PhantomData<&'j [J]>,
 }
 
-impl<'scope, J: Sync, R: Send + 'scope> Hand<'scope, J, R> {
-    fn start<W: Work<J, Result = R>>(
-        scope: &'scope Scope<'scope, '_>,
-        worker: &'scope W,
-        halt: &'scope AtomicBool,
-    ) -> Self {
-        let (to_do, handfuls) = sync_channel::<&[J]>(AHEAD);
-        let (hand_back, done) = sync_channel(AHEAD);
-        scope.spawn(move || {
-            let mut room = W::Room::default();
-            let mut check = || match halt.load(Ordering::Relaxed) {
-                true => Err(Stopped::Interrupted),
-                false => Ok(()),
-            };
-            for jobs in handfuls {
-                let results = jobs
-                    .iter()
-                    .map_while(|job| match halt.load(Ordering::Relaxed) {
-                        true => None,
-                        false => Some(worker.work(job, &mut room, &mut check)),
-                    });
-                // Nobody waits for them any more.
-                if hand_back.send(results.collect()).is_err() {
-                    break;
-                }
-            }
-        });
-        Hand { to_do, done }
-    }
-}
+impl<'j, J: Sync, W: Work<J>> cores::Work for Crew<'j, J, W> {
+    type Piece = Handful<'j, J, W::Result>;
+    type Room = W::Room;
+    /// Each holds files open.
+    const CORES: usize = 4;
 
-fn on_several<J: Sync, W: Work<J>>(
-    jobs: &[J],
-    hands: usize,
-    worker: &W,
-    taker: &mut dyn Take<J, W::Result>,
-) -> Result<()> {
-    let halt = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // However this ends, nobody is to go on with what is not wanted.
-        let _halted_at_the_end = HaltedAtTheEnd(&halt);
-        let hands: Vec<Hand<'_, J, W::Result>> = (0..hands)
-            .map(|_| Hand::start(scope, worker, &halt))
-            .collect();
-        let mut next = hands.iter().cycle();
-        let mut handfuls = jobs.chunks(TOGETHER);
-        let mut under_way = VecDeque::new();
-        let mut stopped = None;
-        loop {
-            while stopped.is_none()
-                && under_way.len() < AHEAD * hands.len()
-                && let Some(jobs) = handfuls.next()
-                && let Some(hand) = next.next()
-                && hand.to_do.send(jobs).is_ok()
-            {
-                under_way.push_back((jobs, hand));
-            }
-            let Some((jobs, hand)) = under_way.pop_front() else {
+    fn work(
+        &self,
+        handful: &mut Self::Piece,
+        room: &mut W::Room,
+        check: &mut Check<'_>,
+    ) -> Result<()> {
+        handful.results.clear();
+        for job in handful.jobs {
+            if check().is_err() {
                 break;
-            };
-            let results = loop {
-                match hand.done.recv_timeout(PATIENCE) {
-                    Ok(results) => break results,
-                    Err(RecvTimeoutError::Disconnected) => break Vec::new(),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if let (None, Err(why)) = (stopped, taker.check()) {
-                            stopped = Some(why);
-                            halt.store(true, Ordering::Relaxed);
-                        }
-                    }
-                }
-            };
-            for (job, result) in jobs.iter().zip(results) {
-                match (taker.take(job, result), stopped) {
-                    (Ok(ControlFlow::Continue(())), _) => {}
-                    (Ok(ControlFlow::Break(())), _) => return Ok(()),
-                    // What was broken off knows only that.
-                    (Err(_), Some(why)) => return Err(why.into()),
-                    (Err(error), None) => return Err(error),
-                }
             }
+            handful.results.push(self.worker.work(job, room, check));
         }
-        stopped.map_or(Ok(()), |why| Err(why.into()))
-    })
+        Ok(())
+    }
 }
 
-struct HaltedAtTheEnd<'a>(&'a AtomicBool);
+/// Gives out the jobs, and has the results taken.
+struct Giver<'j, 't, J, R> {
+    left: &'j [J],
+    given: usize,
+    taker: &'t mut dyn Take<J, R>,
+}
 
-impl Drop for HaltedAtTheEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+impl<'j, J, R> Lead<Handful<'j, J, R>> for Giver<'j, '_, J, R> {
+    fn plan(&mut self, handful: &mut Handful<'j, J, R>) -> Result<Planned> {
+        let (together, planned) = match self.given < ALONE {
+            true => (1, Planned::Little),
+            false => (TOGETHER, Planned::Much),
+        };
+        (handful.jobs, self.left) = self.left.split_at(together.min(self.left.len()));
+        self.given += handful.jobs.len();
+        Ok(match handful.jobs {
+            [] => Planned::Nothing,
+            _ => planned,
+        })
+    }
+
+    fn hand_on(&mut self, handful: &mut Handful<'j, J, R>) -> Result<ControlFlow<()>> {
+        for (job, result) in handful.jobs.iter().zip(handful.results.drain(..)) {
+            if self.taker.take(job, result)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.taker.check()
     }
 }
 
@@ -169,19 +130,22 @@ impl Drop for HaltedAtTheEnd<'_> {
 mod tests {
     use super::*;
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Doubles numbers; those from `endless` on only when it is told to stop.
     struct Double {
         endless: usize,
+        has_begun: AtomicBool,
         done: Mutex<Vec<usize>>,
     }
 
     impl Work<usize> for Double {
         type Result = (usize, bool);
         type Room = ();
-        fn work(&self, job: &usize, _: &mut (), check: &mut Check<'_>) -> (usize, bool) {
+        fn work(&self, job: &usize, (): &mut (), check: &mut Check<'_>) -> (usize, bool) {
             let mut broken_off = false;
             while *job >= self.endless && !broken_off {
+                self.has_begun.store(true, Ordering::Relaxed);
                 std::thread::yield_now();
                 broken_off = check().is_err();
             }
@@ -190,13 +154,14 @@ mod tests {
         }
     }
 
-    struct Taken {
+    /// Wants no more after `most`, and stops when one has begun that has no end.
+    struct Taken<'a> {
         results: Vec<(usize, bool)>,
         most: usize,
-        patience: usize,
+        double: &'a Double,
     }
 
-    impl Take<usize, (usize, bool)> for Taken {
+    impl Take<usize, (usize, bool)> for Taken<'_> {
         fn take(&mut self, job: &usize, result: (usize, bool)) -> Result<ControlFlow<()>> {
             assert_eq!(job * 2, result.0);
             self.results.push(result);
@@ -206,10 +171,9 @@ mod tests {
             })
         }
         fn check(&mut self) -> Result<(), Stopped> {
-            self.patience = self.patience.saturating_sub(1);
-            match self.patience {
-                0 => Err(Stopped::Closed),
-                _ => Ok(()),
+            match self.double.has_begun.load(Ordering::Relaxed) {
+                true => Err(Stopped::Closed),
+                false => Ok(()),
             }
         }
     }
@@ -218,20 +182,18 @@ mod tests {
         let jobs: Vec<usize> = (0..jobs).collect();
         let double = Double {
             endless,
+            has_begun: AtomicBool::new(false),
             done: Mutex::default(),
         };
         let mut taken = Taken {
             results: Vec::new(),
             most,
-            patience: 3,
+            double: &double,
         };
-        let ended = match jobs.split_at_checked(ALONE) {
-            // Whatever cores there are.
-            Some((_, rest)) => on_several(rest, 3, &double, &mut taken),
-            None => in_order(&jobs, &double, &mut taken),
-        };
+        let ended = in_order(&jobs, &double, &mut taken);
+        let results = taken.results;
         let done = double.done.lock().expect("a lock").len();
-        (ended, taken.results, done)
+        (ended, results, done)
     }
 
     #[test]
@@ -239,33 +201,38 @@ mod tests {
         for jobs in [0, 1, 10, ALONE + 1, ALONE + 1000] {
             let (ended, results, done) = run(jobs, usize::MAX, usize::MAX);
             assert!(ended.is_ok());
-            let first = if jobs > ALONE { ALONE } else { 0 };
-            let expected: Vec<_> = (first..jobs).map(|job| (job * 2, false)).collect();
-            assert_eq!((results, done), (expected, jobs - first));
+            let expected: Vec<_> = (0..jobs).map(|job| (job * 2, false)).collect();
+            assert_eq!((results, done), (expected, jobs));
         }
     }
 
     #[test]
     fn little_is_done_that_nobody_wants() {
-        let (ended, results, done) = run(10, usize::MAX, 4);
+        for jobs in [10, 100_000] {
+            let (ended, results, done) = run(jobs, usize::MAX, 4);
+            assert!(ended.is_ok());
+            assert_eq!((results.len(), done), (4, 4));
+        }
+        let (ended, results, done) = run(100_000, usize::MAX, 500);
         assert!(ended.is_ok());
-        assert_eq!((results.len(), done), (4, 4));
-        let (ended, results, done) = run(100_000, usize::MAX, 4);
-        assert!(ended.is_ok());
-        assert_eq!(results.len(), 4);
+        assert_eq!(results.len(), 500);
         assert!(done < 1000, "{done}");
     }
 
     #[test]
     fn a_wish_to_stop_reaches_jobs_under_way_and_what_they_have_is_taken() {
-        let endless = ALONE + 100;
-        let (ended, results, _) = run(100_000, endless, usize::MAX);
-        assert!(matches!(
-            ended,
-            Err(crate::inspect::Error::Stopped(Stopped::Closed))
-        ));
-        let whole = results.iter().filter(|(_, broken_off)| !broken_off).count();
-        assert_eq!(whole, 100);
-        assert!(results.len() > whole);
+        for endless in [10, ALONE + 100] {
+            let (ended, results, _) = run(100_000, endless, usize::MAX);
+            assert!(matches!(
+                ended,
+                Err(crate::inspect::Error::Stopped(Stopped::Closed))
+            ));
+            let whole = results.iter().filter(|(_, broken_off)| !broken_off).count();
+            assert!(
+                whole <= endless && whole + 8 * TOGETHER > endless,
+                "{whole}"
+            );
+            assert!(results.len() > whole);
+        }
     }
 }

@@ -9,6 +9,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{self, Errno, pread, retry_on_intr};
 use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
 
 /// Bytes that are decoded together, and that are read before another thread is called: some 0.2 ms of work, where a thread costs 0.05.
 const BLOCK: usize = 64 << 10;
@@ -27,26 +28,50 @@ pub(super) fn read(
     let first = block(maps, 0).map_err(&failed)?;
     read.add(&first)?;
     if !is_last(&first) {
+        let behind = || Blocks::behind(maps, first.len() as u64);
         std::thread::scope(|scope| -> Result<()> {
             let (sender, blocks) = sync_channel(AHEAD);
-            scope.spawn(move || {
-                let mut so_far = first.len() as u64;
-                loop {
-                    let next = block(maps, so_far);
-                    so_far += next.as_ref().map_or(0, |next| next.len() as u64);
-                    let ends = next.as_ref().map_or(true, |next| is_last(next));
-                    if sender.send(next).is_err() || ends {
-                        return;
-                    }
-                }
-            });
-            for next in blocks {
-                read.add(&next.map_err(&failed)?)?;
+            let ahead = move || behind().try_for_each(|next| sender.send(next));
+            let mut add = |next: io::Result<Vec<u8>>| Ok(read.add(&next.map_err(&failed)?)?);
+            match Builder::new().spawn_scoped(scope, ahead) {
+                Ok(_) => blocks.into_iter().try_for_each(&mut add),
+                // As many threads as this user may have.
+                Err(_) => behind().try_for_each(&mut add),
             }
-            Ok(())
         })?;
     }
     read.finish()
+}
+
+/// The blocks of a file, to its end or the first error.
+struct Blocks<'a> {
+    maps: BorrowedFd<'a>,
+    so_far: u64,
+    is_at_end: bool,
+}
+
+impl<'a> Blocks<'a> {
+    fn behind(maps: BorrowedFd<'a>, so_far: u64) -> Self {
+        Blocks {
+            maps,
+            so_far,
+            is_at_end: false,
+        }
+    }
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end {
+            return None;
+        }
+        let next = block(self.maps, self.so_far);
+        self.so_far += next.as_ref().map_or(0, |next| next.len() as u64);
+        self.is_at_end = next.as_ref().map_or(true, |next| is_last(next));
+        Some(next)
+    }
 }
 
 /// The next bytes behind `so_far`: a whole block of them, unless the file ends.

@@ -83,6 +83,22 @@ pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     }
 }
 
+/// What is populated of a range of addresses, and the frames of its huge pages with as few calls as there can be: the last entry of one
+/// and the first of the next are neighbours.
+pub fn huge_entries(pid: u32, range: (u64, u64)) {
+    /// Pages of a huge page.
+    const HUGE: u64 = 512;
+    scan(pid, range);
+    let (file, page) = (page_map(pid), page_bytes());
+    let (first, end) = (range.0 / page, (range.0 + range.1) / page);
+    let mut buffer = [0; 2];
+    for last in (first + HUGE - 1..end).step_by(2 * HUGE as usize) {
+        words(&file, last, (last + 2).min(end), &mut buffer, |words| {
+            black_box(words);
+        });
+    }
+}
+
 /// What is populated of a range of addresses.
 pub fn scan(pid: u32, (start, len): (u64, u64)) {
     assert!(kernel_calls::scan(

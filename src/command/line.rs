@@ -2,11 +2,13 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::kernel::VirtualAddress;
+use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
 use crate::report::{LineFrame, LineReport, Note, Reason, Record, SymbolBrief, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
 
+/// Why a function has no name.
+const UNNAMED: &str = "the debug information names no function there";
 /// More places of one line are counted, not told.
 const MOST_PLACES: usize = 100;
 
@@ -144,6 +146,8 @@ fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
         missing,
     } = found;
     let last = frames.len().saturating_sub(1);
+    let told_by_symbol = frames.iter().find(|frame| frame.by_symbol);
+    let told_by_symbol = told_by_symbol.and_then(Frame::name);
     let frames: Vec<LineFrame> = frames
         .into_iter()
         .enumerate()
@@ -162,8 +166,8 @@ fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
         why.note("symbol", &no_symbol(names, address));
     }
     let missing = missing.as_ref().map(in_file);
-    if let Some(missing) = &missing {
-        why.note("frames", missing);
+    if let Some(reason) = frames_missing(missing.as_ref(), told_by_symbol.as_ref()) {
+        why.note("frames", &reason);
     }
     let first = frames.first();
     let missing = missing.unwrap_or(Reason::Changed);
@@ -196,6 +200,16 @@ fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
     }
 }
 
+/// Why the frames are not all known; of what has its name from a symbol that is said too.
+fn frames_missing(missing: Option<&Reason>, told_by_symbol: Option<&TargetName>) -> Option<Reason> {
+    let Some(name) = told_by_symbol else {
+        return missing.cloned();
+    };
+    let unnamed = missing.map_or_else(|| UNNAMED.to_owned(), Reason::to_string);
+    let text = format!("{unnamed}; {name} is the symbol that the code lies in");
+    Some(Reason::NotInFile(text))
+}
+
 /// A frame by its number, of which `last` is the function that the code belongs to.
 fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines>) -> LineFrame {
     let is_call = number > 0;
@@ -207,7 +221,7 @@ fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines
     };
     let unnamed = || match missing {
         Some(missing) => in_file(missing),
-        None => Reason::NotInFile("the debug information names no function there".into()),
+        None => Reason::NotInFile(UNNAMED.into()),
     };
     note("function", frame.function.is_some(), unnamed());
     let file = match is_call {
@@ -252,7 +266,8 @@ mod tests {
 
     fn frame(line: Option<u64>, function: Option<&str>) -> Frame {
         Frame {
-            function: function.map(crate::kernel::Name::from),
+            function: function.map(TargetName::from),
+            by_symbol: false,
             file: None,
             line,
             column: None,
@@ -272,6 +287,23 @@ mod tests {
         let fields: Vec<_> = told.why.iter().map(|(field, _)| field).collect();
         assert_eq!(fields, ["column", "file", "function", "line"]);
         assert!(!told.inlined);
+    }
+
+    #[test]
+    fn a_name_that_only_a_symbol_tells_is_said_to_be_one() {
+        let name = TargetName::from("work");
+        let told = |missing, name| {
+            let reason = frames_missing(missing, name);
+            reason.map_or_else(String::new, |reason| reason.to_string())
+        };
+        assert_eq!(told(None, None), "");
+        let missing = in_file(&NoLines::NotNamed);
+        assert_eq!(told(Some(&missing), None), missing.to_string());
+        for missing in [None, Some(&missing)] {
+            let first = missing.map_or(UNNAMED.to_owned(), Reason::to_string);
+            let expected = format!("{first}; work is the symbol that the code lies in");
+            assert_eq!(told(missing, Some(&name)), expected);
+        }
     }
 
     #[test]

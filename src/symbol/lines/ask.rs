@@ -85,7 +85,7 @@ impl View<'_> {
             .lines_of(&placed.loaded, module, &mut work)
             .and_then(|lines| {
                 let address = copy.file_address(address);
-                let symbol = placed.loaded.symbol_at(address).map(|(_, name)| name);
+                let symbol = symbol_around(&placed.loaded, address);
                 let files = &*self.target.modules;
                 lines.at(address, symbol.as_ref(), files, &mut work)
             });
@@ -123,7 +123,7 @@ impl View<'_> {
         for (module, placed) in self.programs() {
             let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
                 let lines = self.lines_of(&placed.loaded, module, &mut work)?;
-                let symbol = |address| placed.loaded.symbol_at(address).map(|(_, name)| name);
+                let symbol = |address| symbol_around(&placed.loaded, address);
                 let files = &*self.target.modules;
                 Ok((placed, lines.of_line(query, &symbol, files, &mut work)?))
             });
@@ -184,6 +184,12 @@ impl View<'_> {
             kept::read(sources, &module.name, &*self.target.modules, work)
         })
     }
+}
+
+/// The symbol that an address surely lies in: one without a size may have ended before.
+fn symbol_around(loaded: &Loaded, address: u64) -> Option<Name> {
+    let (symbol, name) = loaded.symbol_at(address)?;
+    (symbol.size > 0).then_some(name)
 }
 
 fn line_at(module: &Module, copy: &Placement, found: Found) -> LineAt {

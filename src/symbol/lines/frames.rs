@@ -33,33 +33,39 @@ impl Compiled<'_, '_> {
         let mut missing = None;
         let mut frames = vec![Frame {
             function: None,
+            by_symbol: false,
             file: path::of_file(self.dwarf, self.unit, row.file),
             line: row.line,
             column: row.column,
         }];
         for scope in chain.iter().rev() {
-            let function = match names::of_function(self.described, scope.entry, work) {
-                Ok(None) => None,
-                Ok(Some(Called::Linked(name))) => Some(name),
-                Ok(Some(Called::Plain(name))) => match symbol {
-                    // `operator()` of what? The symbol says.
-                    Some(symbol) if scope.call.is_none() && may_be_mangled(symbol.as_bytes()) => {
-                        Some(symbol.clone())
-                    }
-                    _ => Some(name),
-                },
+            let called = match names::of_function(self.described, scope.entry, work) {
                 Err(passing) if passing.is_passing() => return Err(passing),
                 Err(fault) => {
                     missing.get_or_insert(fault);
                     None
                 }
+                Ok(called) => called,
+            };
+            // What was inlined has no symbol of its own.
+            let symbol = symbol.filter(|_| scope.call.is_none());
+            let (function, by_symbol) = match (called, symbol) {
+                (Some(Called::Linked(name)), _) => (Some(name), false),
+                // `operator()` of what? The symbol says.
+                (Some(Called::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
+                    (Some(symbol.clone()), false)
+                }
+                (Some(Called::Plain(name)), _) => (Some(name), false),
+                (None, symbol) => (symbol.cloned(), symbol.is_some()),
             };
             if let Some(last) = frames.last_mut() {
                 last.function = function;
+                last.by_symbol = by_symbol;
             }
             if let Some(call) = scope.call {
                 frames.push(Frame {
                     function: None,
+                    by_symbol: false,
                     file: path::of_file(self.dwarf, self.unit, call.file),
                     line: call.line,
                     column: call.column,

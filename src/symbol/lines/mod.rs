@@ -49,6 +49,8 @@ pub struct Frame {
     /// As the linker spells it, or the source where the linker was told no name; `None` where the debug information does not tell.
     /// [`Frame::name`] is for people.
     pub function: Option<Name>,
+    /// Whether the debug information does not tell the function, and it is called as the symbol is that the code lies in.
+    pub by_symbol: bool,
     /// Whole path as far as it is told.
     pub file: Option<Name>,
     /// `None` for what belongs to no line.

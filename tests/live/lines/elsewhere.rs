@@ -7,7 +7,7 @@ use super::super::symbols::with_names;
 use super::super::target::Target;
 use super::programs::C_PROGRAM;
 use pmdb::kernel::{Name, VirtualAddress};
-use pmdb::symbol::{LineAt, Symbols};
+use pmdb::symbol::{Frame, LineAt, Symbols};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -60,13 +60,25 @@ fn all_names() -> Vec<Option<Name>> {
     names.map(|name| Some(Name::from(name))).into()
 }
 
-/// The reason, which has to name the file and `why`.
+/// The reason, which has to name the file and `why`. Without the file no function has a name; or the outermost, which alone has a
+/// symbol, has that of its symbol.
 fn reason(known: &LineAt, file: &Path, why: &str) {
     let reason = known.missing.as_ref().map(ToString::to_string);
     let reason = reason.unwrap_or_default();
     let file = file.file_name().expect("a name").to_string_lossy();
     assert!(reason.contains(&*file) && reason.contains(why), "{reason}");
-    assert!(known.frames.iter().all(|frame| frame.function.is_none()));
+    let frame = |frame: &Frame| (frame.name(), frame.by_symbol);
+    let told: Vec<_> = known.frames.iter().map(frame).collect();
+    let expected = match file.ends_with(".dwo") {
+        // What was inlined there is not known either.
+        true => vec![(None, false)],
+        false => vec![
+            (None, false),
+            (None, false),
+            (Some(Name::from("work")), true),
+        ],
+    };
+    assert_eq!(told, expected);
     assert!(known.frames.iter().all(|frame| frame.line.is_some()));
 }
 

@@ -5,11 +5,12 @@
 
 use super::{Error, Result};
 use crate::report::Stopped;
+use crate::target;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::available_parallelism;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Large pieces that are done before other cores are called to help: some 0.5 ms of work, where a thread costs 0.05.
@@ -68,7 +69,7 @@ pub(super) enum Planned {
 /// Fails with the first error, in order; what was planned after that is dropped. Where [`Lead::check`] says to stop, no more is begun,
 /// pieces under way end early, and what came of them is still handed on.
 pub(super) fn in_order<W: Work>(worker: &W, lead: &mut dyn Lead<W::Piece>) -> Result<()> {
-    let cores = available_parallelism().map_or(1, |cores| cores.get().min(W::CORES));
+    let cores = target::cores().min(W::CORES);
     let alone = (cores > 1).then_some(ALONE);
     match on_one(alone, worker, lead)? {
         ControlFlow::Continue(()) => on_several(cores, worker, lead),
@@ -133,10 +134,10 @@ fn on_several<W: Work>(cores: usize, worker: &W, lead: &mut dyn Lead<W::Piece>) 
         closed: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        for _ in 1..cores {
-            scope.spawn(|| team.help());
-        }
-        team.lead(AHEAD * cores, lead)
+        // This user may have no more threads: then fewer help, or nobody.
+        let may_help = |_: &usize| Builder::new().spawn_scoped(scope, || team.help()).is_ok();
+        let helpers = (1..cores).take_while(may_help).count();
+        team.lead(AHEAD * (1 + helpers), lead)
     })
 }
 

@@ -7,10 +7,12 @@ use super::view::View;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
+use crate::target::cores;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// No more files are read at the same time: beyond this they wait for each other.
@@ -51,7 +53,7 @@ impl View<'_> {
             .iter()
             .filter(|module| module.is_executable())
             .collect();
-        let readers = std::thread::available_parallelism().map_or(1, usize::from);
+        let readers = cores();
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -61,17 +63,28 @@ impl View<'_> {
         };
         std::thread::scope(|scope| {
             let (sender, done) = channel();
-            for _ in 0..readers.min(MOST_READERS).min(programs.len()) {
+            let may_read = |_: &usize| {
                 let sender = sender.clone();
-                scope.spawn(move || {
+                let work = move || {
                     while let Some(one) = work() {
                         if sender.send(one).is_err() {
                             break;
                         }
                     }
-                });
-            }
+                };
+                Builder::new().spawn_scoped(scope, work).is_ok()
+            };
+            let readers = readers.min(MOST_READERS).min(programs.len());
+            let helpers = (0..readers).take_while(may_read).count();
             drop(sender);
+            if helpers == 0 {
+                // As many threads as this user may have.
+                while let Some((_, survey)) = work() {
+                    check()?;
+                    each(survey)?;
+                }
+                return Ok(());
+            }
             let mut early = BTreeMap::new();
             let mut told = 0;
             let mut tell = || -> Result<(), Stopped> {

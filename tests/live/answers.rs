@@ -7,6 +7,7 @@ pub mod large;
 pub mod memory;
 pub mod rights;
 pub mod swap;
+pub mod threads;
 
 use super::support::{self, page_bytes, plain_entry, plain_maps};
 use super::who::RESTLESS;

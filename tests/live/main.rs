@@ -48,6 +48,7 @@ const TESTS: &[&[Test]] = &[
     answers::memory::TESTS,
     answers::rights::TESTS,
     answers::swap::TESTS,
+    answers::threads::TESTS,
     behind::TESTS,
     cgroup::TESTS,
     explain::TESTS,

@@ -63,7 +63,10 @@ impl Handle {
             pidfd: OnceLock::new(),
             known: OnceLock::new(),
         };
-        let stat = handle.read_stat().map_err(|_| absent(pid))??;
+        let stat = handle.read_stat().map_err(|error| match error {
+            Errno::MFILE | Errno::NFILE => Error::io(format!("reading /proc/{pid}/stat"), error),
+            _ => absent(pid),
+        })??;
         Ok((handle, stat))
     }
 
@@ -118,7 +121,10 @@ impl Handle {
             let pidfd = pidfd_of(self.pid)?;
             // By its number, which could be another's by now: not as long as the directory answers.
             let answers = self.directory.file("stat");
-            answers.map(|_| pidfd).map_err(|_| Errno::SRCH)
+            answers.map(|_| pidfd).map_err(|error| match error {
+                Errno::MFILE | Errno::NFILE => error,
+                _ => Errno::SRCH,
+            })
         };
         self.pidfd.get_or_init(open).as_ref()
     }

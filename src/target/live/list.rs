@@ -6,11 +6,11 @@ use super::handle::Handle;
 use super::rights;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::target::{Error, ProcessEntry, Relation, Result};
+use crate::target::{Error, ProcessEntry, Relation, Result, cores};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::available_parallelism;
+use std::thread::Builder;
 
 /// Every process that can be listed, by number. Those that end meanwhile are left out.
 pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
@@ -33,31 +33,44 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
         make_room(numbers.len())?;
     }
     let relation = |&pid: &u32| {
-        // Whoever has ended meanwhile has no memory.
-        let (handle, stat) = Handle::of_listed(pid).ok()?;
-        (!stat.is_kernel_thread).then(|| Relation {
-            pid,
-            parent: stat.parent,
-            held: may_hold.then(|| Arc::new(handle)),
+        let (handle, stat) = match Handle::of_listed(pid) {
+            Ok(listed) => listed,
+            Err(error @ Error::Io { .. }) => return Some(Err(error)),
+            // Whoever has ended meanwhile has no memory.
+            Err(_) => return None,
+        };
+        (!stat.is_kernel_thread).then(|| {
+            Ok(Relation {
+                pid,
+                parent: stat.parent,
+                held: may_hold.then(|| Arc::new(handle)),
+            })
         })
     };
-    let relations_of = |share: &[u32]| -> Vec<Relation> {
+    let relations_of = |share: &[u32]| -> Result<Vec<Relation>> {
         rights::raised(|| share.iter().filter_map(relation).collect())
     };
-    let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
+    let cores = cores().min(MOST);
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));
-    Ok(std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let others: Vec<_> = others
             .chunks(share)
-            .map(|share| scope.spawn(|| relations_of(share)))
+            .map(|share| {
+                let helper = Builder::new().spawn_scoped(scope, || relations_of(share));
+                (share, helper)
+            })
             .collect();
-        let mut all = relations_of(own);
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let mut all = relations_of(own)?;
+        for (share, helper) in others {
+            all.extend(match helper {
+                Ok(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // As many threads as this user may have.
+                Err(_) => relations_of(share),
+            }?);
         }
-        all
-    }))
+        Ok(all)
+    })
 }
 
 /// Has the kernel make room for so many open files at once, and before there are threads: with them it waits for all processors each time

@@ -4,6 +4,7 @@
 use super::NoSymbols;
 use super::import::Import;
 use super::relocations;
+use super::search::Clock;
 use super::source::Source;
 use super::stand_in::SLOT;
 use super::table::{Kind, Symbol};
@@ -103,8 +104,9 @@ pub(super) fn called(
     source: &Source,
     slots: &Slots,
     name: &str,
+    clock: &mut Clock,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-    let functions = Import::called(source, name)?;
+    let functions = Import::called(source, name, clock)?;
     let width = source.elf.pointer_bytes();
     let found = slots.jumps(source).filter_map(|(slot, number)| {
         let function = functions.get(&number)?;

@@ -3,6 +3,7 @@
 use super::NoSymbols;
 use super::names;
 use super::query::Query;
+use super::search::Clock;
 use super::section::{LONGEST_NAME, Table};
 use super::source::Source;
 use super::table::{Kind, Symbol};
@@ -35,8 +36,12 @@ impl Import {
         })
     }
 
-    /// All that a person calls `name`, by number.
-    pub(super) fn called(source: &Source, name: &str) -> Result<HashMap<u32, Import>, NoSymbols> {
+    /// All that a person calls `name`, by number; only those found until then, once `clock` has run out.
+    pub(super) fn called(
+        source: &Source,
+        name: &str,
+        clock: &mut Clock,
+    ) -> Result<HashMap<u32, Import>, NoSymbols> {
         let mut found = HashMap::new();
         let Some(table) = dynamic(source) else {
             return Ok(found);
@@ -49,6 +54,9 @@ impl Import {
         let mut numbers = 0..;
         file.pass(table.offset, whole, size, "symbol table", &mut |bytes| {
             for (entry, number) in bytes.chunks_exact(size).zip(&mut numbers) {
+                if clock.is_over() {
+                    return ControlFlow::Break(());
+                }
                 let offset = entry.first_chunk::<4>().map_or(0, |word| elf.number(word));
                 let Ok(offset) = u32::try_from(offset) else {
                     continue;

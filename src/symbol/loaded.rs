@@ -9,6 +9,7 @@ use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
 use super::plt;
+use super::search::Clock;
 use super::sources::Sources;
 use super::stand_in;
 use super::table::{self, Symbol};
@@ -67,12 +68,17 @@ impl Loaded {
     }
 
     /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
-    pub(super) fn stand_ins_called(&self, name: &str) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    /// Only those found until then, once `clock` has run out.
+    pub(super) fn stand_ins_called(
+        &self,
+        name: &str,
+        clock: &mut Clock,
+    ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
         let image = &self.sources.image;
         if let Some(function) = name.strip_suffix(stand_in::STUB) {
-            plt::called(image, &self.slots, function)
+            plt::called(image, &self.slots, function, clock)
         } else if let Some(function) = name.strip_suffix(stand_in::SLOT) {
-            got::called(image, &self.slots, function)
+            got::called(image, &self.slots, function, clock)
         } else {
             Ok(Vec::new())
         }

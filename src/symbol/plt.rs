@@ -7,6 +7,7 @@ use super::NoSymbols;
 use super::elf::Elf;
 use super::got::Slots;
 use super::import::Import;
+use super::search::Clock;
 use super::section::Section;
 use super::source::Source;
 use super::stand_in::STUB;
@@ -41,8 +42,9 @@ pub(super) fn called(
     source: &Source,
     slots: &Slots,
     name: &str,
+    clock: &mut Clock,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-    let functions = Import::called(source, name)?;
+    let functions = Import::called(source, name, clock)?;
     let mut found = Vec::new();
     if functions.is_empty() {
         return Ok(found);

@@ -32,9 +32,9 @@ pub(super) fn find(
     query: &str,
     interrupts: &AtomicBool,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-    let stand_ins = loaded.stand_ins_called(query)?;
-    let query = Query::whole(query);
     let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
+    let stand_ins = loaded.stand_ins_called(query, &mut clock)?;
+    let query = Query::whole(query);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
     loaded.with_names(|names| {
         table::visit(&loaded.sources, &mut |symbol| {
@@ -176,7 +176,7 @@ pub(super) fn complete(
     if let Some((function, _)) = prefix.split_once('@') {
         for suffix in [stand_in::STUB, stand_in::SLOT] {
             let name = format!("{function}{suffix}");
-            if name.starts_with(prefix) && !loaded.stand_ins_called(&name)?.is_empty() {
+            if name.starts_with(prefix) && !loaded.stand_ins_called(&name, clock)?.is_empty() {
                 found.insert(Name::new(name));
             }
         }

@@ -5,7 +5,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{copied, demangle, search, separate};
+use super::super::{copied, demangle, import, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
@@ -13,7 +13,7 @@ use crate::target::fake::Fake;
 use crate::target::{self, InMemory, ReadAt};
 use proptest::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
@@ -36,10 +36,10 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
-    for name in ["exported@plt", "exported@got.plt"] {
-        loaded.stand_ins_called(name)?;
-    }
     let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
+    for name in ["exported@plt", "exported@got.plt"] {
+        loaded.stand_ins_called(name, &mut clock)?;
+    }
     let mut names = std::collections::BTreeSet::new();
     search::find(&loaded, "shapes::area", &NEVER)?;
     search::find(&loaded, "exported@V", &NEVER)?;
@@ -411,4 +411,22 @@ fn of_a_file_that_is_not_opened_everything_is_unknown_for_that_reason() {
     };
     assert!(answers.contains("/opt/gone"), "{answers}");
     assert_eq!((build_id, separate), (answers, answers));
+}
+
+#[test]
+fn nobody_waits_for_the_names_of_stubs() {
+    let program = Builder {
+        dynamic: (0..5000)
+            .map(|_| entry("exported", 0x1010, 8, GLOBAL, FUNCTION))
+            .collect(),
+        ..Builder::default()
+    };
+    let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
+    let found = |interrupts: &AtomicBool| {
+        let mut clock = search::Clock::new(std::time::Duration::from_secs(60), interrupts);
+        let found = import::Import::called(&image, "exported", &mut clock);
+        found.unwrap().len()
+    };
+    assert_eq!(found(&NEVER), 5000);
+    assert!(found(&AtomicBool::new(true)) < 1000);
 }

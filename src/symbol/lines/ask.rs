@@ -8,7 +8,7 @@ use crate::report::Stopped;
 use crate::symbol::loaded::Loaded;
 use crate::symbol::placement::Placement;
 use crate::symbol::{Module, View};
-use std::sync::Arc;
+use crate::target::Modules;
 
 /// What debug information says of an address.
 #[derive(Clone, Debug)]
@@ -81,14 +81,11 @@ impl View<'_> {
             });
         };
         let mut work = Work::new(stop, self.symbols.interrupts());
-        let found = self
-            .lines_of(&placed.loaded, module, &mut work)
-            .and_then(|lines| {
-                let address = copy.file_address(address);
-                let symbol = symbol_around(&placed.loaded, address);
-                let files = &*self.target.modules;
-                lines.at(address, symbol.as_ref(), files, &mut work)
-            });
+        let found = self.ask_lines(&placed.loaded, module, &mut work, |lines, files, work| {
+            let address = copy.file_address(address);
+            let symbol = symbol_around(&placed.loaded, address);
+            lines.at(address, symbol.as_ref(), files, work)
+        });
         match found {
             Ok(found) => Ok(line_at(module, copy, found)),
             Err(NoLines::Stopped(stopped)) => Err(stopped),
@@ -122,10 +119,12 @@ impl View<'_> {
         };
         for (module, placed) in self.programs() {
             let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
-                let lines = self.lines_of(&placed.loaded, module, &mut work)?;
                 let symbol = |address| symbol_around(&placed.loaded, address);
-                let files = &*self.target.modules;
-                Ok((placed, lines.of_line(query, &symbol, files, &mut work)?))
+                let ask = |lines: &Lines, files: &dyn Modules, work: &mut Work| {
+                    lines.of_line(query, &symbol, files, work)
+                };
+                let found = self.ask_lines(&placed.loaded, module, &mut work, ask)?;
+                Ok((placed, found))
             });
             match places {
                 Err(NoLines::Stopped(stopped)) => return Err(stopped),
@@ -172,17 +171,19 @@ impl View<'_> {
         Ok(search)
     }
 
-    /// The debug information of a module.
-    fn lines_of(
+    /// Asks the debug information of a module.
+    fn ask_lines<T>(
         &self,
         loaded: &Loaded,
         module: &Module,
         work: &mut Work,
-    ) -> Result<Arc<Lines>, NoLines> {
+        ask: impl FnOnce(&Lines, &dyn Modules, &mut Work) -> Result<T, NoLines>,
+    ) -> Result<T, NoLines> {
         let Loaded { lines, sources, .. } = loaded;
-        lines.get(self.symbols.shelf(), work, |work| {
-            kept::read(sources, &module.name, &*self.target.modules, work)
-        })
+        let known = lines.get(work, |work| kept::read(sources, &module.name, work))?;
+        let answer = ask(&known, &*self.target.modules, work);
+        lines.put_on(self.symbols.shelf(), &known);
+        answer
     }
 }
 

@@ -6,7 +6,6 @@ use super::work::Work;
 use crate::kernel::Name;
 use crate::symbol::sources::Sources;
 use crate::symbol::{NoSeparate, NoSymbols};
-use crate::target::Modules;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -21,10 +20,9 @@ type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
 pub(in crate::symbol) struct Kept(Arc<Slot>);
 
 impl Kept {
-    /// What was read before; or what `read` reads, for which others have to leave `shelf` if that is full.
+    /// What was read before, or what `read` reads.
     pub(super) fn get(
         &self,
-        shelf: &Shelf,
         work: &mut Work,
         read: impl FnOnce(&mut Work) -> Result<Lines, NoLines>,
     ) -> Result<Arc<Lines>, NoLines> {
@@ -36,18 +34,18 @@ impl Kept {
         if !matches!(&read, Err(why) if why.is_passing()) {
             *kept = Some(read.clone());
         }
-        // Whoever looks for room may wait for this.
-        drop(kept);
-        if let Ok(lines) = &read {
-            shelf.put(&self.0, lines.bytes());
-        }
         read
+    }
+
+    /// Puts it on `shelf`, as large as it is after a question; others have to leave that if it is full.
+    pub(super) fn put_on(&self, shelf: &Shelf, lines: &Lines) {
+        shelf.put(&self.0, lines.bytes());
     }
 }
 
-/// What is kept of all modules together: as many bytes as there is room for, those read last.
+/// What is kept of all modules together: as many bytes as there is room for, those asked last.
 pub(in crate::symbol) struct Shelf {
-    /// With the bytes of each, those read first at the front.
+    /// With the bytes of each, those asked last at the end.
     kept: Mutex<VecDeque<(Weak<Slot>, u64)>>,
     most: u64,
 }
@@ -65,7 +63,7 @@ impl Shelf {
     fn put(&self, slot: &Arc<Slot>, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Those of files that were closed are gone by themselves.
-        kept.retain(|(slot, _)| slot.strong_count() > 0);
+        kept.retain(|(one, _)| one.strong_count() > 0 && one.as_ptr() != Arc::as_ptr(slot));
         let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
         while total.saturating_add(bytes) > self.most
             && let Some((oldest, its)) = kept.pop_front()
@@ -79,19 +77,14 @@ impl Shelf {
     }
 }
 
-/// Reads the debug information in the files of the module called `module`; what belongs to it is among `files`.
-pub(super) fn read(
-    sources: &Sources,
-    module: &Name,
-    files: &dyn Modules,
-    work: &mut Work,
-) -> Result<Lines, NoLines> {
+/// Reads the debug information in the files of the module called `module`.
+pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
     let none = |why| NoLines::NoDebugInformation {
         file: module.file_name(),
         why,
     };
     match sources.debug_source() {
-        Ok((source, path)) => Lines::read(source, path.unwrap_or(module), files, work)?
+        Ok((source, path)) => Lines::read(source, path.unwrap_or(module), work)?
             .ok_or_else(|| none(NoSeparate::NotFound)),
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(NoLines::NoFile(other)),
@@ -102,7 +95,6 @@ pub(super) fn read(
 mod tests {
     use super::*;
     use crate::symbol::tests::builder::{Builder, Extra};
-    use crate::target::fake::Fake;
     use std::sync::atomic::AtomicBool;
 
     #[test]
@@ -115,17 +107,18 @@ mod tests {
             most: 2500,
             ..Shelf::default()
         };
-        let files = Fake::new();
         let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
         let mut work = Work::new(&mut go_on, &never);
         let mut reads = 0;
         let mut ask = |kept: &Kept, size| {
             let before = reads;
-            let lines = kept.get(&shelf, &mut work, |work| {
+            let lines = kept.get(&mut work, |work| {
                 reads += 1;
-                read(&of(size).sources(), &Name::from("/m"), &files, work)
+                read(&of(size).sources(), &Name::from("/m"), work)
             });
-            assert!(lines.is_ok_and(|lines| lines.bytes() >= size as u64));
+            let lines = lines.expect("debug information");
+            assert!(lines.bytes() >= size as u64);
+            kept.put_on(&shelf, &lines);
             reads > before
         };
         let (first, second, third, large) = (

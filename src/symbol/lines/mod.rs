@@ -12,13 +12,14 @@
 //! rows       line programs             places   rows of a line          frames   functions at a row
 //! scopes     functions around          names    of functions            described  what tells of functions
 //! path       of source files           ranges   addresses of an entry   sections the bytes, unpacked
-//! work       what a question may cost
+//! later      what may be put there later   work     what a question may cost
 //! ```
 
 mod ask;
 mod described;
 mod frames;
 mod kept;
+mod later;
 mod names;
 mod path;
 mod places;

@@ -2,6 +2,7 @@
 //! and Fedora's debug packages have such files.
 
 use super::NoLines;
+use super::later::Later;
 use super::reason::NoPart;
 use super::sections::Sections;
 use super::units::Units;
@@ -10,6 +11,7 @@ use crate::kernel::Name;
 use crate::symbol::separate;
 use crate::symbol::source::Source;
 use crate::target::Modules;
+use std::sync::Arc;
 
 /// `.gnu_debugaltlink` is a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
@@ -20,23 +22,47 @@ pub(super) struct Shared {
     pub(super) units: Units,
 }
 
-impl Shared {
-    /// Reads what `source`, which is called `path`, says that it shares; `None` if it shares nothing.
-    pub(super) fn read(
-        source: &Source,
-        path: &Name,
+/// What a file shares with others, once it is found.
+pub(super) struct Sharing {
+    link: Link,
+    /// What the file itself is called.
+    path: Name,
+    found: Later<Shared>,
+}
+
+impl Sharing {
+    /// That of `source`, which is called `path`; `None` if it shares nothing.
+    pub(super) fn of(source: &Source, path: &Name) -> Option<Sharing> {
+        Some(Sharing {
+            link: Link::of(source)?,
+            path: path.clone(),
+            found: Later::default(),
+        })
+    }
+
+    /// What is shared, read if it was not yet.
+    pub(super) fn get(
+        &self,
         files: &dyn Modules,
         room: u64,
         work: &mut Work,
-    ) -> Option<Result<Shared, NoLines>> {
-        let link = Link::of(source)?;
-        let read = link.find(path, files).and_then(|found| {
+    ) -> Result<Arc<Shared>, NoLines> {
+        let found = self.found.get(|| {
+            let found = self.link.find(&self.path, files)?;
             let sections = Sections::read_within(&found, room, |id| Some(id.name()), work)?;
-            let sections = sections.ok_or_else(|| link.refused(path, NoPart::NotFound))?;
+            let Some(sections) = sections else {
+                return Ok(None);
+            };
             let units = Units::list(&sections.dwarf(), work)?;
-            Ok(Shared { sections, units })
-        });
-        Some(read)
+            Ok(Some(Shared { sections, units }))
+        })?;
+        found.ok_or_else(|| self.link.refused(&self.path, NoPart::NotFound))
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> u64 {
+        let found = self.found.known();
+        found.map_or(0, |one| one.sections.size + one.units.size())
     }
 }
 

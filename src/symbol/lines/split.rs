@@ -8,9 +8,15 @@ use super::sections::{Bytes, PackageSections, Sections};
 use super::units::Opener;
 use super::work::Work;
 use crate::kernel::Name;
+use crate::symbol::file::File;
 use crate::symbol::separate::as_elf;
 use crate::target::Modules;
 use gimli::{Dwarf, DwoId, SectionId, Unit};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// More bytes of files with units that were split off are not kept for one module: each has some tens or hundreds of kilobytes.
+const MOST_KEPT: u64 = 64 << 20;
 
 /// The package that belongs to the file called `path`, if there is one: whose units it holds is checked when they are looked up.
 pub(super) fn package_of(
@@ -49,18 +55,18 @@ impl<'a> Split<'a> {
 
     /// The same, from a file of its own; that it does not have it is an error.
     pub(super) fn in_object(
-        object: &'a Sections,
+        object: &'a Object,
         dwarf: &Dwarf<Bytes<'a>>,
         skeleton: &Unit<Bytes<'a>>,
         id: DwoId,
         work: &mut Work,
     ) -> Result<Option<Split<'a>>, NoLines> {
-        let mut found = object.dwarf();
+        let mut found = object.sections.dwarf();
         found.make_dwo(dwarf);
         match Split::find(found, skeleton, id, work)? {
             Some(found) => Ok(Some(found)),
             None => Err(NoLines::Split {
-                file: path_of(dwarf, skeleton).unwrap_or_else(|| Name::from("")),
+                file: object.path.clone(),
                 why: NoPart::OfAnotherBuild,
             }),
         }
@@ -86,22 +92,81 @@ impl<'a> Split<'a> {
     }
 }
 
-/// Reads the file of its own in which the functions of `skeleton` are described, called `path`.
-pub(super) fn object(
-    path: &Name,
-    files: &dyn Modules,
-    room: u64,
-    work: &mut Work,
-) -> Result<Sections, NoLines> {
-    let refused = |why| NoLines::Split {
-        file: path.clone(),
-        why,
-    };
-    let found = files.at_path(path.as_bytes());
-    let found = found.map_err(|error| refused(error.into()))?;
-    let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
-    Sections::read_within(&source, room, SectionId::dwo_name, work)?
-        .ok_or_else(|| refused(NoPart::NotFound))
+/// A file in which the functions of a unit are described.
+pub(super) struct Object {
+    path: Name,
+    /// To see whether it changes.
+    file: File,
+    pub(super) sections: Sections,
+}
+
+impl Object {
+    /// Reads that called `path`.
+    pub(super) fn read(
+        path: &Name,
+        files: &dyn Modules,
+        room: u64,
+        work: &mut Work,
+    ) -> Result<Object, NoLines> {
+        let refused = |why| NoLines::Split {
+            file: path.clone(),
+            why,
+        };
+        let found = files.at_path(path.as_bytes());
+        let found = found.map_err(|error| refused(error.into()))?;
+        let source = as_elf(found).ok_or_else(|| refused(NoPart::NotFound))?;
+        let sections = Sections::read_within(&source, room, SectionId::dwo_name, work)?
+            .ok_or_else(|| refused(NoPart::NotFound))?;
+        Ok(Object {
+            path: path.clone(),
+            file: source.file,
+            sections,
+        })
+    }
+}
+
+/// Those files that were read, as long as there is room: those asked last at the end.
+#[derive(Default)]
+pub(super) struct Objects(Mutex<VecDeque<Arc<Object>>>);
+
+impl Objects {
+    /// That called `path`, if it is kept and as it was when it was read.
+    pub(super) fn get(&self, path: &Name) -> Option<Arc<Object>> {
+        let mut kept = self.lock();
+        let number = kept.iter().position(|one| one.path == *path)?;
+        let object = kept.remove(number)?;
+        if !object.file.is_unchanged() {
+            return None;
+        }
+        kept.push_back(Arc::clone(&object));
+        Some(object)
+    }
+
+    /// Keeps one that had what was looked for: what lies there otherwise may be put right.
+    pub(super) fn keep(&self, object: &Arc<Object>) {
+        let mut kept = self.lock();
+        kept.retain(|one| one.path != object.path);
+        kept.push_back(Arc::clone(object));
+        let mut total = total(&kept);
+        while total > MOST_KEPT
+            && let Some(oldest) = kept.pop_front()
+        {
+            total = total.saturating_sub(oldest.sections.size);
+        }
+    }
+
+    /// Bytes of memory.
+    pub(super) fn size(&self) -> u64 {
+        total(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Object>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn total(kept: &VecDeque<Arc<Object>>) -> u64 {
+    kept.iter().map(|one| one.sections.size).sum()
 }
 
 /// Where the functions of a unit are described that was split.

@@ -2,12 +2,13 @@
 
 use super::described::Described;
 use super::frames::Compiled;
+use super::later::Later;
 use super::places::{self, Place};
 use super::rows::{self, Stretch};
 use super::scopes;
 use super::sections::{Bytes, PackageSections, Sections};
-use super::shared::Shared;
-use super::split::{self, Split};
+use super::shared::{Shared, Sharing};
+use super::split::{self, Object, Objects, Split};
 use super::units::{Opener, Units};
 use super::work::Work;
 use super::{Frame, NoLines};
@@ -15,16 +16,24 @@ use crate::kernel::Name;
 use crate::symbol::source::Source;
 use crate::target::Modules;
 use gimli::{Dwarf, Unit};
+use std::sync::Arc;
 
 /// The debug information of a file.
 pub(in crate::symbol) struct Lines {
     sections: Sections,
     units: Units,
-    /// What it shares with other modules, or why that is not known; `None` if it shares nothing.
-    shared: Option<Result<Shared, NoLines>>,
+    /// What it is called.
+    path: Name,
+    /// What it shares with other modules; `None` if it shares nothing.
+    sharing: Option<Sharing>,
     /// The package with the units that were split off.
-    package: Option<PackageSections>,
+    package: Later<PackageSections>,
+    /// The files of their own of those that are in no package.
+    objects: Objects,
 }
+
+/// What a file shares with others, or why that is not known.
+type Known = Result<Arc<Shared>, NoLines>;
 
 /// What is known of an address.
 #[derive(Clone)]
@@ -65,48 +74,62 @@ impl Lines {
     pub(super) fn read(
         source: &Source,
         path: &Name,
-        files: &dyn Modules,
         work: &mut Work,
     ) -> Result<Option<Lines>, NoLines> {
         let Some(sections) = Sections::read(source, work)? else {
             return Ok(None);
         };
         let units = Units::read(&sections.dwarf(), work)?;
-        let mut room = sections.room();
-        let shared = match Shared::read(source, path, files, room, work) {
-            Some(Err(passing)) if passing.is_passing() => return Err(passing),
-            shared => shared,
-        };
-        if let Some(Ok(shared)) = &shared {
-            room = room.saturating_sub(shared.sections.size);
-        }
-        let package = match units.has_split {
-            true => split::package_of(path, files, room, work)?,
-            false => None,
-        };
         Ok(Some(Lines {
             sections,
             units,
-            shared,
-            package,
+            path: path.clone(),
+            sharing: Sharing::of(source, path),
+            package: Later::default(),
+            objects: Objects::default(),
         }))
     }
 
-    /// How much memory this takes.
+    /// How much memory this takes: more after some questions.
     pub(super) fn bytes(&self) -> u64 {
-        let own = self.sections.size.saturating_add(self.units.size());
-        let shared = self.shared.as_ref().and_then(|one| one.as_ref().ok());
-        let shared = shared.map_or(0, |one| one.sections.size + one.units.size());
-        let package = self.package.as_ref().map_or(0, |one| one.size);
-        own.saturating_add(shared).saturating_add(package)
+        let package = self.package.known().map_or(0, |one| one.size);
+        [self.units.size(), self.shared_size(), package]
+            .into_iter()
+            .fold(self.sections.size, u64::saturating_add)
+            .saturating_add(self.objects.size())
     }
 
-    fn dwarf(&self) -> Dwarf<Bytes<'_>> {
+    fn shared_size(&self) -> u64 {
+        self.sharing.as_ref().map_or(0, Sharing::size)
+    }
+
+    /// What it shares with others, or why that is not known.
+    fn shared(&self, files: &dyn Modules, work: &mut Work) -> Result<Known, NoLines> {
+        let sharing = self.sharing.as_ref();
+        let shared = sharing.map(|one| one.get(files, self.sections.room(), work));
+        match shared.unwrap_or(Err(NoLines::NotNamed)) {
+            Err(passing) if passing.is_passing() => Err(passing),
+            known => Ok(known),
+        }
+    }
+
+    fn dwarf<'a>(&'a self, shared: &'a Known) -> Dwarf<Bytes<'a>> {
         let mut dwarf = self.sections.dwarf();
-        if let Some(Ok(shared)) = &self.shared {
+        if let Ok(shared) = shared {
             dwarf.set_sup(shared.sections.dwarf());
         }
         dwarf
+    }
+
+    /// The package with the units that were split off, if there is one.
+    fn package(
+        &self,
+        files: &dyn Modules,
+        work: &mut Work,
+    ) -> Result<Option<Arc<PackageSections>>, NoLines> {
+        let room = self.sections.room().saturating_sub(self.shared_size());
+        let read = || split::package_of(&self.path, files, room, work);
+        self.package.get(read)
     }
 
     /// What the file says of a file address that lies in `symbol` (as the file spells it).
@@ -117,7 +140,8 @@ impl Lines {
         files: &dyn Modules,
         work: &mut Work,
     ) -> Result<Found, NoLines> {
-        let dwarf = self.dwarf();
+        let shared = self.shared(files, work)?;
+        let dwarf = self.dwarf(&shared);
         let mut why = NoLines::NotCovered;
         let mut opener = Opener::default();
         for offset in self.units.covering(address) {
@@ -134,16 +158,23 @@ impl Lines {
                     continue;
                 }
             };
-            return self.describing(&dwarf, &unit, files, work, |unit, missing, work| {
-                let (chains, fault) = chains(unit, &[address], work)?;
-                let chain = chains.into_iter().next().unwrap_or_default();
-                let (frames, unnamed) = unit.frames(&row.0, &chain, symbol, work)?;
-                Ok(Found {
-                    row,
-                    frames,
-                    missing: missing.or(fault).or(unnamed),
-                })
-            });
+            return self.describing(
+                &dwarf,
+                &shared,
+                &unit,
+                files,
+                work,
+                |unit, missing, work| {
+                    let (chains, fault) = chains(unit, &[address], work)?;
+                    let chain = chains.into_iter().next().unwrap_or_default();
+                    let (frames, unnamed) = unit.frames(&row.0, &chain, symbol, work)?;
+                    Ok(Found {
+                        row,
+                        frames,
+                        missing: missing.or(fault).or(unnamed),
+                    })
+                },
+            );
         }
         match (why, &self.units.fault) {
             (NoLines::NotCovered, Some(fault)) => Err(fault.clone()),
@@ -159,7 +190,8 @@ impl Lines {
         files: &dyn Modules,
         work: &mut Work,
     ) -> Result<Places, NoLines> {
-        let dwarf = self.dwarf();
+        let shared = self.shared(files, work)?;
+        let dwarf = self.dwarf(&shared);
         let mut places = Places {
             missing: self.units.fault.clone(),
             ..Places::default()
@@ -203,29 +235,36 @@ impl Lines {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
             let with_frames = query.with_frames.saturating_sub(places.places.len());
-            let found = self.describing(&dwarf, &unit, files, work, |unit, missing, work| {
-                let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
-                let (chains, fault) = chains(unit, &addresses, work)?;
-                let missing = missing.or(fault);
-                let mut found = Vec::new();
-                for place in places::joined(rows, chains) {
-                    let known = match found.len() < with_frames {
-                        true => {
-                            let symbol = symbol(place.row.address);
-                            let (frames, unnamed) =
-                                unit.frames(&place.row, &place.chain, symbol.as_ref(), work)?;
-                            Some(Found {
-                                row: (place.row, place.end),
-                                frames,
-                                missing: missing.clone().or(unnamed),
-                            })
-                        }
-                        false => None,
-                    };
-                    found.push((place, known));
-                }
-                Ok(found)
-            });
+            let found = self.describing(
+                &dwarf,
+                &shared,
+                &unit,
+                files,
+                work,
+                |unit, missing, work| {
+                    let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
+                    let (chains, fault) = chains(unit, &addresses, work)?;
+                    let missing = missing.or(fault);
+                    let mut found = Vec::new();
+                    for place in places::joined(rows, chains) {
+                        let known = match found.len() < with_frames {
+                            true => {
+                                let symbol = symbol(place.row.address);
+                                let (frames, unnamed) =
+                                    unit.frames(&place.row, &place.chain, symbol.as_ref(), work)?;
+                                Some(Found {
+                                    row: (place.row, place.end),
+                                    frames,
+                                    missing: missing.clone().or(unnamed),
+                                })
+                            }
+                            false => None,
+                        };
+                        found.push((place, known));
+                    }
+                    Ok(found)
+                },
+            );
             match found {
                 Ok(found) => places.places.extend(found),
                 Err(passing) if passing.is_passing() => return Err(passing),
@@ -239,36 +278,45 @@ impl Lines {
     fn describing<T>(
         &self,
         dwarf: &Dwarf<Bytes<'_>>,
+        shared: &Known,
         unit: &Unit<Bytes<'_>>,
         files: &dyn Modules,
         work: &mut Work,
         ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
-        let shared = match &self.shared {
-            None => Err(&NoLines::NotNamed),
-            Some(Err(why)) => Err(why),
-            Some(Ok(shared)) => Ok(&shared.units),
-        };
         let itself = Described {
             dwarf,
             unit,
             units: &self.units,
-            shared,
+            shared: shared.as_ref().map(|shared| &shared.units),
         };
         let object;
         let in_object = |work: &mut Work| match split::path_of(dwarf, unit) {
-            Some(path) => split::object(&path, files, self.sections.room(), work).map(Some),
+            None => Ok(None),
+            Some(path) => match self.objects.get(&path) {
+                Some(kept) => Ok(Some(kept)),
+                None => Object::read(&path, files, self.sections.room(), work)
+                    .map(|read| Some(Arc::new(read))),
+            },
+        };
+        let package = match unit.dwo_id {
+            Some(_) => self.package(files, work),
             None => Ok(None),
         };
-        let packed = match (unit.dwo_id, &self.package) {
-            (Some(id), Some(package)) => Split::in_package(package, dwarf, unit, id, work),
-            _ => Ok(None),
+        let packed = match (unit.dwo_id, &package) {
+            (Some(id), Ok(Some(package))) => Split::in_package(package, dwarf, unit, id, work),
+            (_, Ok(_)) => Ok(None),
+            (_, Err(why)) => Err(why.clone()),
         };
         let split = match (unit.dwo_id, packed) {
             (Some(id), Ok(None)) => match in_object(work) {
                 Ok(Some(read)) => {
                     object = read;
-                    Split::in_object(&object, dwarf, unit, id, work)
+                    let found = Split::in_object(&object, dwarf, unit, id, work);
+                    if found.is_ok() {
+                        self.objects.keep(&object);
+                    }
+                    found
                 }
                 Ok(None) => Ok(None),
                 Err(why) => Err(why),

@@ -151,7 +151,7 @@ impl File {
             ..Builder::default()
         };
         let sources = file.sources();
-        let lines = Lines::read(&sources.image, &Name::from("/m"), &Fake::new(), work);
+        let lines = Lines::read(&sources.image, &Name::from("/m"), work);
         let lines = lines.expect("sections that can be read");
         lines.expect("debug information")
     }

@@ -18,32 +18,41 @@ pub const TESTS: &[Test] = &[
     ("lines::shared_by_several", shared_by_several),
 ];
 
-/// What is known of the first place of the line that is inlined into `work`, of a new process. The only source of its folder is its own.
+/// What is known of the first place of the line that is inlined into `work`, of a new process.
 fn inlined(program: &Path) -> LineAt {
+    let mut known = None;
+    while_it_runs(program, |ask| known = Some(ask()));
+    known.expect("an answer")
+}
+
+/// Lets `steps` ask that as often as it likes, in one session. The only source of the program's folder is its own.
+fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
     let mut target = Target::spawn(&mut Command::new(program));
     target.line();
     let symbols = Symbols::default();
+    let attached = target.attach();
     let file = ending(program.parent().expect("a folder"), "c");
     let file = file.to_str().expect("a path of text");
     let line = C_PROGRAM.split("sink += x;").next();
     let line = line.expect("a line").lines().count() as u64;
-    let known = with_names(&symbols, &target.attach(), |names, _| {
-        let found = names.find_line(file, line, 1, &mut || Ok(()));
-        let found = found.expect("an answer");
-        assert_eq!(found.line, Some(line), "{found:?}");
-        let place = found.places.first().expect("a place");
-        assert!(place.start < place.end, "{place:?}");
-        // The other way, the same is told.
-        let at = names
-            .line_at(place.start, &mut || Ok(()))
-            .expect("an answer");
-        let known = place.known.clone().expect("its functions");
-        assert_eq!(at.frames, known.frames);
-        assert!(holds(at.row, place.start), "{at:?}");
-        known
+    steps(&|| {
+        with_names(&symbols, &attached, |names, _| {
+            let found = names.find_line(file, line, 1, &mut || Ok(()));
+            let found = found.expect("an answer");
+            assert_eq!(found.line, Some(line), "{found:?}");
+            let place = found.places.first().expect("a place");
+            assert!(place.start < place.end, "{place:?}");
+            // The other way, the same is told.
+            let at = names
+                .line_at(place.start, &mut || Ok(()))
+                .expect("an answer");
+            let known = place.known.clone().expect("its functions");
+            assert_eq!(at.frames, known.frames);
+            assert!(holds(at.row, place.start), "{at:?}");
+            known
+        })
     });
     target.send("");
-    known
 }
 
 fn holds(row: Option<(VirtualAddress, VirtualAddress)>, address: VirtualAddress) -> bool {
@@ -104,6 +113,14 @@ fn is_needed(program: &Path, file: &Path, others: &Path) {
         reason(&inlined(program), file, "not a regular file");
         fs::remove_file(file).expect("to remove");
     }
+    // What comes while pmdb runs is found, and what was read once stays known when it goes.
+    while_it_runs(program, |ask| {
+        reason(&ask(), file, "no such debug file");
+        fs::rename(&kept, file).expect("to move back");
+        assert_eq!(names(&ask()), all_names());
+        fs::rename(file, &kept).expect("to move");
+        assert_eq!(names(&ask()), all_names());
+    });
     fs::rename(&kept, file).expect("to move back");
     assert_eq!(names(&inlined(program)), all_names());
 }
@@ -126,7 +143,18 @@ fn split_off() {
         let of_other = compile_with("gcc", other.path(), "split", &changed, flags);
         of_other.expect("to compile too");
         let file = ending(folder.path(), "dwo");
-        is_needed(&program, &file, &ending(other.path(), "dwo"));
+        let others = ending(other.path(), "dwo");
+        is_needed(&program, &file, &others);
+        while_it_runs(&program, |ask| {
+            assert_eq!(names(&ask()), all_names());
+            // Written over, it is another file.
+            let right = fs::read(&file).expect("a file");
+            let wrong = fs::read(&others).expect("a file");
+            fs::write(&file, wrong).expect("to write");
+            reason(&ask(), &file, "of another build");
+            fs::write(&file, right).expect("to write");
+            assert_eq!(names(&ask()), all_names());
+        });
     }
 }
 
@@ -153,6 +181,13 @@ fn in_a_package() {
         return skip(test, "dwp does not work here");
     }
     fs::remove_file(ending(folder.path(), "dwo")).expect("to remove");
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(&package, &elsewhere).expect("to move");
+    while_it_runs(&program, |ask| {
+        reason(&ask(), Path::new("packed.dwo"), "no such debug file");
+        fs::rename(&elsewhere, &package).expect("to move back");
+        assert_eq!(names(&ask()), all_names());
+    });
     assert_eq!(names(&inlined(&program)), all_names());
     // What is no package is none; then the unit's own file is missed.
     fs::write(&package, b"not an ELF file").expect("to write");

@@ -84,6 +84,7 @@ impl View<'_> {
         let is_it = |symbol: &SymbolAt| {
             symbol.mangled.as_bytes() == name.as_bytes()
                 || symbol.name().as_bytes() == name.as_bytes()
+                || symbol.mangled.escaped() == name
         };
         self.made_functions().filter(is_it).collect()
     }
@@ -134,7 +135,7 @@ mod tests {
             .region(0x40_0000, 0x40_1000, "r-xp", 9, "/tmp/other")
             .file(
                 "/tmp/perf-4321.map",
-                b"100010 20 one\n200010 20 data\n300010 20 two\n400010 20 mapped\n500010 20 nowhere\n"
+                b"100010 20 one\n200010 20 data\n300010 20 two\n300040 8 e\x1b\xff\n400010 20 mapped\n500010 20 nowhere\n"
                     .to_vec(),
             )
             .target();
@@ -161,11 +162,12 @@ mod tests {
         };
         assert_eq!(find(None, "two"), [0x30_0010]);
         assert_eq!(find(Some("perf-4321.map"), "two"), [0x30_0010]);
+        assert_eq!(find(None, "e\\x1b\\xff"), [0x30_0040], "as displayed");
         assert_eq!(find(Some("other"), "two"), [0]);
         assert!(find(None, "data").is_empty());
         let survey = view.made_survey().expect("a list");
         let range = (survey.start.get(), survey.end.get());
-        assert_eq!((range, survey.functions), ((0x10_0010, 0x30_0030), 2));
+        assert_eq!((range, survey.functions), ((0x10_0010, 0x30_0048), 3));
         let second = std::time::Duration::from_secs(60);
         assert_eq!(view.names(None, "t", 10, second), [Name::from("two")]);
         symbols.use_perf_maps(false);

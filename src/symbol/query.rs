@@ -2,10 +2,13 @@
 
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
 use super::needle;
+use crate::kernel::name::unescape;
 
 /// A name that somebody typed: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
 pub(super) struct Query<'a> {
     text: &'a [u8],
+    /// The bytes that are displayed as the text, if they are others.
+    displayed: Option<Vec<u8>>,
     squeezed: Vec<u8>,
     /// `f`, `V`, and whether only the current version is meant, of `f@@V` and `f@V`.
     version: Option<(&'a [u8], &'a [u8], bool)>,
@@ -25,8 +28,10 @@ impl<'a> Query<'a> {
     }
 
     fn new(text: &'a str, needle: Vec<u8>) -> Self {
+        let displayed = unescape(text);
         Query {
             text: text.as_bytes(),
+            displayed: Some(displayed).filter(|bytes| bytes != text.as_bytes()),
             squeezed: squeeze(text.as_bytes()),
             version: text
                 .split_once('@')
@@ -39,9 +44,14 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Whether `name`, which has no version, is the query as it stands or demangled.
+    /// Whether `name`, which has no version, is the query as it stands, as it is displayed, or demangled.
     pub(super) fn is(&self, name: &[u8]) -> bool {
-        name == self.text || self.is_meant_by(name)
+        self.spellings().any(|text| name == text) || self.is_meant_by(name)
+    }
+
+    /// The bytes that a name must have to be the query as it stands, or as it is displayed.
+    fn spellings(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.text).chain(self.displayed.as_deref())
     }
 
     /// Whether the bytes at the beginning of `rest` (a name, its end, and what follows) spell the query.
@@ -51,7 +61,10 @@ impl<'a> Query<'a> {
                 .map(|after| after.split_first())
         };
         match self.version {
-            None => matches!(after(self.text), Some(Some((0 | b'@', _)))),
+            None => {
+                let mut spellings = self.spellings();
+                spellings.any(|text| matches!(after(text), Some(Some((0 | b'@', _)))))
+            }
             // `f@V` means the current `f@@V` too.
             Some((base, version, current_only)) => match after(base) {
                 Some(Some((b'@', after))) => {
@@ -109,4 +122,29 @@ impl<'a> Query<'a> {
 /// Without blanks: `f(int, char)` and `f(int,char)` are one name.
 fn squeeze(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|&byte| byte != b' ').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_as_it_is_displayed_too() {
+        for (name, typed) in [
+            (&b"plain"[..], "plain"),
+            (b"esc\x1b[31m\xff", "esc\\x1b[31m\\xff"),
+            (b"esc\x1b[31m", "esc\x1b[31m"),
+            ("right\u{202e}left".as_bytes(), "right\\u{202e}left"),
+            (b"back\\x41", "back\\x41"),
+        ] {
+            let query = Query::whole(typed);
+            let in_table = [name, b"\0next"].concat();
+            assert!(query.is(name) && query.is_spelled_by(&in_table), "{typed}");
+            let longer = [name, b"r\0"].concat();
+            assert!(
+                !query.is(b"other") && !query.is_spelled_by(&longer),
+                "{typed}"
+            );
+        }
+    }
 }

@@ -233,6 +233,7 @@ impl Search<'_> {
             return Err(Stopped::Closed.into());
         }
         ended.say_doubt(sink)?;
+        ended.say_untold(sink)?;
         sink.emit(Record::FindSummary(summary))?;
         match ended.stopped {
             Some(stopped) => Err(stopped.into()),

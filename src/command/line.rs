@@ -66,8 +66,8 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
     }
     let found = found?;
     if let Some(next) = found.line.filter(|&next| next != line.node) {
-        let (file, line) = (&file.node, line.node);
-        let message = format!("{file}:{line} has no code; the next line that has is {next}");
+        let has_code = found.places.iter().any(|place| place.start < place.end);
+        let message = elsewhere(&file.node, line.node, next, has_code);
         context.sink.emit(Record::Note(Note { message }))?;
     }
     if let [only] = found.firsts()[..] {
@@ -97,6 +97,15 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
         context.sink.emit(Record::Note(Note { message }))?;
     }
     Ok(Flow::Done)
+}
+
+/// What is said where another line than the one asked for is told: the next one that the debug information knows, which may have no code
+/// of its own either.
+fn elsewhere(file: &Name, line: u64, next: u64, has_code: bool) -> String {
+    match has_code {
+        true => format!("{file}:{line} has no code; the next line that has is {next}"),
+        false => format!("{file}:{line} has no code; the next line that begins anywhere is {next}"),
+    }
 }
 
 /// As in gdb, `$_` is the address, and a bare `x` shows the code there.
@@ -304,6 +313,13 @@ mod tests {
             let expected = format!("{first}; work is the symbol that the code lies in");
             assert_eq!(told(missing, Some(&name)), expected);
         }
+    }
+
+    #[test]
+    fn a_line_without_code_is_not_said_to_have_some() {
+        let file = Name("f.c".to_owned());
+        assert!(elsewhere(&file, 3, 5, true).ends_with("the next line that has is 5"));
+        assert!(elsewhere(&file, 3, 5, false).ends_with("the next line that begins anywhere is 5"));
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Option<u64>) -> Outcome {
+    if limit == Some(0) {
+        return Err(Error::nothing_wanted("limit"));
+    }
     let regex = compiled(pattern, false)?;
     let target = context.target()?;
     let regions = target.process.regions()?;

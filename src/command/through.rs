@@ -50,6 +50,18 @@ impl Ended {
         sink.emit(Record::Note(Note { message }))
     }
 
+    /// Says of how many pages it was not known whether they are in the page cache, where they would have been looked through.
+    pub fn say_untold(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some((pages, reason)) = &self.untold else {
+            return Ok(());
+        };
+        let plural = if *pages == 1 { "" } else { "s" };
+        let message = format!(
+            "{pages} untouched page{plural} may be in the page cache, and could not be looked through there: {reason}"
+        );
+        sink.emit(Record::Note(Note { message }))
+    }
+
     /// Closes with the totals; what was broken off stays broken off.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         if let Some((pages, reason)) = &self.untold {

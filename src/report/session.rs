@@ -80,7 +80,7 @@ pub struct ModuleReport {
 pub struct SymbolsSummary {
     /// Symbols that matched and were shown.
     pub symbols: u64,
-    /// Whether there may be more: the limit was reached.
+    /// Whether there are more: the limit was reached.
     pub cut_short: bool,
     /// Modules that gave no symbols.
     pub silent: Vec<SilentModule>,

@@ -513,6 +513,22 @@ fn find_looks_through_the_page_cache_too_and_says_so() {
 }
 
 #[test]
+fn find_says_where_it_cannot_know_what_is_cached() {
+    let fake = heap_and_file().region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden");
+    let mut session = Session::on(fake);
+    let said = session.says("find 0x700000, +3p, 1");
+    let (note, summary) = said.split_once('\n').expect("a note");
+    let begins =
+        "note: 3 untouched pages may be in the page cache, and could not be looked through there: ";
+    assert!(note.starts_with(begins), "{note}");
+    assert_eq!(
+        summary.trim_start(),
+        "0 matches in 0 B; not resident, not looked through: 3 pages untouched"
+    );
+    assert!(!session.says("find file, 1").contains("note: "));
+}
+
+#[test]
 fn a_page_that_leaves_before_find_reads_it_is_counted() {
     let fake = heap();
     fake.watched.gone_after_read.lock().unwrap().push(0x501);

@@ -66,10 +66,12 @@ fn slash<'a, T>(
     Err(nom::Err::Failure(Failed))
 }
 
-/// Where `/i`, `/5i` and the like stand.
+/// Where `/i`, `/5i`, `/-5i` and the like stand.
 fn instructions(input: Tokens<'_>) -> Option<Place> {
-    let [slash, word, ..] = input.rest else {
-        return None;
+    let (slash, word) = match input.rest {
+        [slash, minus, word, ..] if minus.glued && minus.text == "-" => (slash, word),
+        [slash, word, ..] => (slash, word),
+        _ => return None,
     };
     let letters = word.text.trim_start_matches(|c: char| c.is_ascii_digit());
     let is = glued(input, "/") && word.glued && letters.contains('i');

@@ -36,7 +36,7 @@ pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Resul
         (None, Some(_)) => {
             line.push(Role::Dim, ", where it begins without code");
         }
-        (Some(_), Some(false)) => _ = line.push(Role::Dim, ", more of it"),
+        (Some(_), Some(false)) => _ = line.push(Role::Dim, ", not its first statement"),
         _ => {}
     }
     line.end(out)?;

@@ -79,7 +79,7 @@ pub fn symbols_summary(
     let mut line = look.line();
     line.plain(counted(summary.symbols, "symbol"));
     if summary.cut_short {
-        line.plain("; there may be more: the limit is reached");
+        line.plain("; there are more: the limit is reached");
     }
     line.end(out)?;
     for silent in &summary.silent {

@@ -2,9 +2,9 @@
 //! `malloc@got.plt`. No table has these names; the relocation that fills a slot names the function.
 
 use super::NoSymbols;
+use super::clock::Clock;
 use super::import::Import;
 use super::relocations;
-use super::search::Clock;
 use super::source::Source;
 use super::stand_in::SLOT;
 use super::table::{Kind, Symbol};

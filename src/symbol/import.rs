@@ -1,9 +1,9 @@
 //! The functions that a file takes from others, as its dynamic table numbers and names them.
 
 use super::NoSymbols;
+use super::clock::Clock;
 use super::names;
 use super::query::Query;
-use super::search::Clock;
 use super::section::{LONGEST_NAME, Table};
 use super::source::Source;
 use super::table::{Kind, Symbol};

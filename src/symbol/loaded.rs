@@ -1,6 +1,7 @@
 //! A module's file once it has been asked about: its headers, how often it was asked, and the index that repetition earns.
 
 use super::NoSymbols;
+use super::clock::Clock;
 use super::copied;
 use super::elf::Elf;
 use super::got;
@@ -9,7 +10,6 @@ use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
 use super::plt;
-use super::search::Clock;
 use super::sources::Sources;
 use super::stand_in;
 use super::table::{self, Symbol};

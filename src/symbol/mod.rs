@@ -13,10 +13,11 @@
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
 //! table      one pass over symbols             relocations  one over relocations: copied, plt, got (stand_in, import)
-//! made       what the target makes         perf_map   the names that it writes down for that
+//! made       what the target makes         perf_map   the names that it writes down for that   clock  how long a search may go on
 //! ```
 
 mod build_id;
+mod clock;
 mod contents;
 mod copied;
 mod demangle;

@@ -4,10 +4,10 @@
 //! names the function. Which slot it is stands in the jump, so stubs of every layout are read in one way.
 
 use super::NoSymbols;
+use super::clock::Clock;
 use super::elf::Elf;
 use super::got::Slots;
 use super::import::Import;
-use super::search::Clock;
 use super::section::Section;
 use super::source::Source;
 use super::stand_in::STUB;

@@ -1,6 +1,7 @@
 //! From a name to the symbols of one module, and the names that begin in some way.
 
 use super::NoSymbols;
+use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
 use super::demangle::{may_be_mangled, readable, split_version};
 use super::loaded::Loaded;
 use super::query::Query;
@@ -14,12 +15,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A search of one module that takes longer (millions of hostile names) is given up and said to be; Ctrl-C ends it sooner.
 const LONGEST_SEARCH: Duration = Duration::from_secs(60);
-/// How many symbols are looked at between two looks at the clock.
-const SYMBOLS_BETWEEN_CLOCKS: u32 = 256;
 /// More symbols of one name are not listed.
 const MOST_MATCHES: usize = 1000;
 /// What a symbol that matches takes beside its name.
@@ -195,39 +194,4 @@ pub(super) fn complete(
             }
         })
     })?
-}
-
-/// A time budget that is cheap to ask, and that Ctrl-C ends.
-pub(super) struct Clock<'a> {
-    end: Instant,
-    interrupts: &'a AtomicBool,
-    asked: u32,
-    over: bool,
-}
-
-impl<'a> Clock<'a> {
-    pub(super) fn new(budget: Duration, interrupts: &'a AtomicBool) -> Self {
-        Clock {
-            end: Instant::now() + budget,
-            interrupts,
-            asked: 0,
-            over: false,
-        }
-    }
-
-    /// Whether the time is up, or nobody wants to wait any longer.
-    pub(super) fn is_over_now(&mut self) -> bool {
-        self.over =
-            self.over || self.interrupts.load(Ordering::Relaxed) || Instant::now() >= self.end;
-        self.over
-    }
-
-    /// The same, looking at the clock only now and then.
-    pub(super) fn is_over(&mut self) -> bool {
-        self.asked = self.asked.wrapping_add(1);
-        if self.asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
-            return self.is_over_now();
-        }
-        self.over
-    }
 }

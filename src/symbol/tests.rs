@@ -11,7 +11,7 @@ use super::loaded::Loaded;
 use super::source::Source;
 use super::sources::Sources;
 use super::table::{self, Kind};
-use super::{lookup, search};
+use super::{clock, lookup, search};
 use crate::target::InMemory;
 use builder::*;
 use proptest::prelude::*;
@@ -332,7 +332,7 @@ fn names_are_completed() {
     ]);
     let loaded = Loaded::new(builder.sources(), 1);
     let complete = |prefix: &str, limit| {
-        let mut clock = search::Clock::new(std::time::Duration::from_secs(60), &NEVER);
+        let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), &NEVER);
         let mut found = std::collections::BTreeSet::new();
         search::complete(&loaded, prefix, limit, &mut clock, &mut found).unwrap();
         let text = |name: crate::kernel::Name| name.to_string();

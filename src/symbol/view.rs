@@ -1,10 +1,11 @@
 //! The names of one target at one moment.
 
+use super::clock::Clock;
 use super::loaded::Loaded;
 use super::module::{self, Module};
 use super::perf_map::{PerfMap, is_made};
 use super::placement::{Placement, in_segment, place};
-use super::search::{self, Clock};
+use super::search;
 use super::section::Segment;
 use super::table::Symbol;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};

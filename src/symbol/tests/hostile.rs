@@ -5,7 +5,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{copied, demangle, import, search, separate};
+use super::super::{clock, copied, demangle, import, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
@@ -36,7 +36,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
-    let mut clock = search::Clock::new(std::time::Duration::from_secs(1), &NEVER);
+    let mut clock = clock::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     for name in ["exported@plt", "exported@got.plt"] {
         loaded.stand_ins_called(name, &mut clock)?;
     }
@@ -423,7 +423,7 @@ fn nobody_waits_for_the_names_of_stubs() {
     };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
     let found = |interrupts: &AtomicBool| {
-        let mut clock = search::Clock::new(std::time::Duration::from_secs(60), interrupts);
+        let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), interrupts);
         let found = import::Import::called(&image, "exported", &mut clock);
         found.unwrap().len()
     };

@@ -9,8 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Regions that are sooner asked about one by one than found among all.
 const FEW: usize = 8;
-/// Bytes of the text of maps that the kernel may have written when it is asked for the next ones: a page, or a line of a long name.
-const WRITTEN: usize = 16 << 10;
+/// Bytes of the text of maps that the kernel may have written when it is asked for the next ones: as many as were asked for, and of one
+/// line more what did not fit, in which each of 4,096 bytes of a path may be an escape of four (`seq_read_iter` in fs/seq_file.c).
+const WRITTEN: usize = 32 << 10;
 
 /// Looks at the regions of some spans again.
 ///

@@ -129,7 +129,8 @@ impl<'a> Plan<'a> {
         let pages = step.range.pages(self.view.page());
         match step.action {
             Action::Read => pages + REGION_PAGES,
-            // Few words, unless their map counts differ.
+            // Where map counts differ, a word of each file for each page is held.
+            Action::ReadHuge if self.need.contains(Need::COUNTS) => pages,
             Action::ReadHuge if self.need.intersects(Need::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,
             // Nothing to read; but the visitor has each to look at.
@@ -319,7 +320,7 @@ impl<'a> Plan<'a> {
     /// Plans reads of `range`, cut into pieces that do not cut huge pages.
     fn read(&mut self, region: usize, range: AddressRange, action: Action) {
         let pages = match action {
-            Action::ReadHuge => 4 * READ_PAGES,
+            Action::ReadHuge if !self.need.contains(Need::COUNTS) => 4 * READ_PAGES,
             _ => READ_PAGES,
         };
         let mut left = Some(range);
@@ -381,7 +382,7 @@ fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<Addre
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::fake::{World, region};
+    use crate::inspect::fake::{HUGE, World, region};
 
     #[test]
     fn without_a_scan_the_plan_of_a_huge_region_stays_small() {
@@ -404,6 +405,34 @@ mod tests {
             most <= STRAIGHT_PAGES / READ_PAGES,
             "{most} steps at a time"
         );
+    }
+
+    #[test]
+    fn where_each_page_may_have_a_count_of_its_own_no_more_are_read_at_once() {
+        const HUGE_PAGES: u64 = 80;
+        let mut world = World {
+            scans: true,
+            ..World::new([region(0, HUGE_PAGES * HUGE)])
+        };
+        for part in 0..HUGE_PAGES {
+            world.maps_huge(part * HUGE, (100 + part) * HUGE);
+        }
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        for (need, most) in [
+            (Need::COUNTS | Need::FLAGS, READ_PAGES),
+            (Need::FLAGS, 2 * READ_PAGES),
+        ] {
+            let mut plan = Plan::new(&view, &view.spans(), need);
+            let (mut pages, mut longest) = (0, 0);
+            while let Some(step) = plan.next().expect("a step") {
+                assert_eq!(step.action, Action::ReadHuge);
+                pages += step.range.pages(view.page());
+                longest = longest.max(step.range.pages(view.page()));
+                assert!(plan.weight(&step) <= READ_PAGES);
+            }
+            assert_eq!((pages, longest), (HUGE_PAGES * HUGE, most));
+        }
     }
 
     #[test]

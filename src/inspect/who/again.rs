@@ -40,14 +40,14 @@ impl Work<(usize, &Peer)> for Again<'_> {
         &self,
         &(place, peer): &(usize, &Peer),
         room: &mut Room,
-        _: &mut Check<'_>,
+        check: &mut Check<'_>,
     ) -> Result<Still> {
         let still = |state, places| Still {
             peer: place,
             state,
             places,
         };
-        match self.places(peer, room) {
+        match self.places(peer, room, check) {
             Ok(places) => Ok(still(State::Read, places)),
             // Whoever may be looked at no more has executed a program with other rights: its memory is another's too.
             Err(Error::Target(error)) => Ok(still(state_after(&error), Places::new())),
@@ -57,10 +57,10 @@ impl Work<(usize, &Peer)> for Again<'_> {
 }
 
 impl Again<'_> {
-    fn places(&self, peer: &Peer, room: &mut Room) -> Result<Places> {
+    fn places(&self, peer: &Peer, room: &mut Room, check: &mut Check<'_>) -> Result<Places> {
         let process = self.machine.open(&peer.listed)?.process;
         match process.identity().start_time == peer.start_time {
-            true => self.hunter.are_at(&*process, &peer.places, room),
+            true => self.hunter.are_at(&*process, &peer.places, room, check),
             false => Ok(Places::new()),
         }
     }

@@ -77,11 +77,13 @@ impl Hunter {
         process: &dyn Process,
         places: &Places,
         Room(room): &mut Room,
+        check: &mut Check<'_>,
     ) -> Result<Places> {
         let places: Vec<VirtualAddress> = places.iter().copied().collect();
         let mut there = Places::new();
         let mut left = &places[..];
         while let Some(&first) = left.first() {
+            check()?;
             let first = self.page.index(first);
             let nth = |place: VirtualAddress| (self.page.index(place) - first) as usize;
             let (near, far) = left.split_at(left.partition_point(|&place| nth(place) < NEAR));

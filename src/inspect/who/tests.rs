@@ -514,4 +514,7 @@ fn pages_that_lie_close_together_are_read_at_once() {
     let (read, _) = town.read_of(10);
     // Each time with what lies between them.
     assert_eq!(read, 2 * 511);
+    // Whoever cannot be asked about one region is not asked for all of them by each page.
+    let lists = town.world(10).regions_read.load(Ordering::Relaxed);
+    assert!(lists < 10, "{lists}");
 }

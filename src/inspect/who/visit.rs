@@ -175,15 +175,29 @@ impl Visitor<'_> {
 }
 
 fn visit(target: &Target, found: Found, rest: Vec<AddressRange>) -> Result<Visit> {
-    let hit = |(address, pages)| {
-        Ok(Hit {
+    let process = &*target.process;
+    let are_several = found.runs.len() > 1;
+    // All of them, where each question about one reads all.
+    let mut all: Option<Vec<Region>> = None;
+    let mut region_at = |address| -> Result<Option<Region>> {
+        let is_there = |region: &&Region| region.range.contains(address);
+        if let Some(all) = &all {
+            return Ok(all.iter().find(is_there).cloned());
+        }
+        let region = process.region_at(address)?;
+        if are_several && !process.has_queried() {
+            all = Some(process.regions()?);
+        }
+        Ok(region)
+    };
+    let mut hits = Vec::new();
+    for (address, pages) in found.runs {
+        hits.push(Hit {
             address,
             pages,
-            region: target.process.region_at(address)?,
-        })
-    };
-    let runs = found.runs.into_iter();
-    let hits = runs.map(hit).collect::<Result<Vec<Hit>>>()?;
+            region: region_at(address)?,
+        });
+    }
     Ok(Visit {
         state: State::Read,
         target: None,

@@ -103,10 +103,9 @@ pub(super) fn run(
             summary.regions += 1;
             summary.size = summary.size.saturating_add(report.size);
             summary.present = summary.present.map(|sum| sum + stats.present);
-            summary.swapped = summary
-                .swapped
-                .zip(report.swapped)
-                .map(|(sum, one)| sum + one);
+            // Of what the page map does not show at all nothing is added, as for what is present.
+            let swapped = report.swapped.or(stats.swapped.clone().ok());
+            summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
             match order {
                 None => sink.emit(Record::Region(report))?,
                 Some(_) => sorted.push(report),

@@ -370,6 +370,32 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
 }
 
 #[test]
+fn regions_without_a_page_map_leave_the_totals_what_they_are() {
+    use crate::target::fake::Fake;
+    let fake = Fake::new()
+        .region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]")
+        .page(0x50_0000, 0x1234, b"here")
+        .entry(0x50_1000, 1 << 62 | 77 << 5)
+        .region(
+            0xffff_ffff_ff60_0000,
+            0xffff_ffff_ff60_1000,
+            "--xp",
+            0,
+            "[vsyscall]",
+        );
+    let records = records("regions", fake.target());
+    let outside = records.iter().filter_map(|record| match record {
+        Record::Region(region) if region.swapped.is_none() => Some(region.present),
+        _ => None,
+    });
+    assert_eq!(outside.collect::<Vec<_>>(), [None]);
+    let Some(Record::RegionsSummary(all)) = records.last() else {
+        panic!("no summary");
+    };
+    assert_eq!((all.present, all.swapped), (Some(4096), Some(4096)));
+}
+
+#[test]
 fn who_without_the_right_to_frames_is_a_refusal() {
     let mut world = World::new([region(0x1000, 2)]);
     world.maps(0x1000, 1, 0x9000);

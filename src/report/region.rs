@@ -104,9 +104,9 @@ pub struct RegionsSummary {
     pub regions: u64,
     /// Bytes they span.
     pub size: u64,
-    /// Bytes present.
+    /// Bytes present, as far as the page map shows them.
     pub present: Option<u64>,
-    /// Bytes swapped.
+    /// Bytes swapped, as far as the page map shows them; `None` where some of shared memory may be in swap.
     pub swapped: Option<u64>,
     /// Whether regions changed meanwhile.
     pub changed: bool,

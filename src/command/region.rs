@@ -9,6 +9,7 @@ use crate::inspect::{
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
+use crate::target::Target;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         symbol: symbol_at(&context.state.symbols, &target, &regions, address),
     });
     if full {
-        add_smaps(&mut report, viewed, &target.process.smaps()?);
+        add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
     }
     context.sink.emit(Record::Region(Box::new(report)))?;
     Ok(Flow::Done)
@@ -179,6 +180,18 @@ fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
         )),
         _ => pss,
     }
+}
+
+/// What smaps says, unless Ctrl-C comes first.
+pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
+    let mut asked = Ok(());
+    let read = target.process.smaps(&mut || {
+        asked = asked.and_then(|()| sink.check());
+        asked.is_ok()
+    });
+    // What was broken off may end within a line.
+    asked?;
+    Ok(read?)
 }
 
 /// Adds what smaps says of the region at `range`, if it still has one there.

@@ -49,7 +49,7 @@ pub(super) fn run(
         None => None,
     };
     let smaps = if full {
-        target.process.smaps()?
+        region::smaps(&target, context.sink)?
     } else {
         Vec::new()
     };

@@ -28,7 +28,7 @@ impl View<'_> {
         // Only there does it matter what only smaps tells.
         let smaps = match (page.state, page.kind) {
             (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
-                self.target().process.smaps().ok()
+                self.target().process.smaps(&mut || true).ok()
             }
             _ => None,
         };

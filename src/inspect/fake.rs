@@ -278,7 +278,7 @@ impl Process for Fake {
     fn memory(&self, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
         none()
     }
-    fn smaps(&self) -> Result<Vec<Smaps>> {
+    fn smaps(&self, _: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
         Ok(self.0.smaps.clone())
     }
     fn frames_hidden(&self) -> bool {

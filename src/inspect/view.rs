@@ -258,7 +258,8 @@ impl<'a> View<'a> {
                     Ok(Some(told)) => told,
                     Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
                     Ok(None) | Err(_) => {
-                        let smaps = self.smaps.get_or_init(|| self.target.process.smaps());
+                        let all = || self.target.process.smaps(&mut || true);
+                        let smaps = self.smaps.get_or_init(all);
                         let smaps = smaps.as_deref().unwrap_or_default();
                         Smaps::at(smaps, viewed.range().start())
                             .is_some_and(|smaps| smaps.has_flag("pf"))

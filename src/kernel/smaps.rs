@@ -39,11 +39,19 @@ impl Smaps {
 
 /// Decodes the whole file.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Smaps>, BadLine> {
+    parse_while(bytes, &mut || true)
+}
+
+/// Decodes the file up to the region at which `go_on`, which is asked at each, says no: the rest may be missing.
+pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>, BadLine> {
     let mut regions: Vec<Smaps> = Vec::new();
     for line in text::lines(bytes) {
         let mut words = line.fields();
         let first = words.next().unwrap_or_default();
         let Some(name) = first.strip_suffix(b":") else {
+            if !go_on() {
+                break;
+            }
             let region = maps::region(line.bytes).ok_or_else(|| line.bad("smaps"))?;
             regions.push(Smaps {
                 range: region.range,
@@ -154,6 +162,18 @@ VmFlags: rd wr gd ac zz
         assert_eq!(regions[1].range.len(), 4096);
         assert_eq!(regions[1].field("Rss"), Some(4096));
         assert_eq!(vm_flag_meaning(&regions[1].vm_flags[4]), "unknown to pmdb");
+    }
+
+    #[test]
+    fn what_is_broken_off_may_end_anywhere() {
+        let mut left = 1;
+        let cut = REAL.find("7ffe1000").unwrap() + 11;
+        let regions = parse_while(&REAL.as_bytes()[..cut], &mut || {
+            left -= 1;
+            left >= 0
+        });
+        assert_eq!(regions.unwrap().len(), 1);
+        assert!(parse(&REAL.as_bytes()[..cut]).is_err());
     }
 
     #[test]

@@ -240,7 +240,8 @@ pub trait Process: Send + Sync {
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it: only where it is asked for.
-    fn smaps(&self) -> Result<Vec<crate::kernel::smaps::Smaps>> {
+    /// It takes long for many regions and much memory: when `go_on` says no, the regions are those that were read until then.
+    fn smaps(&self, _go_on: &mut dyn FnMut() -> bool) -> Result<Vec<crate::kernel::smaps::Smaps>> {
         Err(Error::NotAvailable {
             what: "this target holds no smaps".to_owned(),
         })

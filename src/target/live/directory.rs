@@ -35,6 +35,21 @@ impl Directory {
         raised(|| read_all(self.file(path)?))
     }
 
+    /// As much of a file as is read before `go_on`, which is asked for each part, says no.
+    pub(super) fn read_while(
+        &self,
+        path: &str,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<u8>> {
+        raised(|| {
+            let file = self.file(path)?;
+            read_to_end(|bytes, _| match go_on() {
+                true => read(&file, spare_capacity(bytes)),
+                false => Ok(0),
+            })
+        })
+    }
+
     /// Where a link leads, as the kernel writes it.
     pub(super) fn link(&self, path: &str) -> Result<Vec<u8>> {
         raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
@@ -67,7 +82,9 @@ pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
 
 /// Has `append` read on, told how much there is already, until there is no more. `/proc` makes its text anew for each read of a small
 /// file, and gives at most a page of a large one: so each read has room for some pages, which nobody clears first.
-pub(super) fn read_to_end(append: impl Fn(&mut Vec<u8>, u64) -> Result<usize>) -> Result<Vec<u8>> {
+pub(super) fn read_to_end(
+    mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>,
+) -> Result<Vec<u8>> {
     const LEAST: usize = 4 << 10;
     let mut bytes = Vec::new();
     loop {

@@ -274,12 +274,12 @@ impl Process for LiveProcess {
         })
     }
 
-    fn smaps(&self) -> Result<Vec<Smaps>> {
+    fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
         let memory = self.attached.memory();
-        let text = self.file("smaps");
+        let text = self.file_while("smaps", go_on);
         // Opened by its path, it is of whatever program runs now: of the one that is known here, if that is alive afterwards still.
         match memory.is_alive() {
-            true => Ok(smaps::parse(&text?)?),
+            true => Ok(smaps::parse_while(&text?, go_on)?),
             false => Err(self.attached.lost(&memory)),
         }
     }
@@ -339,10 +339,16 @@ impl LiveProcess {
 
     /// The whole of a file of the process.
     fn file(&self, name: &str) -> Result<Vec<u8>> {
+        self.file_while(name, &mut || true)
+    }
+
+    /// As much of it as is read before `go_on` says no.
+    fn file_while(&self, name: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         let memory = self.attached.memory();
         let handle = self.attached.handle();
         let path = memory.path(name);
-        handle.directory().read(&path).map_err(|error| match error {
+        let read = handle.directory().read_while(&path, go_on);
+        read.map_err(|error| match error {
             Errno::SRCH | Errno::NOENT => handle.exited(memory.name(handle)),
             error => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
         })

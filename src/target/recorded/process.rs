@@ -289,8 +289,8 @@ where
         self.process.findings()
     }
 
-    fn smaps(&self) -> Result<Vec<Smaps>> {
-        let answer = self.process.smaps();
+    fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
+        let answer = self.process.smaps(go_on);
         let found = told(&answer, |smaps| counted(smaps.len(), "region", "regions"));
         let what = "what the kernel counts in each region";
         self.log.add_file("smaps", self.file("smaps"), what, found);

@@ -5,12 +5,11 @@
 
 use super::{Error, Result};
 use crate::report::Stopped;
-use crate::target;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Builder;
+use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
 /// Large pieces that are done before other cores are called to help: some 0.5 ms of work, where a thread costs 0.05.
@@ -69,11 +68,13 @@ pub(super) enum Planned {
 /// Fails with the first error, in order; what was planned after that is dropped. Where [`Lead::check`] says to stop, no more is begun,
 /// pieces under way end early, and what came of them is still handed on.
 pub(super) fn in_order<W: Work>(worker: &W, lead: &mut dyn Lead<W::Piece>) -> Result<()> {
-    let cores = target::cores().min(W::CORES);
-    let alone = (cores > 1).then_some(ALONE);
-    match on_one(alone, worker, lead)? {
-        ControlFlow::Continue(()) => on_several(cores, worker, lead),
-        ControlFlow::Break(()) => Ok(()),
+    if on_one(Some(ALONE), worker, lead)?.is_break() {
+        return Ok(());
+    }
+    // Asked where it matters: the answer is put together from files of cgroups.
+    match available_parallelism().map_or(1, |cores| cores.get().min(W::CORES)) {
+        1 => on_one(None, worker, lead).map(drop),
+        cores => on_several(cores, worker, lead),
     }
 }
 

@@ -7,12 +7,11 @@ use super::view::View;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
-use crate::target::cores;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::Builder;
+use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
 /// No more files are read at the same time: beyond this they wait for each other.
@@ -53,7 +52,7 @@ impl View<'_> {
             .iter()
             .filter(|module| module.is_executable())
             .collect();
-        let readers = cores();
+        let readers = available_parallelism().map_or(1, usize::from);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
             let number = next.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,6 @@
 //! make the target fault.
 //! Callers decode nothing themselves: what comes out has been through `kernel`.
 
-mod cores;
 mod error;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -16,7 +15,6 @@ mod process_entry;
 pub mod recorded;
 mod sys;
 
-pub use cores::cores;
 pub use error::{Error, Result};
 pub use feature::{Feature, Finding, Standing};
 pub use in_memory::InMemory;

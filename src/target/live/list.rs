@@ -6,11 +6,11 @@ use super::handle::Handle;
 use super::rights;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::target::{Error, ProcessEntry, Relation, Result, cores};
+use crate::target::{Error, ProcessEntry, Relation, Result};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::Builder;
+use std::thread::{Builder, available_parallelism};
 
 /// Every process that can be listed, by number. Those that end meanwhile are left out.
 pub(super) fn processes() -> Result<Vec<ProcessEntry>> {
@@ -50,7 +50,7 @@ pub(super) fn relations() -> Result<Vec<Relation>> {
     let relations_of = |share: &[u32]| -> Result<Vec<Relation>> {
         rights::raised(|| share.iter().filter_map(relation).collect())
     };
-    let cores = cores().min(MOST);
+    let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));
     std::thread::scope(|scope| {

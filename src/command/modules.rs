@@ -42,26 +42,38 @@ pub(super) fn run(context: &mut Context) -> Outcome {
 
 /// The row of what the program makes while it runs.
 fn made_report(made: MadeSurvey) -> ModuleReport {
-    let why = || "no file is behind code that is made while the program runs".to_owned();
+    let no_file = "no file is behind code that is made while the program runs".to_owned();
+    let mut why = BTreeMap::from([("build_id", no_file.clone()), ("debug_file", no_file)]);
+    if let Err(reason) = &made.functions {
+        why.insert("answers", reason.to_string());
+        why.insert("symbols", reason.to_string());
+    }
     ModuleReport {
         start: made.start,
         end: made.end,
         name: made.name,
         build_id: None,
         deleted: false,
-        answers: Some("perf-map"),
+        answers: made.functions.is_ok().then_some("perf-map"),
         debug_file: None,
-        symbols: Some(made.functions),
-        why: BTreeMap::from([("build_id", why()), ("debug_file", why())]),
+        symbols: made.functions.ok(),
+        why,
     }
 }
 
 /// A row for each copy of a module.
 fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
     let mut why = BTreeMap::new();
-    if let Err(reason) = &survey.answers {
-        why.insert("answers", reason.to_string());
-        why.insert("symbols", reason.to_string());
+    match (&survey.answers, &survey.no_debugdata) {
+        (Err(reason), _) => {
+            why.insert("answers", reason.to_string());
+            why.insert("symbols", reason.to_string());
+        }
+        // There is an answer, which could be a better one.
+        (Ok(_), Some(reason)) => {
+            why.insert("answers", format!(".gnu_debugdata: {reason}"));
+        }
+        (Ok(_), None) => {}
     }
     if let Err(reason) = &survey.build_id {
         why.insert("build_id", reason.to_string());

@@ -60,8 +60,8 @@ fn use_perf_maps(context: &mut Context) -> Outcome {
     let is_on = context.state.settings.perf_maps;
     context.state.symbols.use_perf_maps(is_on);
     let target = context.state.target().filter(|_| is_on);
-    let refusal = target.and_then(|target| target.modules.perf_map().err());
-    if let Some(refusal) = refusal {
+    let found = target.map(|target| target.modules.perf_map());
+    if let Some(Err(refusal) | Ok(Some((_, Err(refusal))))) = found {
         let message = refusal.to_string();
         context.sink.emit(Record::Note(Note { message }))?;
     }

@@ -70,7 +70,7 @@ pub struct ModuleReport {
     pub debug_file: Option<Name>,
     /// Symbols in it.
     pub symbols: Option<u64>,
-    /// Why fields are `null`.
+    /// Why fields are `null`; of `answers`, why not the small table that is compressed within the file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub why: BTreeMap<&'static str, String>,
 }

@@ -52,7 +52,7 @@ pub(super) fn of(
 /// What expanding xz may take beside its output, in KiB: its largest preset takes 64 MiB.
 const LARGEST_DICTIONARY: u32 = 72 << 10;
 
-const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
+pub(super) const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
 /// The name that a compressed `.debug_x` had before the format knew compression.
@@ -107,14 +107,11 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
     }
 }
 
-/// Expands what xz compressed, to at most `most` bytes.
-pub(super) fn expand_xz(bytes: &[u8], most: u64) -> Result<Vec<u8>, NoSymbols> {
+/// Expands what xz compressed; `None` if that is more than `most` bytes.
+pub(super) fn expand_xz(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
     let reader = XzReader::new_mem_limit(bytes, false, LARGEST_DICTIONARY);
     let bytes = read_within(reader, most.saturating_add(1), &mut || true)?;
-    match bytes.len() as u64 <= most {
-        true => Ok(bytes),
-        false => Err(TOO_LARGE),
-    }
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 fn read_within(mut from: impl Read, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {

@@ -1,26 +1,27 @@
 //! Code that the target makes while it runs, among the names of the target.
 
-use super::SymbolAt;
-use super::perf_map::{PerfMap, is_made};
+use super::perf_map::{PerfMap, Refused, is_made};
 use super::view::View;
+use super::{NoSymbols, SymbolAt};
 use crate::kernel::{Name, VirtualAddress};
 use crate::report::Stopped;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How many names are looked at between two looks at the clock.
 const NAMES_BETWEEN_CHECKS: usize = 4096;
 
 /// A list of code that the target makes while it runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct MadeSurvey {
     /// Its path in the target's root.
     pub name: Name,
-    /// Where the first of the functions begins.
+    /// Where the first of the functions begins; or, if they are not known, the memory that such code may be in.
     pub start: VirtualAddress,
     /// Where the last one ends.
     pub end: VirtualAddress,
-    /// How many of them are there.
-    pub functions: u64,
+    /// How many of them are there, or why that is not known.
+    pub functions: Result<u64, NoSymbols>,
 }
 
 fn end(function: &SymbolAt) -> VirtualAddress {
@@ -31,8 +32,12 @@ fn end(function: &SymbolAt) -> VirtualAddress {
 impl View<'_> {
     /// What the target has written down, as it was when this command first asked.
     fn made(&self) -> Option<&PerfMap> {
+        self.listed()?.as_ref().ok().map(|map| &**map)
+    }
+
+    fn listed(&self) -> Option<&Result<Arc<PerfMap>, Refused>> {
         let read = || self.symbols.perf_map(self.target);
-        self.perf_map.get_or_init(read).as_deref()
+        self.perf_map.get_or_init(read).as_ref()
     }
 
     fn is_made_at(&self, address: VirtualAddress) -> bool {
@@ -61,22 +66,33 @@ impl View<'_> {
         symbols.filter(|one| self.is_made_at(one.start))
     }
 
-    /// The list of what the target has made, if it is to be read and has something that is there now.
+    /// The list of what the target has made, if it is to be read and has something that is there now; or, if there is memory that such
+    /// code may be in, why it is not read.
     pub fn made_survey(&self) -> Option<MadeSurvey> {
+        if let Some(Err(refused)) = self.listed() {
+            let mut places = self.regions.iter().filter(|region| is_made(region));
+            let first = places.next()?.range;
+            return Some(MadeSurvey {
+                name: refused.path.clone(),
+                start: first.start(),
+                end: places.next_back().map_or(first, |last| last.range).end(),
+                functions: Err(refused.why.clone()),
+            });
+        }
         let mut functions = self.made_functions();
         let first = functions.next()?;
-        let mut survey = MadeSurvey {
-            start: first.start,
-            end: end(&first),
-            functions: 1,
-            name: first.module,
-        };
+        let (mut start, mut last, mut count) = (first.start, end(&first), 1);
         for function in functions {
-            survey.start = survey.start.min(function.start);
-            survey.end = survey.end.max(end(&function));
-            survey.functions += 1;
+            start = start.min(function.start);
+            last = last.max(end(&function));
+            count += 1;
         }
-        Some(survey)
+        Some(MadeSurvey {
+            name: first.module,
+            start,
+            end: last,
+            functions: Ok(count),
+        })
     }
 
     /// Those that are called so.
@@ -167,7 +183,8 @@ mod tests {
         assert!(find(None, "data").is_empty());
         let survey = view.made_survey().expect("a list");
         let range = (survey.start.get(), survey.end.get());
-        assert_eq!((range, survey.functions), ((0x10_0010, 0x30_0048), 3));
+        assert_eq!(range, (0x10_0010, 0x30_0048));
+        assert!(matches!(survey.functions, Ok(3)));
         let second = std::time::Duration::from_secs(60);
         assert_eq!(view.names(None, "t", 10, second), [Name::from("two")]);
         symbols.use_perf_maps(false);

@@ -5,7 +5,7 @@
 
 use super::file::File;
 use super::section::LONGEST_NAME;
-use super::{Kind, SymbolAt};
+use super::{Kind, NoSymbols, SymbolAt};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::target::Target;
 use std::collections::BinaryHeap;
@@ -25,6 +25,13 @@ pub(super) struct PerfMap {
     /// Where it is, in the target's root.
     path: Name,
     functions: Functions,
+}
+
+/// Such a file that is not believed, or could not be read.
+pub(super) struct Refused {
+    /// Where it is, in the target's root.
+    pub(super) path: Name,
+    pub(super) why: NoSymbols,
 }
 
 /// The functions of such a file.
@@ -137,20 +144,26 @@ fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
 }
 
 impl PerfMap {
-    /// Reads that of the target; `None` if there is none that may be believed.
-    pub(super) fn read(target: &Target) -> Option<PerfMap> {
+    /// Reads that of the target; `None` if there is none.
+    pub(super) fn read(target: &Target) -> Option<Result<PerfMap, Refused>> {
         let owner = owner(target);
-        let (path, bytes) = target.modules.perf_map().ok()??;
-        let file = File::new(bytes);
-        let size = usize::try_from(file.length().min(LARGEST)).ok()?;
-        let mut bytes = vec![0; size];
-        let read = file.read_up_to(0, &mut bytes).ok()?;
-        bytes.truncate(read);
-        Some(PerfMap {
-            owner,
-            functions: Functions::parse(&bytes),
-            path,
-            file,
+        let (path, opened) = target.modules.perf_map().ok()??;
+        let read = opened.map_err(NoSymbols::from).and_then(|bytes| {
+            let file = File::new(bytes);
+            let size = usize::try_from(file.length().min(LARGEST)).unwrap_or(usize::MAX);
+            let mut bytes = vec![0; size];
+            let read = file.read_up_to(0, &mut bytes)?;
+            bytes.truncate(read);
+            Ok((Functions::parse(&bytes), file))
+        });
+        Some(match read {
+            Ok((functions, file)) => Ok(PerfMap {
+                owner,
+                file,
+                path,
+                functions,
+            }),
+            Err(why) => Err(Refused { path, why }),
         })
     }
 

@@ -34,6 +34,9 @@ pub enum NoSymbols {
     /// Ctrl-C.
     #[error("looking through its names was interrupted")]
     Interrupted,
+    /// What other modules have compressed was expanded and takes all the memory that is meant for that.
+    #[error("the compressed tables of other modules take all room that there is")]
+    NoRoom,
     /// No load segment of the file explains where its regions are: it is mapped as data.
     #[error("the file is mapped as data, not loaded as a program or library")]
     NotLoaded,

@@ -1,6 +1,6 @@
 //! The files that speak for one module together: its own, and what was stripped from it and is kept elsewhere.
 
-use super::contents::expand_xz;
+use super::contents::{TOO_LARGE, expand_xz};
 use super::elf::Elf;
 use super::expanded::{Expanded, Kept};
 use super::file::File;
@@ -21,8 +21,8 @@ pub(super) struct Sources {
     pub(super) image: Source,
     /// What may be the file that holds what was stripped from it.
     separate: Candidates,
-    /// `.gnu_debugdata`: a small ELF file within it, for what has no better table.
-    mini: Option<(Source, Kept)>,
+    /// `.gnu_debugdata`: a small ELF file within it, for what has no better table; or why it is not read.
+    mini: Result<Option<(Source, Kept)>, NoSymbols>,
     /// The tables that are asked, the fullest first.
     tables: Vec<(Origin, usize)>,
     /// For each section of the file that is not the image its number in the image.
@@ -53,9 +53,8 @@ impl Sources {
                 Err(_) => false,
             };
         let mini = match has_table {
-            true => None,
-            // One that is damaged, or too large, is as good as none.
-            false => mini(&image, expanded).unwrap_or_default(),
+            true => Ok(None),
+            false => mini(&image, expanded),
         };
         let mut sources = Sources {
             image,
@@ -97,7 +96,17 @@ impl Sources {
 
     /// Whether something of it was expanded, and is kept in memory.
     pub(super) fn is_expanded(&self) -> bool {
-        self.mini.is_some()
+        matches!(self.mini, Ok(Some(_)))
+    }
+
+    /// Why `.gnu_debugdata` does not speak where nothing better does. One that is damaged, or too large, is as good as none.
+    pub(super) fn no_debugdata(&self) -> Option<&NoSymbols> {
+        self.mini.as_ref().err()
+    }
+
+    /// Whether it does not for want of room, which there may be later.
+    pub(super) fn lacks_room(&self) -> bool {
+        matches!(self.mini, Err(NoSymbols::NoRoom))
     }
 
     /// Whether nothing of it has changed since it was opened, and no debug file has come.
@@ -153,7 +162,7 @@ impl Sources {
         match origin {
             Origin::Image => Some(&self.image),
             Origin::Separate => self.separate().ok().map(|one| &one.source),
-            Origin::Mini => self.mini.as_ref().map(|(mini, _)| mini),
+            Origin::Mini => self.mini.as_ref().ok()?.as_ref().map(|(mini, _)| mini),
         }
     }
 
@@ -188,7 +197,12 @@ fn mini(image: &Source, expanded: &Expanded) -> Result<Option<(Source, Kept)>, N
     let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI)? else {
         return Ok(None);
     };
-    let bytes = expand_xz(&bytes, LARGEST_MINI.min(expanded.left()))?;
+    let left = expanded.left();
+    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left))?;
+    let bytes = bytes.ok_or(match left < LARGEST_MINI {
+        true => NoSymbols::NoRoom,
+        false => TOO_LARGE,
+    })?;
     let kept = expanded.keep(bytes.len() as u64);
     let source = Source::read(File::new(Box::new(InMemory::file(bytes))))?;
     Ok(Some((source, kept)))

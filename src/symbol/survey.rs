@@ -32,6 +32,8 @@ pub struct Survey<'a> {
     pub build_id: Result<String, NoBuildId>,
     /// Which file answers for its names, and how many symbols it has; or why none does.
     pub answers: Result<(Answers, u64), NoSymbols>,
+    /// Why `.gnu_debugdata`, which the file has, does not answer where nothing fuller does.
+    pub no_debugdata: Option<NoSymbols>,
     /// The separate debug file, whether or not it is needed for names; or why there is none.
     pub separate: Result<Name, NoSeparate>,
 }
@@ -119,6 +121,7 @@ impl View<'_> {
                     .map(|id| build_id::digits(&id))
                     .ok_or(NoBuildId::None),
                 answers: count(loaded),
+                no_debugdata: loaded.sources.no_debugdata().cloned(),
                 separate: loaded.sources.separate().map(|one| one.path.clone()),
             },
             Err(reason) => Survey {
@@ -126,6 +129,7 @@ impl View<'_> {
                 copies: module.hull().into_iter().collect(),
                 build_id: Err(NoBuildId::NotRead(reason.clone())),
                 separate: Err(NoSeparate::NotRead(Box::new(reason.clone()))),
+                no_debugdata: None,
                 answers: Err(reason),
             },
         }

@@ -5,7 +5,7 @@ use super::file::File;
 use super::lines::LinesShelf;
 use super::loaded::Loaded;
 use super::module::Module;
-use super::perf_map::PerfMap;
+use super::perf_map::{PerfMap, Refused};
 use super::reason::NoSymbols;
 use super::separate;
 use super::source::Source;
@@ -62,16 +62,18 @@ impl Symbols {
         self.perf_maps.store(on, Ordering::Relaxed);
     }
 
-    /// That of the target, read again if it has changed; `None` if it is not wanted.
-    pub(super) fn perf_map(&self, target: &Target) -> Option<Arc<PerfMap>> {
+    /// That of the target, read again if it has changed; `None` if there is none, or it is not wanted.
+    pub(super) fn perf_map(&self, target: &Target) -> Option<Result<Arc<PerfMap>, Refused>> {
         if !self.uses_perf_maps() {
             return None;
         }
         let mut kept = self.perf_map.lock().unwrap_or_else(PoisonError::into_inner);
-        if !kept.as_ref().is_some_and(|map| map.is_of(target)) {
-            *kept = PerfMap::read(target).map(Arc::new);
+        if let Some(known) = kept.as_ref().filter(|map| map.is_of(target)) {
+            return Some(Ok(Arc::clone(known)));
         }
-        kept.clone()
+        let read = PerfMap::read(target).map(|read| read.map(Arc::new));
+        *kept = read.as_ref().and_then(|read| read.as_ref().ok()).cloned();
+        read
     }
 
     pub(super) fn uses_perf_maps(&self) -> bool {
@@ -114,7 +116,8 @@ impl Symbols {
         let known = lock().get(&key).cloned();
         if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
-            if fresh || loaded.sources.are_unchanged(&*target.modules) {
+            let gains_room = || loaded.sources.lacks_room() && self.make_room(view);
+            if fresh || (loaded.sources.are_unchanged(&*target.modules) && !gains_room()) {
                 return Ok(loaded);
             }
             lock().remove(&key);
@@ -140,11 +143,11 @@ impl Symbols {
         Ok(loaded)
     }
 
-    /// Forgets files of which something was expanded, the least recently used first, until there is room for more. Those of this
-    /// view are in use.
-    fn make_room(&self, view: u64) {
+    /// Forgets files of which something was expanded, the least recently used first, until there is room for more; whether there is.
+    /// Those of this view are in use.
+    fn make_room(&self, view: u64) -> bool {
         if !self.expanded.is_crowded() {
-            return;
+            return true;
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let others = files.iter().filter_map(|(key, file)| {
@@ -159,5 +162,6 @@ impl Symbols {
             }
             files.remove(&key);
         }
+        !self.expanded.is_crowded()
     }
 }

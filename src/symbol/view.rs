@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::loaded::Loaded;
 use super::module::{self, Module};
-use super::perf_map::{PerfMap, is_made};
+use super::perf_map::{PerfMap, Refused, is_made};
 use super::placement::{Placement, in_segment, place};
 use super::search;
 use super::section::Segment;
@@ -42,7 +42,7 @@ pub struct View<'a> {
     pub(super) regions: Vec<&'a Region>,
     number: u64,
     grouped: OnceLock<Grouped>,
-    pub(super) perf_map: OnceLock<Option<Arc<PerfMap>>>,
+    pub(super) perf_map: OnceLock<Option<Result<Arc<PerfMap>, Refused>>>,
 }
 
 /// The modules among the regions, each with what was found out about it.

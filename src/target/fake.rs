@@ -2,7 +2,8 @@
 
 use super::{
     Behind, BehindRun, Categories, Error, Identity, InMemory, KernelVersion, Layout, Liveness,
-    Machine, Modules, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result, Target,
+    Machine, Modules, OpenedFile, Populated, Process, ProcessEntry, ProcessStatus, ReadAt, Result,
+    Target,
 };
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
@@ -369,10 +370,10 @@ impl Modules for Fake {
         Ok(runs.filter_map(run).collect())
     }
 
-    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         let path = format!("/tmp/perf-{}.map", self.identity().pid);
         let file = self.at_path(path.as_bytes())?;
-        Ok(file.map(|file| (Name::new(path), file)))
+        Ok(file.map(|file| (Name::new(path), Ok(file))))
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

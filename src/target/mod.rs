@@ -515,6 +515,9 @@ pub struct BehindRun {
     pub behind: Result<Behind>,
 }
 
+/// A file that is there: its bytes, or why it was not opened.
+pub type OpenedFile = Result<Box<dyn ReadAt>>;
+
 /// The files behind regions.
 pub trait Modules: Send + Sync {
     /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
@@ -533,8 +536,8 @@ pub trait Modules: Send + Sync {
 
     /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
     /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
-    /// of root, is believed. `None` if there is none.
-    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+    /// of root, is believed: anything else there is an error. `None` if there is none.
+    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         Ok(None)
     }
 

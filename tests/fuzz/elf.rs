@@ -3,7 +3,7 @@
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::symbol::{Symbols, View};
-use pmdb::target::{Error, InMemory, Modules, ReadAt, Result, Target, live};
+use pmdb::target::{Error, InMemory, Modules, OpenedFile, ReadAt, Result, Target, live};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ impl Modules for OneFile {
             false => Ok(None),
         }
     }
-    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         let bytes = InMemory::file(self.0.clone());
-        Ok(Some((Name::from(PERF_MAP), Box::new(bytes))))
+        Ok(Some((Name::from(PERF_MAP), Ok(Box::new(bytes)))))
     }
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         match region.inode {

@@ -56,5 +56,10 @@ fn ask(names: &View) {
         &mut |_, _| (),
     );
     matching.expect("nobody stops it");
-    assert_eq!(names.made_survey().map_or(0, |made| made.functions), listed);
+    assert_eq!(
+        names
+            .made_survey()
+            .map_or(0, |made| made.functions.expect("a list")),
+        listed
+    );
 }

@@ -212,8 +212,11 @@ fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
         (None, Some(reason)) => Cell::of(Role::Warn, reason),
         // That nothing is known but what is exported is worth a reason.
         (None, None) if module.answers == Some("dynamic") => {
-            let reason = module.why.get("debug_file");
-            reason.map_or_else(none, |reason| Cell::of(Role::Dim, reason))
+            match (module.why.get("answers"), module.why.get("debug_file")) {
+                (Some(reason), _) => Cell::of(Role::Warn, reason),
+                (None, Some(reason)) => Cell::of(Role::Dim, reason),
+                (None, None) => none(),
+            }
         }
         _ => none(),
     };

@@ -360,8 +360,9 @@ fn a_small_table_within_the_file() {
 #[test]
 fn what_is_expanded_is_bounded() {
     let bytes = xz(&vec![0; 1 << 20]);
-    assert_eq!(expand_xz(&bytes, 1 << 20).unwrap().len(), 1 << 20);
-    assert!(expand_xz(&bytes, (1 << 20) - 1).is_err());
+    let expanded = |most| expand_xz(&bytes, most).unwrap();
+    assert_eq!(expanded(1 << 20).unwrap().len(), 1 << 20);
+    assert_eq!(expanded((1 << 20) - 1), None);
 }
 
 #[test]
@@ -411,4 +412,22 @@ fn of_many_compressed_tables_only_so_many_bytes_are_kept() {
     let named = (0..FILES).filter(|&number| name(&view, number).is_some());
     let named = named.count() as u64;
     assert!((2..=4).contains(&named), "{named}");
+    // Which is said of each.
+    let mut told = (0, 0);
+    let surveyed = view.survey(&mut || Ok(()), &mut |survey| {
+        match (&survey.answers, survey.no_debugdata) {
+            (Ok((Answers::DebugData, _)), None) => told.0 += 1,
+            (Ok((Answers::DynamicTable, _)), Some(NoSymbols::NoRoom)) => told.1 += 1,
+            (answers, why) => panic!("{answers:?}, {why:?}"),
+        }
+        Ok(())
+    });
+    assert!(surveyed.is_ok());
+    assert_eq!(told, (named, FILES - named));
+    drop(view);
+    // As soon as there is room, they do without no more.
+    for number in 0..FILES {
+        let view = symbols.over(&target, &regions);
+        assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");
+    }
 }

@@ -8,7 +8,7 @@ use super::naming::Root;
 use super::rights::{SETCAP, raised};
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
-use crate::target::{Behind, BehindRun, Error, InMemory, Modules, ReadAt, Result, sys};
+use crate::target::{Behind, BehindRun, Error, InMemory, Modules, OpenedFile, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -166,7 +166,7 @@ impl Modules for LiveModules {
         Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
     }
 
-    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         let directory = self.attached.directory();
         let memory = self.attached.memory();
         let status = directory.read("status");
@@ -181,16 +181,20 @@ impl Modules for LiveModules {
             .and_then(ModuleFile::open_unmapped);
         match opened {
             Ok(file) if [0, status.user].contains(&file.owner()) => {
-                Ok(Some((name, Box::new(file))))
+                Ok(Some((name, Ok(Box::new(file)))))
             }
-            Ok(file) => Err(Error::NotAvailable {
-                what: format!(
+            Ok(file) => {
+                let what = format!(
                     "{name} is of user {}, who is neither root nor the user of the process: pmdb does not believe it",
                     file.owner()
-                ),
-            }),
+                );
+                Ok(Some((name, Err(Error::NotAvailable { what }))))
+            }
             Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
-            Err(refusal) => Err(not_opened(&name, refusal)),
+            Err(refusal) => {
+                let refused = not_opened(&name, refusal);
+                Ok(Some((name, Err(refused))))
+            }
         }
     }
 

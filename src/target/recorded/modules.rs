@@ -2,7 +2,7 @@
 
 use super::log::{Log, Read, told};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
-use crate::target::{Behind, BehindRun, Modules, ReadAt, Result};
+use crate::target::{Behind, BehindRun, Modules, OpenedFile, ReadAt, Result};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ where
         self.modules.at_own_path(path)
     }
 
-    fn perf_map(&self) -> Result<Option<(Name, Box<dyn ReadAt>)>> {
+    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
         self.modules.perf_map()
     }
 

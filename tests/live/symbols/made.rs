@@ -122,5 +122,14 @@ pub(super) fn code_that_a_program_made() {
     let other = Written(other);
     std::os::unix::fs::symlink(&other.0, &written.0).expect("a link");
     assert_eq!(names("set perf maps on"), []);
+    assert_eq!(listed("set perf maps on"), None);
+    let records = answers(pid, "set perf maps on", &[modules]);
+    let row = records.iter().find(|one| one["name"] == row["name"]);
+    let row = row.expect("a row that says so");
+    assert!(row["symbols"].is_null() && row["answers"].is_null());
+    for field in ["symbols", "answers"] {
+        let why = row["why"][field].as_str().expect("a reason");
+        assert!(why.contains("is not a regular file"), "{why}");
+    }
     target.send("");
 }

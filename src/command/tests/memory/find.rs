@@ -1,0 +1,152 @@
+//! Where bytes stand in memory, on a target made of tables.
+
+use super::*;
+
+#[test]
+fn find_looks_through_what_is_resident_and_counts_the_rest() {
+    let fake = heap();
+    let watched = fake.watched.clone();
+    let mut session = Session::on(fake);
+    let rest =
+        "; not resident, not looked through: 1 page swapped, 1 page guard, 3 pages untouched";
+    for (line, said) in [
+        // Across two pages.
+        (
+            "find [heap], hex\"fe ff 01\"",
+            format!("0x500ffe  [heap] rw-p\n1 match in 12 KiB{rest}"),
+        ),
+        (
+            "find [heap], \"cross\"",
+            format!("0x505ffa  [heap] rw-p\n1 match in 12 KiB{rest}"),
+        ),
+        (
+            "find/h 0x500000, +256, 0x0302",
+            "0x500002  [heap] rw-p\n1 match in 256 B".to_owned(),
+        ),
+        (
+            "find/b 0x500010..0x500020, 0x10, 0x11",
+            "0x500010  [heap] rw-p\n1 match in 16 B".to_owned(),
+        ),
+        // What begins before the range, or ends behind it, is not in it.
+        (
+            "find/b 0x500011..0x500020, 0x10, 0x11",
+            "0 matches in 15 B".to_owned(),
+        ),
+        (
+            "find/b 0x500000..0x500011, 0x10, 0x11",
+            "0 matches in 17 B".to_owned(),
+        ),
+        (
+            "find 0x500000, +4p, -1",
+            "0 matches in 8 KiB; not resident, not looked through: 1 page swapped, 1 page guard"
+                .to_owned(),
+        ),
+        (
+            "find/b2 0x505010..0x505020, 0x78, 0x78",
+            "0x505010  [heap] rw-p\n0x505011  [heap] rw-p\n2 matches in 16 B; stopped early"
+                .to_owned(),
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+    assert_eq!(session.says("print $numfound"), "$1 = 2");
+    assert_eq!(session.says("print $_ - 0"), "$2 = 0x505011  in [heap]");
+    session.says("find [heap], \"not there\"");
+    assert_eq!(session.says("print $numfound"), "$3 = 0");
+    assert_eq!(session.says("print $_ - 0"), "$4 = 0x505011  in [heap]");
+    // Pages that are not resident were never read: the fake has no bytes for them, and would have said so.
+    assert!(watched.memory_reads.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
+    let mut fake = heap();
+    fake.layout.little_endian = false;
+    fake.layout.pointer_bytes = 4;
+    let mut session = Session::on(fake);
+    for (line, found) in [
+        ("find/h [heap], 0x0203", true),
+        ("find/h1 [heap], 0x0302", false),
+        ("find [heap], 0x80818283", true),
+        ("find [heap], 0x8081828384858687", true),
+        // An address has the size of a pointer.
+        (
+            "find [heap], page(0) + 0x80818283 - page(0) + page(0)",
+            true,
+        ),
+    ] {
+        let said = session.says(line);
+        assert_eq!(said.starts_with("0x500"), found, "{line}: {said}");
+    }
+    for line in [
+        "find/b [heap], 256",
+        "find/b [heap], -129",
+        "find [heap], +5",
+        "find 0x500000, 5",
+        "find/0 [heap], 5",
+        "find [heap], \"\"",
+    ] {
+        session.refuses(line);
+    }
+    let Error::Evaluation(error) = session.refuses("find/b [heap], 256") else {
+        panic!("a number that is too large");
+    };
+    assert_eq!(error.message, "256 does not fit 1 byte");
+    let hint = "a larger size stands behind the slash: h (2 bytes)";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+}
+
+#[test]
+fn find_looks_through_the_page_cache_too_and_says_so() {
+    let mut session = Session::on(heap_and_file());
+    let rest = "; not resident, not looked through: 2 pages untouched";
+    for (line, said) in [
+        (
+            "find file, \"cdef\"",
+            format!(
+                "0x600fff  file r--p  (file)\n1 match in 8 KiB, 1 page from the page cache{rest}"
+            ),
+        ),
+        (
+            "find file, \"abc\"",
+            format!("0x600ffd  file r--p\n1 match in 8 KiB, 1 page from the page cache{rest}"),
+        ),
+        (
+            "find 0x601018..0x602000, \"a text\"",
+            "0x601018  file r--p  (file)\n1 match in 4072 B, 1 page from the page cache".to_owned(),
+        ),
+        (
+            "find 0x602000..0x604000, \".\"",
+            format!("0 matches in 0 B{rest}"),
+        ),
+    ] {
+        assert_eq!(session.says(line), said, "{line}");
+    }
+}
+
+#[test]
+fn find_says_where_it_cannot_know_what_is_cached() {
+    let fake = heap_and_file().region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden");
+    let mut session = Session::on(fake);
+    let said = session.says("find 0x700000, +3p, 1");
+    let (note, summary) = said.split_once('\n').expect("a note");
+    let begins =
+        "note: 3 untouched pages may be in the page cache, and could not be looked through there: ";
+    assert!(note.starts_with(begins), "{note}");
+    assert_eq!(
+        summary.trim_start(),
+        "0 matches in 0 B; not resident, not looked through: 3 pages untouched"
+    );
+    assert!(!session.says("find file, 1").contains("note: "));
+}
+
+#[test]
+fn a_page_that_leaves_before_find_reads_it_is_counted() {
+    let fake = heap();
+    fake.watched.gone_after_read.lock().unwrap().push(0x501);
+    let mut session = Session::on(fake);
+    assert_eq!(
+        session.says("find 0x500000, +2p, -1"),
+        "0 matches in 4 KiB; 1 page could not be read"
+    );
+}

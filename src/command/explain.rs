@@ -42,7 +42,12 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let address = eval::address(place, context.state)?;
     context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(&target, address)?;
-    let consequences = view.consequences(&detail);
+    let mut asked = Ok(());
+    let consequences = view.consequences(&detail, &mut || {
+        asked = asked.and_then(|()| context.sink.check());
+        asked.is_ok()
+    });
+    asked?;
     let file = detail
         .region
         .as_ref()

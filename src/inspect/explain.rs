@@ -21,14 +21,18 @@ pub struct Consequences {
 
 impl View<'_> {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is mapped,
-    /// `smaps` has to be read.
-    pub fn consequences(&self, detail: &PageDetail) -> Consequences {
+    /// `smaps` has to be read, unless `go_on` says no: then nothing of this is to be believed.
+    pub fn consequences(
+        &self,
+        detail: &PageDetail,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
         // Only there does it matter what only smaps tells.
         let smaps = match (page.state, page.kind) {
             (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
-                self.target().process.smaps(&mut || true).ok()
+                self.target().process.smaps(go_on).ok()
             }
             _ => None,
         };

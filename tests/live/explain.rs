@@ -41,7 +41,7 @@ enum Who {
 fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
     let view = View::at(target, at(address)).expect("a view");
     let detail = view.detail(at(address)).expect("its detail");
-    let consequences = view.consequences(&detail);
+    let consequences = view.consequences(&detail, &mut || true);
     let outcome = match access {
         Read => consequences.read,
         Write => consequences.write,

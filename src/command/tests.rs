@@ -370,6 +370,38 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
 }
 
 #[test]
+fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
+    struct Pressed;
+    impl Sink for Pressed {
+        fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+            panic!("{record:?}");
+        }
+        fn check(&mut self) -> Result<(), Stopped> {
+            Err(Stopped::Interrupted)
+        }
+        fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+            Err(Stopped::Interrupted)
+        }
+    }
+    let (_, target) = World::new([region(0x1000, 1)]).target();
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    let Ok(Line::Command { command, .. }) = lang::parse_line("explain 0x1000000") else {
+        panic!("no command");
+    };
+    let mut context = Context {
+        state: &mut state,
+        sink: &mut Pressed,
+        resume: None,
+    };
+    let answer = run(&command, &mut context);
+    assert!(matches!(
+        answer,
+        Err(super::Error::Stopped(Stopped::Interrupted))
+    ));
+}
+
+#[test]
 fn regions_without_a_page_map_leave_the_totals_what_they_are() {
     use crate::target::fake::Fake;
     let fake = Fake::new()

@@ -278,8 +278,11 @@ impl Process for Fake {
     fn memory(&self, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
         none()
     }
-    fn smaps(&self, _: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
-        Ok(self.0.smaps.clone())
+    fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
+        match go_on() {
+            true => Ok(self.0.smaps.clone()),
+            false => Ok(Vec::new()),
+        }
     }
     fn frames_hidden(&self) -> bool {
         self.0.hidden

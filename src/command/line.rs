@@ -51,6 +51,14 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         let found = names.line_at(address, &mut || context.sink.check())?;
         let report = report(&names, address, found);
         context.sink.emit(Record::Line(Box::new(report)))?;
+        if let Expression::Integer(number) = place.node
+            && regions.iter().all(|region| !region.range.contains(address))
+        {
+            // In gdb it would be a line of the file looked at last.
+            let message =
+                format!("a number is an address; a line takes its file too: FILE:{number}");
+            context.sink.emit(Record::Note(Note { message }))?;
+        }
     }
     Ok(Flow::Done)
 }

@@ -14,7 +14,7 @@ pub(super) const ABOUT: About = About {
     summary: "the symbols whose names match a regular expression",
     text: "A row for each symbol whose name, as people read it (demangled) or as the file spells it, matches: those of a module after \
            those of the module before it, by name. Static functions count; variables of which each thread has its own are left out, \
-           as they have no one address. A pattern with blanks goes in \"double quotes\". `limit` ends the list early.",
+           as they have no one address, and so are names that the file does not hold, as malloc@plt (info address knows them). A pattern with blanks goes in \"double quotes\". `limit` ends the list early.",
     examples: &[
         Example {
             line: "info symbols ^demo_",

@@ -402,6 +402,18 @@ fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
 }
 
 #[test]
+fn a_number_that_is_no_address_is_taken_for_a_line() {
+    let note = |line| {
+        let (_, target) = World::new([region(0x1000, 1)]).target();
+        let records = records(line, target);
+        assert!(matches!(records.first(), Some(Record::Line(_))));
+        notes(&records).concat()
+    };
+    assert!(note("info line 25").ends_with("FILE:25"));
+    assert_eq!(note("info line 0x1000000"), "");
+}
+
+#[test]
 fn regions_without_a_page_map_leave_the_totals_what_they_are() {
     use crate::target::fake::Fake;
     let fake = Fake::new()

@@ -101,8 +101,14 @@ impl Hunter {
         Ok(there)
     }
 
-    /// Goes through what is populated in `range`. What is left of it is returned, if there is something to tell before, or if `check`
-    /// says to stop.
+    /// Whether the kernel says what is populated. Where it does not, every entry has to be read, of regions alone: what lies between them
+    /// would take for ever.
+    pub fn is_scanned(process: &dyn Process) -> bool {
+        process.categories().contains(Categories::HUGE)
+    }
+
+    /// Goes through what is populated in `range`, where that [is scanned](Self::is_scanned) any addresses, otherwise those of a region. What
+    /// is left of it is returned, if there is something to tell before, or if `check` says to stop.
     pub fn search(
         &self,
         process: &dyn Process,
@@ -111,6 +117,13 @@ impl Hunter {
         room: &mut Room,
         check: &mut Check<'_>,
     ) -> Result<Option<AddressRange>> {
+        let rest = |from: Option<VirtualAddress>| {
+            let from = from?;
+            AddressRange::new(from, range.end())
+        };
+        if !Self::is_scanned(process) {
+            return Ok(rest(self.read(process, range, found, room, check)?));
+        }
         let mut ended = Ok(None);
         // Stretches that are read at once.
         let mut together: Option<AddressRange> = None;
@@ -135,7 +148,7 @@ impl Hunter {
         if let (Ok(None), Some(last)) = (&ended, together) {
             ended = self.read(process, last, found, room, check);
         }
-        Ok(ended?.and_then(|from| AddressRange::new(from, range.end())))
+        Ok(rest(ended?))
     }
 
     /// Two stretches and the gap between them, if that is sooner read than a second system call is made.

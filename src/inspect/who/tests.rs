@@ -117,19 +117,22 @@ impl Town {
         most: usize,
         meanwhile: &dyn Fn(u32),
     ) -> (Vec<(u32, u64, u64)>, Answer) {
-        let mut machine = World::new([]);
-        machine.average_counts = true;
-        machine.flags.insert(FRAME, self.flags.bits());
-        machine.counts.insert(FRAME, self.count);
-        machine.processes = self.processes.clone();
-        let machine = machine.target().1.machine;
         let mut heard = Heard {
             mappers: Vec::new(),
             most,
             meanwhile,
         };
-        let answer = who(&machine, question, &mut heard).expect("an answer");
+        let answer = who(&self.machine(), question, &mut heard).expect("an answer");
         (heard.mappers, answer)
+    }
+
+    fn machine(&self) -> Arc<dyn Machine> {
+        let mut machine = World::new([]);
+        machine.average_counts = true;
+        machine.flags.insert(FRAME, self.flags.bits());
+        machine.counts.insert(FRAME, self.count);
+        machine.processes = self.processes.clone();
+        machine.target().1.machine
     }
 }
 
@@ -517,4 +520,37 @@ fn pages_that_lie_close_together_are_read_at_once() {
     // Whoever cannot be asked about one region is not asked for all of them by each page.
     let lists = town.world(10).regions_read.load(Ordering::Relaxed);
     assert!(lists < 10, "{lists}");
+}
+
+/// Wants no more when it was asked so often whether to go on.
+struct Impatient(u32);
+
+impl Audience for Impatient {
+    fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.0 = self.0.saturating_sub(1);
+        match self.0 {
+            0 => Err(Stopped::Interrupted),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn without_a_scan_a_search_among_nothing_can_be_stopped() {
+    let reserved = World {
+        scans: false,
+        ..process(10, vec![region(500, 1 << 30)], &[])
+    };
+    let town = Town::new(ANONYMOUS, 1).with(reserved, 1);
+    let asked = town.asked(None);
+    let answer = who(&town.machine(), &asked, &mut Impatient(20)).expect("an answer");
+    assert_eq!(answer.ended, Ended::Stopped(Stopped::Interrupted));
+    let (read, _) = town.read_of(10);
+    assert!(read <= 20 * 8192, "{read}");
 }

@@ -142,12 +142,14 @@ impl Visitor<'_> {
                 }
                 return visit(target, found, Vec::new());
             }
-            How::Search if self.nature == Nature::File => {
-                let regions = process.regions()?.into_iter();
-                let files = regions.filter(|region| region.inode != 0);
-                files.map(|region| region.range).collect()
+            How::Search if self.nature != Nature::File && Hunter::is_scanned(process) => {
+                Vec::from_iter(self.hunter.everything())
             }
-            How::Search => Vec::from_iter(self.hunter.everything()),
+            How::Search => {
+                let may_map = |region: &Region| self.nature != Nature::File || region.inode != 0;
+                let regions = process.regions()?.into_iter().filter(may_map);
+                regions.map(|region| region.range).collect()
+            }
         };
         self.search(target, ranges, room, check)
     }

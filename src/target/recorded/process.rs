@@ -310,7 +310,13 @@ where
 
     fn registers(&self) -> Result<Registers> {
         let answer = self.process.registers();
-        let found = told(&answer, |registers| format!("{registers:x?}"));
+        let found = told(&answer, |registers| {
+            let Registers {
+                program_counter,
+                stack_pointer,
+            } = registers;
+            format!("program counter {program_counter}, stack pointer {stack_pointer}")
+        });
         self.log
             .add_file("syscall", self.file("syscall"), "registers", found);
         answer

@@ -1,7 +1,9 @@
 //! What is written down is what was answered, and the answer is the one of whoever is wrapped.
 
 use super::*;
-use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, VirtualAddress};
+use crate::kernel::{
+    AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress,
+};
 use crate::target::Categories;
 use crate::target::fake::Fake;
 use std::collections::BTreeMap;
@@ -65,6 +67,21 @@ fn flags_and_counts_of_frames_and_what_is_refused() {
     // A read that fails has no words, and no zero stands for them.
     assert!(kept[1].words.is_empty());
     assert!(kept[1].found.as_deref().unwrap().contains("kpagecount"));
+}
+
+#[test]
+fn registers_are_told_in_words() {
+    let mut fake = fake();
+    fake.registers = Some(Registers {
+        program_counter: at(0x40_1000),
+        stack_pointer: at(0x7ffe_0000),
+    });
+    let (target, log) = recorded(fake);
+    target.process.registers().expect("registers");
+    assert_eq!(
+        log.take().kept[0].found.as_deref(),
+        Some("program counter 0x401000, stack pointer 0x7ffe0000")
+    );
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub const TESTS: &[Test] = &[
         "walk::a_region_that_went_is_said",
         a_region_that_went_is_said,
     ),
+    (
+        "walk::a_region_among_very_many_that_changes_is_said",
+        a_region_among_very_many_that_changes_is_said,
+    ),
     ("walk::an_exit_half_way_is_said", an_exit_half_way_is_said),
     ("walk::an_exec_half_way_is_said", an_exec_half_way_is_said),
     ("walk::it_stops_when_told", it_stops_when_told),
@@ -472,6 +476,42 @@ fn a_region_that_went_is_said() {
     let changed = swept.expect("a sweep").changed;
     let of = view.region(at(memory)).expect("its region").range();
     assert_eq!(changed, [of]);
+}
+
+/// Of very many the text of maps is looked at again in pieces, while the sweep goes on.
+fn a_region_among_very_many_that_changes_is_said() {
+    const COUNT: u64 = 6000;
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", COUNT);
+    for page in (0..COUNT).step_by(2) {
+        let read_only = [memory + page * page_bytes(), page_bytes(), 1];
+        puppet.does("protect", &read_only);
+    }
+    let spans = [support::range(memory, COUNT * page_bytes())];
+    let target = puppet.0.attach();
+    for page in [1, 1001, COUNT / 2 + 1, COUNT - 3] {
+        let view = View::of(&target).expect("a view");
+        let changes = at(memory + page * page_bytes());
+        let swept = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
+            let is_it = chunk.region.map(|viewed| viewed.range().start()) == Some(changes);
+            if is_it {
+                // Without any rights it becomes a part of no neighbour.
+                puppet.does("protect", &[changes.get(), page_bytes(), 0]);
+            }
+            Ok(())
+        });
+        let changed = swept.expect("a sweep").changed;
+        assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
+    }
+    let view = View::of(&target).expect("a view");
+    let quiet = sweep(
+        &view,
+        &spans,
+        Need::ENTRIES,
+        &mut || Ok(()),
+        &mut |_| Ok(()),
+    );
+    assert_eq!(quiet.expect("a sweep").changed, []);
 }
 
 /// Sweeps, and has the target do something when the first chunk comes.

@@ -19,7 +19,8 @@ pub(super) const ABOUT: About = About {
     text: "The file and line that the code at an address was compiled from, its function, and the functions that \
            this one was inlined into. FILE:LINE instead of an address lists all code of that line, in every function \
            and every copy of an inlined one; the end of the file's path is enough, and paths with slashes or hyphens \
-           go in quotes: 'src/server.c':210. As in gdb a * may stand before an address. Debug information is read \
+           go in quotes: 'src/server.c':210. Tab completes the names of source files, and puts the quotes: those of the \
+           program, and of libraries that a line was asked of before. As in gdb a * may stand before an address. Debug information is read \
            from the module or from the files that belong to it, and only here.",
     examples: &[
         Example {

@@ -31,6 +31,17 @@ fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
     ["::", ".", "@", "@@"].contains(&joint).then_some(number)
 }
 
+/// The path of a source file, half typed without quotes, that the text ends with: nothing else has slashes where one may stand.
+fn source_path_begun(before: &str) -> Option<usize> {
+    let start = before.len() - before.rsplit(is_blank).next()?.len();
+    let (command, word) = before.split_at_checked(start)?;
+    if !word.contains('/') || word.starts_with(|first| "'\"*".contains(first)) {
+        return None;
+    }
+    let (kinds, _) = parser::expected_at_end(command, &lexer::tokens(command));
+    kinds.contains(&Expected::SourceFile).then_some(start)
+}
+
 /// What could stand at `cursor`, a byte offset in `line`.
 pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let before = line.get(..cursor).unwrap_or(line);
@@ -56,6 +67,14 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
             };
         }
         start = before.len();
+    }
+
+    if let Some(start) = source_path_begun(before) {
+        return Expectation {
+            start,
+            kinds: vec![Expected::SourceFile],
+            quote,
+        };
     }
 
     let open = tokens
@@ -188,6 +207,38 @@ mod tests {
             [Expected::Word("on"), Expected::Word("off")]
         );
         assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);
+    }
+
+    #[test]
+    fn a_line_of_the_source_begins_with_the_path_of_its_file() {
+        for line in [
+            "info line ",
+            "info line ser",
+            "info line 'my ser",
+            "info line server.",
+        ] {
+            assert!(kinds(line).contains(&Expected::SourceFile), "{line}");
+            assert!(kinds(line).contains(&Expected::Expression), "{line}");
+        }
+        for line in [
+            "info line src/ser",
+            "info line src/",
+            "info line /a/b-c/d.",
+            "info line ../x",
+        ] {
+            let path = at_end(line);
+            assert_eq!((path.start, path.quote), (10, None), "{line}");
+            assert_eq!(path.kinds, [Expected::SourceFile], "{line}");
+        }
+        for line in [
+            "print src/ser",
+            "info line *src/ser",
+            "info line 2 + src/ser",
+            "info line server.c:",
+            "info symbol ser",
+        ] {
+            assert!(!kinds(line).contains(&Expected::SourceFile), "{line}");
+        }
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum Expected {
     Expression,
     /// The name of a symbol.
     Symbol,
+    /// The name of a source file, before a line of it.
+    SourceFile,
     /// A number.
     Number,
     /// A time: `100ms`, `1s`.
@@ -88,6 +90,7 @@ impl Expected {
             Expected::Range => "a range".into(),
             Expected::Expression => "an address, a number or a name".into(),
             Expected::Symbol => "the name of a symbol".into(),
+            Expected::SourceFile => "a line of the source, as in server.c:210".into(),
             Expected::Number => "a number".into(),
             Expected::Duration => "a time (100ms, 1s, 2m)".into(),
             Expected::PageField => "a condition on pages".into(),
@@ -148,6 +151,7 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
         // Never what a line is wrong without.
         Expected::How | Expected::Fault => expected.len() > 1,
         Expected::Expression => expected.contains(&Expected::Range),
+        Expected::SourceFile => expected.contains(&Expected::Expression),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),
         _ => false,

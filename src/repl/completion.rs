@@ -8,6 +8,7 @@ use crate::lang::complete::{Expectation, expectation};
 use crate::lang::{self, Expected};
 use crate::session::expand_home;
 use crate::state::DebugState;
+use crate::symbol::{SourcesOf, View};
 use rustyline::completion::Pair;
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,6 +19,9 @@ const MOST: usize = 200;
 
 /// How long the symbols of a large target may be searched between two keys.
 const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long debug information may be read and searched for source files.
+const PATIENCE_WITH_LINES: Duration = Duration::from_millis(200);
 
 /// Where the word at the cursor begins, and what it could become.
 pub(super) fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Pair>) {
@@ -78,7 +82,12 @@ impl Offers<'_> {
                 self.symbols();
                 self.regions();
                 self.variables();
+                // Nobody who types an address waits for debug information that no line was asked of.
+                if !expected.kinds.contains(&Expected::SourceFile) {
+                    self.source_files(SourcesOf::Known);
+                }
             }
+            Expected::SourceFile => self.source_files(SourcesOf::KnownAndProgram),
             Expected::Symbol => self.symbols(),
             Expected::Variable => self.variables(),
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
@@ -135,18 +144,32 @@ impl Offers<'_> {
         if begun.is_empty() && module.is_none() {
             return;
         }
-        let Some(target) = self.state.target() else {
-            return;
-        };
-        let Ok(regions) = target.process.regions() else {
-            return;
-        };
-        let view = self.state.symbols.over(target, &regions);
-        for name in view.names(module.as_deref(), begun, MOST, PATIENCE) {
+        let names = self.with_names(|view| view.names(module.as_deref(), begun, MOST, PATIENCE));
+        for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
                 self.name(name);
             }
         }
+    }
+
+    /// What may stand before `:` and a line of the source.
+    fn source_files(&mut self, of: SourcesOf) {
+        let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
+        if begun.is_empty() || self.before.ends_with('!') {
+            return;
+        }
+        let files = self.with_names(|view| view.source_files(begun, of, MOST, PATIENCE_WITH_LINES));
+        for file in files.unwrap_or_default() {
+            let typed = format!("{}:", lang::Name(file.clone()));
+            self.offer(&file, typed);
+        }
+    }
+
+    /// Asks the names of the target, if there is one.
+    fn with_names<T>(&self, ask: impl FnOnce(&View) -> T) -> Option<T> {
+        let target = self.state.target()?;
+        let regions = target.process.regions().ok()?;
+        Some(ask(&self.state.symbols.over(target, &regions)))
     }
 
     /// Regions in brackets, and the files behind regions by the names that people use.
@@ -429,6 +452,108 @@ mod tests {
             offered("print 1 + rs::inner::"),
             (10, vec!["rs::inner::work".to_owned()])
         );
+    }
+
+    #[test]
+    fn source_files_are_completed_before_a_line_and_read_only_where_one_is_asked_for() {
+        use crate::symbol::tests::compiled::compiled_from;
+        let program = compiled_from(&[
+            b"main.c",
+            b"man/page.c",
+            b"my-file.c",
+            b"main.c",
+            b"/abs/x.c",
+        ]);
+        let library = compiled_from(&[b"malloc.c"]);
+        let fake = Fake::new()
+            .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program")
+            .region(0x7000_1000, 0x7000_2000, "r-xp", 8, "/lib/library.so");
+        let fake = fake
+            .file("/bin/program", program.bytes())
+            .file("/lib/library.so", library.bytes());
+        let mut state = DebugState::new(live::machine());
+        state.attach(fake.target());
+        let offered = |line: &str| -> (usize, Vec<String>) {
+            let (start, pairs) = complete(&state, line, line.len());
+            let sources = pairs.into_iter().map(|pair| pair.replacement);
+            (
+                start,
+                sources.filter(|typed| typed.ends_with(':')).collect(),
+            )
+        };
+        let named = |start: usize, names: &[&str]| {
+            (start, names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(
+            offered("print ma"),
+            named(6, &[]),
+            "nothing was asked of a line"
+        );
+        // The library was not asked before, and is not now.
+        assert_eq!(offered("info line ma"), named(10, &["main.c:"]));
+        assert_eq!(offered("print 1 + ma"), named(10, &["main.c:"]));
+        assert_eq!(
+            offered("info line m"),
+            named(10, &["main.c:", "'my-file.c':"])
+        );
+        assert_eq!(offered("info line man/p"), named(10, &["'man/page.c':"]));
+        assert_eq!(offered("info line 'man/p"), named(10, &["'man/page.c':"]));
+        assert_eq!(
+            offered("info line /"),
+            named(
+                10,
+                &[
+                    "'/abs/x.c':",
+                    "'/src/main.c':",
+                    "'/src/man/page.c':",
+                    "'/src/my-file.c':"
+                ]
+            )
+        );
+        assert_eq!(offered("info line src/main"), named(10, &["'src/main.c':"]));
+        assert_eq!(offered("info line "), named(10, &[]));
+        assert_eq!(offered("info line program!ma"), named(18, &[]));
+    }
+
+    #[test]
+    fn hostile_names_of_source_files_are_offered_as_they_are_displayed_and_mean_it() {
+        use crate::lang::{Command, Expression, Line};
+        use crate::symbol::tests::compiled::compiled_from;
+        let names: [&[u8]; 6] = [
+            b"esc\x1b[31mred.c",
+            b"esc\xffbytes.c",
+            b"esc\nnext.c",
+            "esc\u{202e}back\\slash's.c".as_bytes(),
+            b"esc ape.c",
+            b"escape.c",
+        ];
+        let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
+        let fake = fake.file("/bin/program", compiled_from(&names).bytes());
+        let mut state = DebugState::new(live::machine());
+        state.attach(fake.target());
+        for line in ["info line 'esc", "info line 'src/esc"] {
+            let offers = complete(&state, line, line.len()).1;
+            assert_eq!(offers.len(), names.len());
+            for offer in offers {
+                assert!(offer.display.chars().all(is_plain), "{:?}", offer.display);
+                assert!(offer.replacement.chars().all(is_plain));
+                let whole = format!("info line {}1", offer.replacement);
+                let Ok(Line::Command { command, .. }) = lang::parse_line(&whole) else {
+                    panic!("{whole}");
+                };
+                let Command::InfoLine(place) = command.node else {
+                    panic!("{command:?}");
+                };
+                let Expression::SourceLine { file, line } = place.node else {
+                    panic!("{place:?}");
+                };
+                let target = state.target().unwrap();
+                let regions = target.process.regions().unwrap();
+                let view = state.symbols.over(target, &regions);
+                let found = view.find_line(&file.node.0, line.node, 0, &mut || Ok(()));
+                assert!(found.unwrap().has_file, "{}", offer.replacement);
+            }
+        }
     }
 
     #[test]

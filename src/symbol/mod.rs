@@ -57,7 +57,7 @@ pub(crate) mod tests;
 mod version;
 mod view;
 
-pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, Stop};
+pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, SourcesOf, Stop};
 pub use made::MadeSurvey;
 pub use module::{Module, modules};
 pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};

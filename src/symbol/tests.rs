@@ -1,6 +1,7 @@
 //! The room's own tests: files that the tests write themselves, sound, odd and damaged.
 
 pub(crate) mod builder;
+pub(crate) mod compiled;
 mod dynamic;
 mod hostile;
 mod separate;

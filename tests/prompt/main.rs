@@ -6,7 +6,7 @@ use rustix::fs::Mode;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// Reached only when what is expected does not come.
@@ -73,6 +73,24 @@ impl Terminal {
 
     fn history(&self) -> String {
         fs::read_to_string(self.home.path().join(".local/state/pmdb/history")).expect("a history")
+    }
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn new(program: &Path) -> Running {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Running(command.spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
@@ -246,6 +264,53 @@ fn tab_completes_files() {
     let mut terminal = Terminal::at_home(home, &[]);
     terminal.enters("source comm\t");
     terminal.sees("sourced");
+}
+
+#[test]
+fn tab_completes_source_files_before_a_line() {
+    let home = tempfile::tempdir().expect("a folder");
+    fs::create_dir(home.path().join("my-src")).expect("a folder");
+    let text = "#include <unistd.h>\nint main(void) {\n  return pause();\n}\n";
+    let hostile = "my-src/qzserver\u{1b}]0;title\u{7}.c";
+    for (program, source) in [("client", "my-src/qzclient.c"), ("server", hostile)] {
+        fs::write(home.path().join(source), text).expect("a file");
+        let done = Command::new("gcc")
+            .args(["-g", "-O0", "-o", program, source])
+            .current_dir(home.path())
+            .status();
+        if !done.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: source files at a terminal: no gcc that works");
+            return;
+        }
+    }
+    let of = |name: &str| Running::new(&home.path().join(name));
+    let [client, server] = ["client", "server"].map(of);
+    let mut terminal = Terminal::at_home(home, &["-p", &client.0.id().to_string()]);
+    // What was typed before, and how it is to come.
+    for (typed, whole) in [
+        ("qzcl", "qzclient.c:"),
+        ("my-src/qzcl", "'my-src/qzclient.c':"),
+        ("'my-src/qzcl", "'my-src/qzclient.c':"),
+        ("'qzcl", "qzclient.c:"),
+    ] {
+        terminal.types(&format!("info line {typed}\t"));
+        terminal.sees(whole);
+        let said = terminal.answer("3");
+        assert!(
+            said.contains("qzclient.c:3") && said.contains("main"),
+            "{said}"
+        );
+    }
+    terminal.answer(&format!("attach {}", server.0.id()));
+    terminal.types("info line 'qzser\t");
+    let shown = terminal.sees(".c':");
+    assert!(shown.contains("qzserver\\x1b]0;title\\x07"), "{shown:?}");
+    assert!(
+        !shown.contains("\u{1b}]0;") && !shown.contains('\u{7}'),
+        "{shown:?}"
+    );
+    let said = terminal.answer("3");
+    assert!(said.contains("title") && said.contains("main"), "{said}");
 }
 
 #[test]

@@ -161,6 +161,7 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
         }
         "info modules" => Ok((input, Command::InfoModules)),
         "info line" => {
+            input.expect(Expected::SourceFile);
             map(preceded(opt(silent_mark("*")), address), Command::InfoLine).parse(input)
         }
         "translate" => map(range, |range| Command::Translate { range }).parse(input),

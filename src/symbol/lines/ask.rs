@@ -172,7 +172,7 @@ impl View<'_> {
     }
 
     /// Asks the debug information of a module.
-    fn ask_lines<T>(
+    pub(super) fn ask_lines<T>(
         &self,
         loaded: &Loaded,
         module: &Module,

@@ -41,6 +41,12 @@ impl Kept {
     pub(super) fn put_on(&self, shelf: &Shelf, lines: &Lines) {
         shelf.put(&self.0, lines.bytes());
     }
+
+    /// What was read before, if that is still kept and nobody is just reading it.
+    pub(super) fn known(&self) -> Option<Arc<Lines>> {
+        let kept = self.0.try_lock().ok()?;
+        kept.as_ref()?.as_ref().ok().cloned()
+    }
 }
 
 /// What is kept of all modules together: as many bytes as there is room for, those asked last.

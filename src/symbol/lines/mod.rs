@@ -13,10 +13,12 @@
 //! scopes     functions around          names    of functions            described  what tells of functions
 //! path       of source files           ranges   addresses of an entry   sections the bytes, unpacked
 //! later      what may be put there later   work     what a question may cost
+//! files      names of source files, while one is typed
 //! ```
 
 mod ask;
 mod described;
+mod files;
 mod frames;
 mod kept;
 mod later;
@@ -37,6 +39,7 @@ mod units;
 mod work;
 
 pub use ask::{LineAt, LinePlace, LineSearch};
+pub use files::SourcesOf;
 pub(super) use kept::{Kept as KeptLines, Shelf as LinesShelf};
 pub use reason::{NoLines, NoPart};
 pub use work::Stop;

@@ -1,6 +1,8 @@
 //! Paths of source files: how debug information spells them, and how people do.
 
+use super::NoLines;
 use super::sections::Bytes;
+use super::work::Work;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Dwarf, Unit};
 
@@ -30,6 +32,31 @@ pub(super) fn of_file(
     (!path.is_empty() && path.len() <= LONGEST).then(|| Name::new(path))
 }
 
+/// Hands `take` the paths of all files of a unit whose own names it `wants`, with their numbers.
+pub(super) fn each(
+    dwarf: &Dwarf<Bytes<'_>>,
+    unit: &Unit<Bytes<'_>>,
+    wants: &dyn Fn(&[u8]) -> bool,
+    work: &mut Work,
+    take: &mut dyn FnMut(u64, Name),
+) -> Result<(), NoLines> {
+    let Some(program) = &unit.line_program else {
+        return Ok(());
+    };
+    let header = program.header();
+    let first = u64::from(header.version() <= 4);
+    for (number, file) in (first..).zip(header.file_names()) {
+        work.step(1)?;
+        let name = text(dwarf, unit, file.path_name()).unwrap_or_default();
+        if wants(file_name(name))
+            && let Some(path) = of_file(dwarf, unit, number)
+        {
+            take(number, path);
+        }
+    }
+    Ok(())
+}
+
 /// The string that an attribute stands for.
 pub(super) fn text<'a>(
     dwarf: &Dwarf<Bytes<'a>>,
@@ -53,12 +80,42 @@ pub(super) fn push(path: &mut Vec<u8>, part: &[u8]) {
     path.extend_from_slice(part);
 }
 
-/// Whether somebody who writes `wanted` means `path`: its last parts are the same.
-pub(super) fn is_meant(path: &[u8], wanted: &[u8]) -> bool {
+/// Whether somebody who writes `wanted` means `path`: its last parts are the same, as they are or as they are displayed.
+pub(super) fn is_meant(path: &Name, wanted: &[u8]) -> bool {
+    ends_with(path.as_bytes(), wanted)
+        || (is_escaped(wanted) && ends_with(path.escaped().as_bytes(), wanted))
+}
+
+/// Whether a file that has `name` may be meant, as far as that tells.
+pub(super) fn may_be_meant(name: &[u8], wanted: &[u8]) -> bool {
+    is_escaped(wanted) || file_name(name) == file_name(wanted)
+}
+
+/// Names that are displayed otherwise than they are have a backslash then.
+fn is_escaped(wanted: &[u8]) -> bool {
+    wanted.contains(&b'\\')
+}
+
+fn ends_with(path: &[u8], wanted: &[u8]) -> bool {
     let wanted = wanted.strip_prefix(b"./").unwrap_or(wanted);
     path.strip_suffix(wanted).is_some_and(|before| {
         before.is_empty() || (before.ends_with(b"/") && !wanted.starts_with(b"/"))
     }) && !wanted.is_empty()
+}
+
+/// The ends of `path` that begin with `begun` and may stand for it: without a slash in `begun` its last part, else as many parts as it takes.
+pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item = &'a str> {
+    let last = path.rfind('/').map_or(0, |slash| slash + 1);
+    let first = match begun.contains('/') {
+        true => 0,
+        false => last,
+    };
+    let starts = path.match_indices('/').map(|(slash, _)| slash + 1);
+    [0].into_iter()
+        .chain(starts)
+        .filter(move |&start| start >= first && start <= last)
+        .filter_map(|start| path.get(start..))
+        .filter(move |end| end.starts_with(begun) && !end.is_empty())
 }
 
 /// The part behind the last slash.
@@ -83,9 +140,38 @@ mod tests {
             ("server.c", "/server.c", false),
             ("/a/src/server.c", "/src/server.c", false),
         ] {
-            let is = is_meant(path.as_bytes(), wanted.as_bytes());
+            let is = is_meant(&Name::from(path), wanted.as_bytes());
             assert_eq!(is, expected, "{wanted} for {path}");
         }
+    }
+
+    #[test]
+    fn hostile_names_are_meant_as_they_are_and_as_they_are_displayed() {
+        let path = Name::new(b"/src/esc\x1b\xff.c");
+        let displayed = path.to_string();
+        let displayed = displayed.strip_prefix("/src/").expect("the folder");
+        for wanted in [&b"esc\x1b\xff.c"[..], displayed.as_bytes()] {
+            assert!(is_meant(&path, wanted) && may_be_meant(path.as_bytes(), wanted));
+        }
+        assert!(!is_meant(&path, b"\\x1b.c"));
+    }
+
+    #[test]
+    fn ends_are_offered_by_what_they_begin_with() {
+        for (begun, expected) in [
+            ("ma", &["main.c"][..]),
+            ("main.c", &["main.c"]),
+            ("src", &[]),
+            ("src/", &["src/a/src/main.c", "src/main.c"]),
+            ("src/m", &["src/main.c"]),
+            ("/s", &["/src/a/src/main.c"]),
+            ("/m", &[]),
+        ] {
+            let ends: Vec<&str> = ends_begun("/src/a/src/main.c", begun).collect();
+            assert_eq!(ends, expected, "{begun}");
+        }
+        assert_eq!(ends_begun("main.c", "m").collect::<Vec<_>>(), ["main.c"]);
+        assert_eq!(ends_begun("src/", "").count(), 0);
     }
 
     #[test]

@@ -34,22 +34,13 @@ pub(super) fn files_meant(
     wanted: &[u8],
     work: &mut Work,
 ) -> Result<Vec<u64>, NoLines> {
-    let Some(program) = &unit.line_program else {
-        return Ok(Vec::new());
-    };
-    let header = program.header();
-    let first = u64::from(header.version() <= 4);
     let mut files = Vec::new();
-    for (number, file) in (first..).zip(header.file_names()) {
-        work.step(1)?;
-        let name = path::text(dwarf, unit, file.path_name()).unwrap_or_default();
-        if path::file_name(name) == path::file_name(wanted)
-            && path::of_file(dwarf, unit, number)
-                .is_some_and(|path| path::is_meant(path.as_bytes(), wanted))
-        {
+    let may_be = |name: &[u8]| path::may_be_meant(name, wanted);
+    path::each(dwarf, unit, &may_be, work, &mut |number, path| {
+        if path::is_meant(&path, wanted) {
             files.push(number);
         }
-    }
+    })?;
     Ok(files)
 }
 

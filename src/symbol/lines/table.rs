@@ -3,6 +3,7 @@
 use super::described::Described;
 use super::frames::Compiled;
 use super::later::Later;
+use super::path;
 use super::places::{self, Place};
 use super::rows::{self, Stretch};
 use super::scopes;
@@ -272,6 +273,30 @@ impl Lines {
             }
         }
         Ok(places)
+    }
+
+    /// Hands `take` the paths of the source files whose own names it `wants`, as often as units have them.
+    pub(super) fn each_file(
+        &self,
+        wants: &dyn Fn(&[u8]) -> bool,
+        work: &mut Work,
+        take: &mut dyn FnMut(Name),
+    ) -> Result<(), NoLines> {
+        // A name that is kept with other modules' is not worth reading their file.
+        let dwarf = self.sections.dwarf();
+        let mut opener = Opener::default();
+        for &offset in &self.units.offsets {
+            work.look()?;
+            let passed = opener
+                .open_at(&dwarf, offset)
+                .and_then(|unit| path::each(&dwarf, &unit, wants, work, &mut |_, path| take(path)));
+            match passed {
+                Err(passing) if passing.is_passing() => return Err(passing),
+                // What is damaged names no files.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Hands `ask` a unit with what describes its functions, and why that is not all, if it was split and the rest is not there.

@@ -267,13 +267,18 @@ impl<W: Work> Team<'_, W> {
         let (mut spare, mut room) = (Vec::new(), W::Room::default());
         let mut more = true;
         let mut stopped = None;
+        // What was planned before an error is handed on before it is told.
+        let mut planned = Ok(());
         loop {
             while more && self.lock().places.len() < most {
                 let mut piece = spare.pop().unwrap_or_default();
-                more = lead.plan(&mut piece)? != Planned::Nothing;
-                if more {
-                    self.lock().places.push_back(Place::ToDo(piece));
-                    self.changed.notify_all();
+                match lead.plan(&mut piece) {
+                    Ok(Planned::Nothing) => more = false,
+                    Ok(Planned::Little | Planned::Much) => {
+                        self.lock().places.push_back(Place::ToDo(piece));
+                        self.changed.notify_all();
+                    }
+                    Err(error) => (more, planned) = (false, Err(error)),
                 }
             }
             let mut line = self.lock();
@@ -291,7 +296,7 @@ impl<W: Work> Team<'_, W> {
                 drop(line);
                 self.work(taken, &mut room, &mut asking(lead, &mut stopped));
             } else if line.places.is_empty() {
-                return stopped.map_or(Ok(()), |why| Err(why.into()));
+                return stopped.map_or(planned, |why| Err(why.into()));
             } else {
                 let waited = self.changed.wait_timeout(line, PATIENCE);
                 let (line, waited) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -448,6 +453,47 @@ mod tests {
         for (found, _, ended) in squares(200, &|of, _| Ok(of), &until) {
             assert!(matches!(ended, Err(Error::Stopped(_))));
             assert!(found.into_iter().eq(0..33));
+        }
+    }
+
+    /// Takes squares, of which from one on none can be planned.
+    struct Unplannable<'a>(Taker<'a>);
+
+    impl Lead<Square> for Unplannable<'_> {
+        fn plan(&mut self, piece: &mut Square) -> Result<Planned> {
+            match self.0.planned {
+                50 => Err(stopped()),
+                _ => self.0.plan(piece),
+            }
+        }
+        fn hand_on(&mut self, piece: &mut Square) -> Result<ControlFlow<()>> {
+            self.0.hand_on(piece)
+        }
+        fn check(&mut self) -> Result<(), Stopped> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_was_planned_before_an_error_comes_before_it() {
+        for cores in [1, 3] {
+            let worker = Squares {
+                of: |of, _: &mut Check<'_>| Ok(of),
+                done: Mutex::new(0),
+            };
+            let mut lead = Unplannable(Taker {
+                planned: 0,
+                count: u64::MAX,
+                until: &all,
+                patience: 0,
+                found: Vec::new(),
+            });
+            let ended = match cores {
+                1 => on_one(None, &worker, &mut lead).map(drop),
+                _ => on_several(cores, &worker, &mut lead),
+            };
+            assert!(matches!(ended, Err(Error::Stopped(_))));
+            assert!(lead.0.found.into_iter().eq(0..50));
         }
     }
 

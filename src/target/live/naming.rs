@@ -78,6 +78,9 @@ fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [
     inner.starts_with(b"/").then_some(inner)
 }
 
+/// Opens something with some rights.
+type Rights<'r> = &'r dyn Fn(&mut dyn FnMut() -> Result<OwnedFd>) -> Result<OwnedFd>;
+
 /// The root directory of the target, opened when it is first needed.
 pub(super) struct Root<'a> {
     directory: &'a Directory,
@@ -97,15 +100,16 @@ impl<'a> Root<'a> {
 
     /// What bears that path in it, without opening it; a link stands for itself.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        self.resolve(path, OFlags::NOFOLLOW)
+        self.resolve(path, &|open| raised(open), OFlags::NOFOLLOW)
     }
 
-    /// What a path leads to in it, without opening it.
+    /// What a path leads to in it, without opening it. The target chooses where links lead, so this takes whoever runs pmdb only to where
+    /// they may go themselves.
     pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        self.resolve(path, OFlags::empty())
+        self.resolve(path, &|open| open(), OFlags::empty())
     }
 
-    fn resolve(&mut self, path: &[u8], links: OFlags) -> Result<OwnedFd> {
+    fn resolve(&mut self, path: &[u8], rights: Rights, links: OFlags) -> Result<OwnedFd> {
         let (directory, memory) = (self.directory, self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -116,7 +120,7 @@ impl<'a> Root<'a> {
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let open = |path: &[u8]| {
             let path = OsStr::from_bytes(path);
-            raised(|| openat2(root, path, flags, Mode::empty(), within))
+            rights(&mut || openat2(root, path, flags, Mode::empty(), within))
         };
         match open(path) {
             Err(Errno::NOENT) => match inside(directory, &memory.path("root"), path) {

@@ -10,6 +10,9 @@ use crate::symbol::placement::Placement;
 use crate::symbol::{Module, View};
 use crate::target::Modules;
 
+/// More places of one line are not told: a program may have a library as often as it likes.
+const MOST_PLACES: usize = 1 << 18;
+
 /// What debug information says of an address.
 #[derive(Clone, Debug)]
 pub struct LineAt {
@@ -98,8 +101,8 @@ impl View<'_> {
         }
     }
 
-    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the functions around the
-    /// first `with_frames` places of each.
+    /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the functions around
+    /// `with_frames` of the places.
     ///
     /// # Errors
     /// What `stop` says.
@@ -111,6 +114,7 @@ impl View<'_> {
         stop: &mut Stop,
     ) -> Result<LineSearch, Stopped> {
         let mut search = LineSearch::default();
+        let mut untold = with_frames;
         let mut work = Work::new(stop, self.symbols.interrupts());
         let query = LineQuery {
             file: file.as_bytes(),
@@ -140,19 +144,28 @@ impl View<'_> {
                     if search.line.is_none_or(|known| line < known) {
                         search.line = Some(line);
                         search.places.clear();
+                        untold = with_frames;
                     }
                     if search.line != Some(line) {
                         continue;
                     }
+                    let more = places.places.len().saturating_mul(placed.copies.len());
+                    if search.places.len().saturating_add(more) > MOST_PLACES {
+                        search.silent.push((module.file_name(), NoLines::TooLarge));
+                    }
                     for (place, found) in places.places {
-                        search
-                            .places
-                            .extend(placed.copies.iter().map(|copy| LinePlace {
+                        let room = MOST_PLACES.saturating_sub(search.places.len());
+                        let copies = placed.copies.iter().take(room);
+                        search.places.extend(copies.map(|copy| {
+                            let found = found.as_ref().filter(|_| untold > 0).cloned();
+                            untold = untold.saturating_sub(usize::from(found.is_some()));
+                            LinePlace {
                                 start: copy.address(place.row.address),
                                 end: copy.address(place.end),
                                 is_first: place.is_first,
-                                known: found.clone().map(|found| line_at(module, copy, found)),
-                            }));
+                                known: found.map(|found| line_at(module, copy, found)),
+                            }
+                        }));
                     }
                 }
             }

@@ -64,6 +64,12 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Bytes of its name and path.
+    fn text(&self) -> usize {
+        let texts = [&self.function, &self.file].into_iter().flatten();
+        texts.map(|text| text.as_bytes().len()).sum()
+    }
+
     /// The name for people: demangled. Costs its demangling at each call.
     pub fn name(&self) -> Option<Name> {
         self.function.as_ref().map(readable)

@@ -10,8 +10,8 @@ use gimli::{Dwarf, Unit};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// More rows of one line are not told.
-const MOST_ROWS: usize = 1 << 16;
+/// More rows of one line are not told, all units together.
+pub(super) const MOST_ROWS: usize = 1 << 16;
 
 /// Code of a line in one function, or in one copy of an inlined one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,11 +70,12 @@ pub(super) fn line_with_code(
     Ok(best)
 }
 
-/// The rows of a line, in order of their addresses; and whether there are more than are told.
+/// The rows of a line, in order of their addresses; and whether there are more than `most`, which are not told.
 pub(super) fn rows_of(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
     line: u64,
+    most: usize,
     work: &mut Work,
 ) -> Result<(Vec<Stretch>, bool), NoLines> {
     let mut found: Vec<Stretch> = Vec::new();
@@ -85,13 +86,13 @@ pub(super) fn rows_of(
         {
             found.push((row, end));
         }
-        match found.len() <= MOST_ROWS {
+        match found.len() <= most {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
     })?;
-    let is_cut = found.len() > MOST_ROWS;
-    found.truncate(MOST_ROWS);
+    let is_cut = found.len() > most;
+    found.truncate(most);
     found.sort_by_key(|(row, end)| (row.address, *end));
     Ok((found, is_cut))
 }

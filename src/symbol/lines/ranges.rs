@@ -67,14 +67,14 @@ pub(super) fn each_range(
     unit: &Unit<Bytes<'_>>,
     claimed: &Claimed,
     work: &mut Work,
-    visit: &mut dyn FnMut(u64, u64) -> Result<(), NoLines>,
+    visit: &mut dyn FnMut(u64, u64, &mut Work) -> Result<(), NoLines>,
 ) -> Result<(), NoLines> {
     if let Some(list) = claimed.list {
         let mut ranges = dwarf.ranges(unit, list)?;
         while let Some(range) = ranges.next()? {
             work.step(1)?;
             if range.begin != NOWHERE && range.begin < range.end {
-                visit(range.begin, range.end)?;
+                visit(range.begin, range.end, work)?;
             }
         }
         return Ok(());
@@ -87,7 +87,7 @@ pub(super) fn each_range(
         High::Size(size) => low.checked_add(size),
     };
     match end {
-        Some(end) if low != NOWHERE && low < end => visit(low, end),
+        Some(end) if low != NOWHERE && low < end => visit(low, end, work),
         _ => Ok(()),
     }
 }

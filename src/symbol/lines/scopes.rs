@@ -12,6 +12,9 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 /// Functions inlined into each other deeper than this are not told.
 const DEEPEST: usize = 256;
 
+/// More functions around all of the addresses are not told: a line that has code in thousands of places is inlined some ten deep.
+const MOST_SCOPES: usize = 1 << 20;
+
 /// A function around an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Scope {
@@ -46,6 +49,7 @@ pub(super) fn around(
 ) -> Result<Vec<Vec<Scope>>, NoLines> {
     let mut chains: Vec<Vec<Scope>> = vec![Vec::new(); addresses.len()];
     let mut open: Vec<Open> = Vec::new();
+    let mut taken = 0;
     let mut entries = unit.entries_raw(None)?;
     while !entries.is_empty() {
         let (entry, depth) = (entries.next_offset(), entries.next_depth());
@@ -88,13 +92,20 @@ pub(super) fn around(
             call: inlined.then_some(call),
         };
         let mut holds = false;
-        each_range(dwarf, unit, &claimed, work, &mut |begin, end| {
+        each_range(dwarf, unit, &claimed, work, &mut |begin, end, work| {
             let first = addresses.partition_point(|&address| address < begin);
             let after = addresses.partition_point(|&address| address < end);
             for chain in chains.get_mut(first..after).unwrap_or_default() {
-                holds |= take(chain, scope, &open);
+                work.step(0)?;
+                if take(chain, scope, &open) {
+                    holds = true;
+                    taken += 1;
+                }
             }
-            Ok(())
+            match taken <= MOST_SCOPES {
+                true => Ok(()),
+                false => Err(NoLines::TooLarge),
+            }
         })?;
         open.push(Open {
             depth,

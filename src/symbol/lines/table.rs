@@ -60,6 +60,9 @@ pub(super) struct Places {
     pub(super) missing: Option<NoLines>,
 }
 
+/// Of places whose functions have names and paths of more bytes than this all together no more functions are told.
+const MOST_TEXT: usize = 16 << 20;
+
 /// What is asked of a line.
 #[derive(Clone, Copy)]
 pub(super) struct LineQuery<'a> {
@@ -229,9 +232,11 @@ impl Lines {
         let Some(line) = places.line else {
             return Ok(places);
         };
+        let mut text = 0;
         for (offset, numbers) in having {
             let unit = opener.open_at(&dwarf, offset)?;
-            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, work)?;
+            let room = places::MOST_ROWS.saturating_sub(places.places.len());
+            let (rows, is_cut) = places::rows_of(&unit, &numbers, line, room, work)?;
             if is_cut {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
@@ -247,12 +252,13 @@ impl Lines {
                     let (chains, fault) = chains(unit, &addresses, work)?;
                     let missing = missing.or(fault);
                     let mut found = Vec::new();
-                    for place in places::joined(rows, chains) {
-                        let known = match found.len() < with_frames {
+                    for mut place in places::joined(rows, chains) {
+                        let known = match found.len() < with_frames && text < MOST_TEXT {
                             true => {
                                 let symbol = symbol(place.row.address);
                                 let (frames, unnamed) =
                                     unit.frames(&place.row, &place.chain, symbol.as_ref(), work)?;
+                                text += frames.iter().map(Frame::text).sum::<usize>();
                                 Some(Found {
                                     row: (place.row, place.end),
                                     frames,
@@ -261,6 +267,8 @@ impl Lines {
                             }
                             false => None,
                         };
+                        // Nobody asks any more, and there may be very many.
+                        place.chain = Vec::new();
                         found.push((place, known));
                     }
                     Ok(found)

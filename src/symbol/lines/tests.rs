@@ -209,6 +209,30 @@ fn entries_nested_without_end() {
 }
 
 #[test]
+fn a_line_that_is_deep_in_too_many_places() {
+    let one = [&[INLINED][..], &[0; 4], &[7], &place(CODE, SIZE)].concat();
+    let file = File {
+        information: unit(&function(&one.repeat(300))),
+        rows: rows(14, &[begun(), [1].repeat(60_000)].concat()),
+        ..File::default()
+    };
+    let mut go_on = || Ok(());
+    let mut work = Work::new(&mut go_on, &NEVER);
+    let query = LineQuery {
+        file: b"a.c",
+        line: 1,
+        with_frames: 1,
+    };
+    let places = file
+        .read(&mut work)
+        .of_line(query, &|_| None, &Fake::new(), &mut work);
+    let places = places.expect("an answer").places;
+    let first = places.first().expect("a place").1.as_ref();
+    let missing = &first.expect("its functions").missing;
+    assert!(matches!(missing, Some(NoLines::TooLarge)), "{missing:?}");
+}
+
+#[test]
 fn origins_that_lead_in_circles() {
     let at = HEAD + ROOT;
     // Itself, two that lead to each other, and out of the unit.

@@ -126,7 +126,7 @@ impl Units {
         };
         let claimed = root_ranges(dwarf, unit)?;
         let mut any = false;
-        each_range(dwarf, unit, &claimed, work, &mut |begin, end| {
+        each_range(dwarf, unit, &claimed, work, &mut |begin, end, _| {
             any = true;
             add(begin, end)
         })?;

@@ -393,6 +393,22 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
 }
 
 #[test]
+fn telescope_says_why_a_page_cache_is_not_looked_into() {
+    let fake = heap_and_file()
+        .region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden")
+        .page(0x50_5000, 0x1301, &0x70_1000u64.to_le_bytes());
+    let mut session = Session::on(fake);
+    let row = session.says("telescope 0x700000 1");
+    assert!(row.contains("<not resident: untouched>  ("), "{row}");
+    let link = session.says("telescope 0x505000 1");
+    assert!(
+        link.contains("0x701000") && link.contains("<not resident: untouched>  ("),
+        "{link}"
+    );
+    assert!(!session.says("telescope 0x504000 1").contains(">  ("));
+}
+
+#[test]
 fn a_state_in_doubt_is_only_most_likely() {
     // Without CAP_SYS_ADMIN the rest of the entry is hidden.
     let mut last = heap().pages.get(&0x505).cloned().unwrap_or_default();

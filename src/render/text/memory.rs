@@ -157,7 +157,7 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
         .plain("  ");
     match row.value {
         Some(value) => _ = line.push(Role::Raw, format!("{value:#x}")),
-        None => absent(&mut line, row.state, None, None, is_doubtful(&row.why)),
+        None => word_absent(&mut line, row.state, &row.why),
     }
     of_file(&mut line, row.source);
     for (index, link) in row.chain.iter().enumerate() {
@@ -181,12 +181,20 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
     line.push(Role::Dim, " \u{2192} ");
     match (row.ends, &last.text, last.value) {
         ("text", Some(text), _) => _ = line.plain(text),
-        (_, _, None) => absent(&mut line, last.state, None, None, is_doubtful(&last.why)),
+        (_, _, None) => word_absent(&mut line, last.state, &last.why),
         ("cycle", _, Some(value)) => _ = line.plain(format!("{value:#x} (a cycle)")),
         ("depth", _, Some(value)) => _ = line.plain(format!("{value:#x} \u{2192} \u{2026}")),
         (_, _, Some(value)) => _ = line.plain(format!("{value:#x}")),
     }
     line.end(out)
+}
+
+/// A word that was not read, with the reason where it might have been.
+fn word_absent(line: &mut Line, state: State, why: &Why) {
+    absent(line, state, None, None, is_doubtful(why));
+    if let Some(reason) = why.of("source") {
+        line.push(Role::Note, format!("  ({})", reason.cause()));
+    }
 }
 
 /// Said of a word that the process does not have yet.

@@ -42,6 +42,11 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     if let Some(spelled) = spell_as_others_do(mangled, &out.0) {
         out.0 = spelled;
     }
+    for (cast, suffix) in NUMBERS {
+        if out.0.contains(cast) {
+            out.0 = with_suffixes(&out.0, cast, suffix);
+        }
+    }
     if !tail.is_empty() {
         // GCC's clones: `_Z3foov.cold`, `.part.0`, `.isra.1`.
         let clone = tail.strip_prefix(b".")?;
@@ -71,6 +76,31 @@ fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
         _ => "virtual thunk to",
     };
     Some(format!("{kind} {function}"))
+}
+
+/// What `cpp_demangle` writes before numbers among the arguments of templates, and what others write behind them: `get<1ul, int>`.
+const NUMBERS: [(&str, &str); 5] = [
+    ("(unsigned long long)", "ull"),
+    ("(unsigned long)", "ul"),
+    ("(unsigned int)", "u"),
+    ("(long long)", "ll"),
+    ("(long)", "l"),
+];
+
+fn with_suffixes(text: &str, cast: &str, suffix: &str) -> String {
+    let mut parts = text.split(cast);
+    let mut spelled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.strip_prefix('-').unwrap_or(part);
+        let rest = digits.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        if rest.len() == digits.len() {
+            spelled.extend([cast, part]);
+        } else {
+            let number = part.strip_suffix(rest).unwrap_or(part);
+            spelled.extend([number, suffix, rest]);
+        }
+    }
+    spelled
 }
 
 /// Whether the name has one of the prefixes of the Rust and C++ schemes.
@@ -119,6 +149,30 @@ impl Write for Bounded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_among_arguments_of_templates_are_spelled_as_nm_does() {
+        for (mangled, name) in [
+            ("_Z1fILj1EEvv", "void f<1u>()"),
+            ("_Z1fILm1EEvv", "void f<1ul>()"),
+            ("_Z1fILx1EEvv", "void f<1ll>()"),
+            ("_Z1fILy1EEvv", "void f<1ull>()"),
+            ("_Z1fILl1EEvv", "void f<1l>()"),
+            ("_Z1fILln5EEvv", "void f<-5l>()"),
+            ("_Z1fILi5EEvv", "void f<5>()"),
+            ("_Z1fILm1ELm23EEvm", "void f<1ul, 23ul>(unsigned long)"),
+            ("_Z1fPFvlE", "f(void (*)(long))"),
+        ] {
+            assert_eq!(
+                demangle(mangled.as_bytes(), Form::Full).as_deref(),
+                Some(name)
+            );
+        }
+        assert_eq!(
+            demangle(b"_Z1fILm1EEvv", Form::Path).as_deref(),
+            Some("f<1ul>")
+        );
+    }
 
     #[test]
     fn readable_names() {

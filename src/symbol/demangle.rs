@@ -42,6 +42,12 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     if let Some(spelled) = spell_as_others_do(mangled, &out.0) {
         out.0 = spelled;
     }
+    // What an empty pack of arguments leaves behind.
+    for (with_comma, without) in [(", >", ">"), (", )", ")")] {
+        if out.0.contains(with_comma) {
+            out.0 = out.0.replace(with_comma, without);
+        }
+    }
     for (cast, suffix) in NUMBERS {
         if out.0.contains(cast) {
             out.0 = with_suffixes(&out.0, cast, suffix);
@@ -151,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_among_arguments_of_templates_are_spelled_as_nm_does() {
+    fn arguments_of_templates_are_spelled_as_nm_does() {
         for (mangled, name) in [
             ("_Z1fILj1EEvv", "void f<1u>()"),
             ("_Z1fILm1EEvv", "void f<1ul>()"),
@@ -162,6 +168,12 @@ mod tests {
             ("_Z1fILi5EEvv", "void f<5>()"),
             ("_Z1fILm1ELm23EEvm", "void f<1ul, 23ul>(unsigned long)"),
             ("_Z1fPFvlE", "f(void (*)(long))"),
+            ("_Z1fIiJEEvT_DpT0_", "void f<int>(int)"),
+            ("_Z1fIJEEviDpT_", "void f<>(int)"),
+            (
+                "_ZSt3getILm1E1aJEERT0_RSt5tupleIJS1_DpT1_EE",
+                "a& std::get<1ul, a>(std::tuple<a>&)",
+            ),
         ] {
             assert_eq!(
                 demangle(mangled.as_bytes(), Form::Full).as_deref(),

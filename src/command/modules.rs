@@ -48,6 +48,12 @@ fn made_report(made: MadeSurvey) -> ModuleReport {
         why.insert("answers", reason.to_string());
         why.insert("symbols", reason.to_string());
     }
+    if made.is_cut {
+        why.insert(
+            "answers",
+            "the list is so long that only its end is read".to_owned(),
+        );
+    }
     ModuleReport {
         start: made.start,
         end: made.end,

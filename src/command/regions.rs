@@ -3,9 +3,9 @@
 use super::through::left_out;
 use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
-use crate::inspect::{Doubt, View, ViewedRegion};
+use crate::inspect::{self, Doubt, View, ViewedRegion};
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
-use crate::report::{Note, Reason, Record, RegionReport, RegionsSummary};
+use crate::report::{Note, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -59,6 +59,7 @@ pub(super) fn run(
         present: Some(0),
         swapped: Some(0),
         changed: false,
+        cut_short: false,
     };
     let mut sorted: Vec<Box<RegionReport>> = Vec::new();
     let mut doubt = None;
@@ -112,8 +113,15 @@ pub(super) fn run(
             }
             Ok(())
         },
-    )?;
-    summary.changed = !swept.changed.is_empty();
+    );
+    let mut stopped = match swept {
+        Ok(sweep) => {
+            summary.changed = !sweep.changed.is_empty();
+            None
+        }
+        Err(inspect::Error::Stopped(Stopped::Interrupted)) => Some(Stopped::Interrupted),
+        Err(error) => return Err(error.into()),
+    };
     match order {
         None => {}
         Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),
@@ -121,8 +129,16 @@ pub(super) fn run(
         Some(RegionOrder::Name) => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
     }
     for report in sorted {
-        context.sink.emit(Record::Region(report))?;
+        match context.sink.emit(Record::Region(report)) {
+            Ok(()) => {}
+            Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
+            Err(Stopped::Interrupted) => {
+                stopped = Some(Stopped::Interrupted);
+                break;
+            }
+        }
     }
+    summary.cut_short = stopped.is_some();
     if let Some((regions, doubt)) = undecided {
         let message = left_out(regions, "region", doubt);
         context.sink.emit(Record::Note(Note { message }))?;
@@ -139,5 +155,5 @@ pub(super) fn run(
         context.sink.emit(Record::Note(Note { message }))?;
     }
     context.sink.emit(Record::RegionsSummary(summary))?;
-    Ok(Flow::Done)
+    stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
 }

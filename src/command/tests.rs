@@ -95,6 +95,23 @@ fn what_was_counted_before_ctrl_c_is_shown() {
 }
 
 #[test]
+fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
+    for order in ["", " by size"] {
+        let (_, target) = World::new((1..9).map(|at| region(at * 0x1000, 1))).target();
+        let (records, outcome) = outcome(&format!("regions{order}"), target, 3);
+        let is_row = |record: &&Record| matches!(record, Record::Region(_));
+        assert_eq!(records.iter().filter(is_row).count(), 3, "{order}");
+        let Some(Record::RegionsSummary(summary)) = records.last() else {
+            panic!("{order}: no summary");
+        };
+        // To be sorted all have to be counted first.
+        let counted = if order.is_empty() { 3 } else { 8 };
+        assert_eq!((summary.regions, summary.cut_short), (counted, true));
+        assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))));
+    }
+}
+
+#[test]
 fn an_address_in_no_region_comes_with_its_neighbours() {
     let (_, target) = World::new([region(0x1000, 1), region(0x2000, 1)]).target();
     let (_, outcome) = outcome("region 0x1800000", target, usize::MAX);

@@ -110,4 +110,6 @@ pub struct RegionsSummary {
     pub swapped: Option<u64>,
     /// Whether regions changed meanwhile.
     pub changed: bool,
+    /// Whether it was broken off: then the totals are of what was looked at.
+    pub cut_short: bool,
 }

@@ -22,6 +22,8 @@ pub struct MadeSurvey {
     pub end: VirtualAddress,
     /// How many of them are there, or why that is not known.
     pub functions: Result<u64, NoSymbols>,
+    /// Whether only the end of the list was read: then older functions are not known.
+    pub is_cut: bool,
 }
 
 fn end(function: &SymbolAt) -> VirtualAddress {
@@ -77,6 +79,7 @@ impl View<'_> {
                 start: first.start(),
                 end: places.next_back().map_or(first, |last| last.range).end(),
                 functions: Err(refused.why.clone()),
+                is_cut: false,
             });
         }
         let mut functions = self.made_functions();
@@ -92,6 +95,7 @@ impl View<'_> {
             start,
             end: last,
             functions: Ok(count),
+            is_cut: self.made().is_some_and(PerfMap::is_cut),
         })
     }
 

@@ -10,9 +10,9 @@ use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::target::Target;
 use std::collections::BinaryHeap;
 
-/// Of a larger file only so much is read.
+/// Of a larger file only so much is read, from its end: what was written last tells what is there.
 const LARGEST: u64 = 64 << 20;
-/// Lines behind so many are not read.
+/// Lines before the last so many are left out.
 const MOST_FUNCTIONS: usize = 1 << 20;
 
 /// A process at one time of its life: its number and when it started.
@@ -25,6 +25,8 @@ pub(super) struct PerfMap {
     /// Where it is, in the target's root.
     path: Name,
     functions: Functions,
+    /// Whether it has more than was read, before that.
+    is_cut: bool,
 }
 
 /// Such a file that is not believed, or could not be read.
@@ -78,19 +80,20 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Functions {
-    /// Of all whole lines: one without an end may be half written.
-    fn parse(bytes: &[u8]) -> Functions {
+    /// Of the last `most` whole lines, and whether there are more: a line without an end may be half written.
+    fn parse(bytes: &[u8], most: usize) -> (Functions, bool) {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();
-        let lines = lines.split(|&byte| byte == b'\n');
-        let listed: Vec<Function> = lines
-            .filter_map(Function::parse)
-            .take(MOST_FUNCTIONS)
-            .collect();
-        Functions {
+        let mut lines = lines
+            .rsplit(|&byte| byte == b'\n')
+            .filter_map(Function::parse);
+        let mut listed: Vec<Function> = lines.by_ref().take(most).collect();
+        listed.reverse();
+        let functions = Functions {
             stretches: sweep(&listed),
             listed,
-        }
+        };
+        (functions, lines.next().is_some())
     }
 
     fn at(&self, address: u64) -> Option<&Function> {
@@ -150,18 +153,27 @@ impl PerfMap {
         let (path, opened) = target.modules.perf_map().ok()??;
         let read = opened.map_err(NoSymbols::from).and_then(|bytes| {
             let file = File::new(bytes);
-            let size = usize::try_from(file.length().min(LARGEST)).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; size];
-            let read = file.read_up_to(0, &mut bytes)?;
+            let begin = file.length().saturating_sub(LARGEST);
+            let size = file.length() - begin;
+            let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+            let read = file.read_up_to(begin, &mut bytes)?;
             bytes.truncate(read);
-            Ok((Functions::parse(&bytes), file))
+            // A line that begins before that is not read in part.
+            let first = match begin {
+                0 => 0,
+                _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
+            };
+            let whole = bytes.get(first..).unwrap_or_default();
+            let (functions, is_cut) = Functions::parse(whole, MOST_FUNCTIONS);
+            Ok((functions, is_cut || begin > 0, file))
         });
         Some(match read {
-            Ok((functions, file)) => Ok(PerfMap {
+            Ok((functions, is_cut, file)) => Ok(PerfMap {
                 owner,
                 file,
                 path,
                 functions,
+                is_cut,
             }),
             Err(why) => Err(Refused { path, why }),
         })
@@ -176,6 +188,11 @@ impl PerfMap {
     pub(super) fn is_called(&self, name: &str) -> bool {
         let name = name.as_bytes();
         self.path.as_bytes() == name || self.path.file_name().as_bytes() == name
+    }
+
+    /// Whether only its end was read, as it is very large.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The function at `address`.
@@ -234,7 +251,7 @@ mod tests {
     #[test]
     fn the_last_line_tells_what_is_there() {
         let text = b"1000 100 outer\n1040 10 py::inner:/a b.py\n1080 100 newer\n10f0 8 short\n";
-        let functions = Functions::parse(text);
+        let functions = Functions::parse(text, 100).0;
         let asked = [
             0xfff, 0x1000, 0x103f, 0x1040, 0x104f, 0x1050, 0x107f, 0x1080, 0x10f0, 0x10f8, 0x117f,
             0x1180,
@@ -248,7 +265,7 @@ mod tests {
             ]
         );
         // A function whose start was overwritten is not there any more.
-        let functions = Functions::parse(b"1000 10 old\n1000 10 new\n");
+        let functions = Functions::parse(b"1000 10 old\n1000 10 new\n", 100).0;
         let there: Vec<&[u8]> = functions.there().map(|one| &*one.name).collect();
         assert_eq!(there, [b"new"]);
     }
@@ -261,14 +278,17 @@ mod tests {
         text.extend_from_slice(b"4000 8 ");
         text.extend(std::iter::repeat_n(b'x', LONGEST_NAME));
         text.extend_from_slice(b"\n5000 8 half writ");
-        let functions = Functions::parse(&text);
+        let functions = Functions::parse(&text, 100).0;
         let listed: Vec<&[u8]> = functions.listed.iter().map(|one| &*one.name).collect();
         assert_eq!(listed, [&b"good"[..], b"\x1b[31m\xff"]);
         assert_eq!(
             names(&functions, &[0x2000, 0x3000]),
             ["good", "\\x1b[31m\\xff"]
         );
-        assert_eq!(Functions::parse(b"").listed.len(), 0);
-        assert_eq!(Functions::parse(b"1000 10 no end").listed.len(), 0);
+        let (last, is_cut) = Functions::parse(b"1000 10 old\n2000 10 newer\n3000 10 last\n", 2);
+        let there: Vec<&[u8]> = last.there().map(|one| &*one.name).collect();
+        assert_eq!((there, is_cut), (vec![&b"newer"[..], b"last"], true));
+        assert_eq!(Functions::parse(b"", 100).0.listed.len(), 0);
+        assert_eq!(Functions::parse(b"1000 10 no end", 100).0.listed.len(), 0);
     }
 }

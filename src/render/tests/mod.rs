@@ -104,7 +104,10 @@ const FIELDS: &[(&str, &str)] = &[
         "start end perms offset device inode name deleted size present swapped shared private zero huge [map_count_average] [folios] [states] [at] [pss] \
          [vm_flags] [smaps] [changed] why",
     ),
-    ("regions-summary", "regions size present swapped changed"),
+    (
+        "regions-summary",
+        "regions size present swapped changed cut_short",
+    ),
     (
         "capabilities",
         "kernel pid user rights first_user_namespace capabilities",

@@ -123,6 +123,7 @@ pub fn regions_summary() -> RegionsSummary {
         present: Some(3 << 20),
         swapped: Some(8192),
         changed: true,
+        cut_short: true,
     }
 }
 

@@ -102,6 +102,9 @@ pub fn regions_summary(
         line.plain(format!(", {} swapped", size(swapped)));
     }
     line.end(out)?;
+    if summary.cut_short {
+        cut_short(look, out)?;
+    }
     match summary.changed {
         true => changed(look, "the regions", out),
         false => Ok(()),

@@ -51,7 +51,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     let mut counted = None;
     let need = SHOWN | Need::ORDER;
     let swept = stats(&view, &[viewed], need, context.sink, |_, stats, _| {
-        counted = Some(stats);
+        counted = Some(stats.clone());
         Ok(())
     })?;
     let mut report = report(viewed, counted.as_ref());
@@ -107,7 +107,7 @@ pub(super) fn stats(
     regions: &[&ViewedRegion],
     need: Need,
     sink: &mut dyn Sink,
-    mut each: impl FnMut(&ViewedRegion, RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
+    mut each: impl FnMut(&ViewedRegion, &RegionStats, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> inspect::Result<Sweep> {
     let sink = RefCell::new(sink);
     let total = regions.len() as u64;

@@ -82,7 +82,7 @@ pub(super) fn run(
             let holds = filter
                 .as_ref()
                 .filter(|filter| filter.needs_stats())
-                .map_or(Some(true), |filter| filter.holds(viewed, Some(&stats)));
+                .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
             let hidden = stats.hidden().or_else(|| stats.swapped.clone().err());
             match (holds, stats.doubt, hidden) {
                 (Some(true), ..) => {}
@@ -97,7 +97,7 @@ pub(super) fn run(
                 _ => return Ok(()),
             }
             doubt = doubt.or(stats.doubt);
-            let mut report = Box::new(region::report(viewed, Some(&stats)));
+            let mut report = Box::new(region::report(viewed, Some(stats)));
             if full {
                 region::add_smaps(&mut report, viewed, &smaps);
             }

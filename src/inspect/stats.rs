@@ -69,7 +69,7 @@ pub fn region_stats<'v>(
     regions: &[&ViewedRegion],
     need: Need,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
-    each: &mut dyn FnMut(&'v ViewedRegion, RegionStats) -> Result<(), Stopped>,
+    each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
     let available = view.availability();
     let mut wanted = need & (Need::COUNTS | Need::HUGE | Need::ORDER) | Need::KINDS;
@@ -93,7 +93,7 @@ pub fn region_stats<'v>(
     let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
-        Some(viewed) => each(viewed, tally.stats(view, viewed, need, wanted)),
+        Some(viewed) => each(viewed, &tally.stats(view, viewed, need, wanted)),
         None => Ok(()),
     };
     let swept = sweep(view, &spans, question, check, &mut |chunk| {

@@ -252,9 +252,10 @@ impl<'a> View<'a> {
     /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells, which is read once and where such a region is likely; where that
     /// cannot be read, what is known by its name to be so.
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
-        *viewed.pfn_mapped.get_or_init(|| {
-            viewed.may_be_pfn_mapped()
-                && match self.target.process.is_pfn_mapped(&viewed.region) {
+        // Nearly none may be: of the others nothing is asked, nor remembered.
+        viewed.may_be_pfn_mapped()
+            && *viewed.pfn_mapped.get_or_init(|| {
+                match self.target.process.is_pfn_mapped(&viewed.region) {
                     Ok(Some(told)) => told,
                     Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
                     Ok(None) | Err(_) => {
@@ -265,7 +266,7 @@ impl<'a> View<'a> {
                             .is_some_and(|smaps| smaps.has_flag("pf"))
                     }
                 }
-        })
+            })
     }
 
     /// Whether a file or shared memory is behind `viewed`, which can be asked what it has of pages that are not mapped.

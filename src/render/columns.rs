@@ -119,19 +119,6 @@ impl<'a> Cell<'a> {
     }
 }
 
-impl Words<'_> {
-    /// Their printable form, for numbers made in `buffer`, and the terminal columns that it takes.
-    fn measured<'b>(&'b self, buffer: &'b mut Number) -> (Cow<'b, str>, usize) {
-        *buffer = match self {
-            Words::Text(text) => return measured(text),
-            Words::Hexadecimal(number) => Number::hexadecimal(*number),
-            Words::Size(bytes) => Number::size(*bytes),
-        };
-        let text = buffer.as_str();
-        (Cow::Borrowed(text), text.len())
-    }
-}
-
 macro_rules! words {
     ($($type:ty: $value:ident => $words:expr),+ $(,)?) => {
         $(impl<'a> From<$type> for Words<'a> {
@@ -203,12 +190,10 @@ impl Layout {
     /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let line = &mut self.line;
-        let mut number = Number::default();
         let last = self.ends.iter().rposition(Option::is_some);
         let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
-            let (mut text, mut width) = cell.words.measured(&mut number);
             let start = end - column.width;
             if line.column() > 0 {
                 line.pad_to((line.column() + 1).max(match column.align {
@@ -216,27 +201,36 @@ impl Layout {
                     Align::Right => 0,
                 }));
             }
-            if let Some(whole) = self.width.filter(|_| column.may_cut) {
-                let limit = match Some(index) == last {
-                    true => whole.saturating_sub(line.column()),
-                    false => column.width,
-                };
-                if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
-                    (text, width) = measured(short);
-                }
-                if width > limit.max(1) {
-                    text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
-                    width = columns(&text);
-                }
-            }
-            if column.align == Align::Right {
-                line.pad_to(end.saturating_sub(width));
-            }
             let role = cell.role.unwrap_or(column.role);
-            match cell.words {
-                Words::Text(_) => line.push_measured(role, &text, width),
-                Words::Hexadecimal(_) | Words::Size(_) => line.push_number(role, &number),
+            let first = |width| match column.align {
+                Align::Left => 0,
+                Align::Right => end.saturating_sub(width),
             };
+            let mut put = |number: Number| {
+                line.pad_to(first(number.columns()))
+                    .push_number(role, &number);
+            };
+            match &cell.words {
+                Words::Hexadecimal(number) => put(Number::hexadecimal(*number)),
+                Words::Size(bytes) => put(Number::size(*bytes)),
+                Words::Text(text) => {
+                    let (mut text, mut width) = measured(text);
+                    if let Some(whole) = self.width.filter(|_| column.may_cut) {
+                        let limit = match Some(index) == last {
+                            true => whole.saturating_sub(line.column()),
+                            false => column.width,
+                        };
+                        if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
+                            (text, width) = measured(short);
+                        }
+                        if width > limit.max(1) {
+                            text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
+                            width = columns(&text);
+                        }
+                    }
+                    line.pad_to(first(width)).push_measured(role, &text, width);
+                }
+            }
         }
         line.end(out)
     }

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 #[derive(Debug)]
 pub struct Line {
     theme: Theme,
-    text: String,
+    /// Text, put together as bytes: numbers come as such, and nobody reads it but who writes it out.
+    text: Vec<u8>,
     column: usize,
     limit: Option<usize>,
     indent: usize,
@@ -19,14 +20,14 @@ pub struct Line {
 }
 
 /// Blanks, as many as are mostly written together.
-const BLANKS: &str = "                                ";
+const BLANKS: &[u8] = b"                                ";
 
 impl Line {
     /// An empty line. [`word`](Self::word) and its kin wrap at `limit` columns, if there is one.
     pub fn new(theme: Theme, limit: Option<usize>) -> Self {
         Line {
             theme,
-            text: String::with_capacity(128),
+            text: Vec::with_capacity(128),
             column: 0,
             limit,
             indent: 0,
@@ -65,20 +66,24 @@ impl Line {
     /// The same where it is known how many columns it takes.
     pub fn push_measured(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
         self.column += columns;
-        let body = match text.ends_with(' ') {
-            true => text.trim_end_matches(' '),
-            false => text,
+        let body = match text.as_bytes().last() {
+            Some(b' ') => text.trim_end_matches(' '),
+            _ => text,
         };
         if !body.is_empty() {
             while self.blanks > 0 {
                 let blanks = self.blanks.min(BLANKS.len());
-                self.text.push_str(BLANKS.get(..blanks).unwrap_or_default());
+                let blank = BLANKS.get(..blanks).unwrap_or_default();
+                self.text.extend_from_slice(blank);
                 self.blanks -= blanks;
             }
             match role {
-                Role::Plain => self.text.push_str(body),
-                _ if !self.theme.is_coloured() => self.text.push_str(body),
-                role => self.text.push_str(&self.theme.paint(role, body)),
+                Role::Plain => self.text.extend_from_slice(body.as_bytes()),
+                _ if !self.theme.is_coloured() => self.text.extend_from_slice(body.as_bytes()),
+                role => {
+                    let painted = self.theme.paint(role, body);
+                    self.text.extend_from_slice(painted.as_bytes());
+                }
             }
         }
         self.blanks += text.len() - body.len();
@@ -87,15 +92,14 @@ impl Line {
 
     /// Adds a number, in one piece with the blanks before it.
     pub fn push_number(&mut self, role: Role, number: &Number) -> &mut Self {
-        let text = number.as_str();
         match number.with_blanks(self.blanks) {
             Some(both) if role == Role::Plain || !self.theme.is_coloured() => {
-                self.text.push_str(both);
+                self.text.extend_from_slice(both);
                 self.blanks = 0;
-                self.column += text.len();
+                self.column += number.columns();
                 self
             }
-            _ => self.push_measured(role, text, text.len()),
+            _ => self.push_measured(role, number.as_str(), number.columns()),
         }
     }
 
@@ -185,7 +189,7 @@ impl Line {
 
     /// Goes on in a new line, at the indent.
     pub fn new_line(&mut self) -> &mut Self {
-        self.text.push('\n');
+        self.text.push(b'\n');
         self.column = 0;
         self.blanks = 0;
         self.pad_to(self.indent)
@@ -193,8 +197,8 @@ impl Line {
 
     /// Writes it out, in one piece. What is left is an empty line.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.text.push('\n');
-        let written = out.write_all(self.text.as_bytes());
+        self.text.push(b'\n');
+        let written = out.write_all(&self.text);
         self.text.clear();
         (self.column, self.indent, self.blanks) = (0, 0, 0);
         written

@@ -42,13 +42,18 @@ impl Number {
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        self.with_blanks(0).unwrap_or_default()
+        let text = self.bytes.get(self.first..).unwrap_or_default();
+        std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// The text with so many blanks before it, if there is room for them.
-    pub fn with_blanks(&self, blanks: usize) -> Option<&str> {
-        let text = self.bytes.get(self.first.checked_sub(blanks)?..)?;
-        std::str::from_utf8(text).ok()
+    /// The terminal columns that it takes: one for each byte, as all are ASCII.
+    pub fn columns(&self) -> usize {
+        self.bytes.len() - self.first
+    }
+
+    /// The text, as bytes, with so many blanks before it, if there is room for them.
+    pub fn with_blanks(&self, blanks: usize) -> Option<&[u8]> {
+        self.bytes.get(self.first.checked_sub(blanks)?..)
     }
 
     /// Puts `text` before what is there, as far as there is room.

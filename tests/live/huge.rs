@@ -128,7 +128,7 @@ fn stats(target: &Target, address: u64) -> RegionStats {
     let mut found = None;
     let need = Need::COUNTS | Need::HUGE | Need::ORDER;
     region_stats(&view, &[region], need, &mut || Ok(()), &mut |_, stats| {
-        found = Some(stats);
+        found = Some(stats.clone());
         Ok(())
     })
     .expect("to count");

@@ -132,7 +132,7 @@ fn agrees(name: &str, process: &Target) {
             &mut || Ok(()),
             &mut |viewed, stats| {
                 let start = viewed.range().start().get();
-                match difference(&stats, viewed.backing, &smaps[&start]) {
+                match difference(stats, viewed.backing, &smaps[&start]) {
                     None => _ = left.remove(&start),
                     Some(words) => {
                         differing.push(format!("{start:#x} {}: {words}", viewed.region.name))

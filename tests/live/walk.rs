@@ -445,8 +445,8 @@ fn stats_of_all<'v>(view: &'v View<'_>) -> Vec<(&'v ViewedRegion, RegionStats)> 
     let regions: Vec<_> = view.regions().iter().collect();
     let need = Need::COUNTS | Need::HUGE;
     let mut all = Vec::new();
-    let mut each = |viewed, stats| {
-        all.push((viewed, stats));
+    let mut each = |viewed, stats: &RegionStats| {
+        all.push((viewed, stats.clone()));
         Ok(())
     };
     region_stats(view, &regions, need, &mut || Ok(()), &mut each).expect("their stats");

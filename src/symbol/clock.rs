@@ -1,5 +1,6 @@
-//! How long a search among names may go on.
+//! How long something that is asked of a file's tables may go on.
 
+use super::NoSymbols;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -38,5 +39,12 @@ impl<'a> Clock<'a> {
             return self.is_over_now();
         }
         self.over
+    }
+    /// Why what it bounds was given up.
+    pub(super) fn reason(&self) -> NoSymbols {
+        match self.interrupts.load(Ordering::Relaxed) {
+            true => NoSymbols::Interrupted,
+            false => NoSymbols::TooCostly,
+        }
     }
 }

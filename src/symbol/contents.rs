@@ -1,6 +1,7 @@
 //! The bytes of a section, expanded where they are compressed. How far they expand is somebody else's word: it is bounded.
 
 use super::NoSymbols;
+use super::clock::Clock;
 use super::elf::Elf;
 use super::file::{BETWEEN_QUESTIONS, File, GoOn};
 use super::section::Section;
@@ -11,7 +12,8 @@ use object::elf::{self as format, CompressionHeader32, CompressionHeader64, Comp
 use object::pod;
 use object::read::elf::CompressionHeader;
 use ruzstd::decoding::StreamingDecoder;
-use std::io::Read;
+use std::cell::RefCell;
+use std::io::{self, Read};
 
 /// The bytes of `section`; `None` if it has none in this file. `go_on` is asked now and then.
 pub(super) fn of(
@@ -107,11 +109,39 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
     }
 }
 
-/// Expands what xz compressed; `None` if that is more than `most` bytes.
-pub(super) fn expand_xz(bytes: &[u8], most: u64) -> Result<Option<Vec<u8>>, NoSymbols> {
-    let reader = XzReader::new_mem_limit(bytes, false, LARGEST_DICTIONARY);
-    let bytes = read_within(reader, most.saturating_add(1), &mut || true)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
+/// Expands what xz compressed; `None` if that is more than `most` bytes. An error once `clock` has run out.
+pub(super) fn expand_xz(
+    bytes: &[u8],
+    most: u64,
+    clock: &mut Clock,
+) -> Result<Option<Vec<u8>>, NoSymbols> {
+    let clock = RefCell::new(clock);
+    let go_on = || !clock.borrow_mut().is_over_now();
+    let compressed = Asking {
+        bytes,
+        go_on: &go_on,
+    };
+    let reader = XzReader::new_mem_limit(compressed, false, LARGEST_DICTIONARY);
+    match read_within(reader, most.saturating_add(1), &mut &go_on) {
+        Ok(bytes) => Ok((bytes.len() as u64 <= most).then_some(bytes)),
+        Err(_) if !go_on() => Err(clock.borrow().reason()),
+        Err(reason) => Err(reason),
+    }
+}
+
+/// Compressed bytes, of which none are had any more once `go_on` says no: any number of empty blocks expand to nothing.
+struct Asking<'a> {
+    bytes: &'a [u8],
+    go_on: &'a dyn Fn() -> bool,
+}
+
+impl Read for Asking<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match (self.go_on)() {
+            true => self.bytes.read(into),
+            false => Err(io::Error::other("nobody waits for it any longer")),
+        }
+    }
 }
 
 fn read_within(mut from: impl Read, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {

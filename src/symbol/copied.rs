@@ -3,6 +3,8 @@
 //! A program that is not position-independent code all through has room for a library's variable in its own `.bss`; a copy relocation
 //! has the dynamic linker fill it, and everybody then uses that one. The library's own place for it is never used.
 
+use super::NoSymbols;
+use super::clock::Clock;
 use super::relocations;
 use super::source::Source;
 use object::elf as format;
@@ -12,13 +14,13 @@ use std::ops::ControlFlow;
 /// More places than this are not kept: programs have some tens.
 const MOST: usize = 1 << 16;
 
-/// The file addresses that copy relocations of `source` fill.
-pub(super) fn by(source: &Source) -> HashSet<u64> {
+/// The file addresses that copy relocations of `source` fill; an error once `clock` has run out.
+pub(super) fn by(source: &Source, clock: &mut Clock) -> Result<HashSet<u64>, NoSymbols> {
     let mut places = HashSet::new();
     let Some(copy) = copies(source.elf.machine) else {
-        return places;
+        return Ok(places);
     };
-    relocations::visit(source, &mut |relocation| {
+    relocations::visit(source, clock, &mut |relocation| {
         if relocation.kind == u64::from(copy.0) {
             places.insert(relocation.place);
         }
@@ -26,8 +28,8 @@ pub(super) fn by(source: &Source) -> HashSet<u64> {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         }
-    });
-    places
+    })?;
+    Ok(places)
 }
 
 /// What the machine calls a copy relocation.

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 /// How much is read at once when a table is passed over.
 const CHUNK: usize = 256 * 1024;
 
-/// How much is read or expanded between two questions whether to go on.
-pub(super) const BETWEEN_QUESTIONS: usize = 4 << 20;
+/// How much is read or expanded between two questions whether to go on: xz gives some ten megabytes a second where it is slowest.
+pub(super) const BETWEEN_QUESTIONS: usize = 512 << 10;
 
 /// Asked now and then whether somebody still waits.
 pub(super) type GoOn<'a> = dyn FnMut() -> bool + 'a;

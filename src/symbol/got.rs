@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 const MOST_SLOTS: usize = 1 << 18;
 
 /// What fills a slot.
-struct Filling {
+pub(super) struct Filling {
     /// Number in `.dynsym` of the function.
-    function: u32,
+    pub(super) function: u32,
     /// Whether nothing but stubs uses the slot.
     is_jump: bool,
 }
@@ -30,40 +30,54 @@ struct Filling {
 pub(super) struct Slots(OnceLock<HashMap<u64, Filling>>);
 
 impl Slots {
-    /// The number in `.dynsym` of the function whose address fills a slot. The first question is a pass over the relocations.
-    pub(super) fn function(&self, source: &Source, slot: u64) -> Option<u32> {
-        self.all(source).get(&slot).map(|filling| filling.function)
-    }
-
     /// All that nothing but stubs uses, each with the number of its function.
-    fn jumps(&self, source: &Source) -> impl Iterator<Item = (u64, u32)> {
-        let jumps = self.all(source).iter().filter(|(_, one)| one.is_jump);
-        jumps.map(|(&slot, filling)| (slot, filling.function))
+    fn jumps(
+        &self,
+        source: &Source,
+        clock: &mut Clock,
+    ) -> Result<impl Iterator<Item = (u64, u32)>, NoSymbols> {
+        let all = self.all(source, clock)?.iter();
+        let jumps = all.filter(|(_, one)| one.is_jump);
+        Ok(jumps.map(|(&slot, filling)| (slot, filling.function)))
     }
 
-    fn all(&self, source: &Source) -> &HashMap<u64, Filling> {
-        self.0.get_or_init(|| {
-            let mut slots = HashMap::new();
-            let Some((jump, data)) = kinds(source.elf.machine) else {
-                return slots;
-            };
-            relocations::visit(source, &mut |one| {
-                let is = |kind: format::RelocationType| one.kind == u64::from(kind.0);
-                let is_jump = is(jump);
-                if one.symbol != 0 && (is_jump || data.is_some_and(is)) {
-                    slots.entry(one.place).or_insert(Filling {
-                        function: one.symbol,
-                        is_jump,
-                    });
-                }
-                match slots.len() < MOST_SLOTS {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            });
-            slots
-        })
+    /// What fills each slot; the first question is a pass over the relocations. An error once `clock` has run out.
+    pub(super) fn all(
+        &self,
+        source: &Source,
+        clock: &mut Clock,
+    ) -> Result<&HashMap<u64, Filling>, NoSymbols> {
+        match self.0.get() {
+            Some(known) => Ok(known),
+            None => {
+                let slots = fillings(source, clock)?;
+                Ok(self.0.get_or_init(|| slots))
+            }
+        }
     }
+}
+
+/// What the relocations of `source` fill its slots with.
+fn fillings(source: &Source, clock: &mut Clock) -> Result<HashMap<u64, Filling>, NoSymbols> {
+    let mut slots = HashMap::new();
+    let Some((jump, data)) = kinds(source.elf.machine) else {
+        return Ok(slots);
+    };
+    relocations::visit(source, clock, &mut |one| {
+        let is = |kind: format::RelocationType| one.kind == u64::from(kind.0);
+        let is_jump = is(jump);
+        if one.symbol != 0 && (is_jump || data.is_some_and(is)) {
+            slots.entry(one.place).or_insert(Filling {
+                function: one.symbol,
+                is_jump,
+            });
+        }
+        match slots.len() < MOST_SLOTS {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    Ok(slots)
 }
 
 type Kinds = (format::RelocationType, Option<format::RelocationType>);
@@ -84,7 +98,12 @@ fn kinds(machine: format::Machine) -> Option<Kinds> {
 }
 
 /// The slot that holds a file address, and its name.
-pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
+pub(super) fn at(
+    source: &Source,
+    slots: &Slots,
+    address: u64,
+    clock: &mut Clock,
+) -> Option<(Symbol, Name)> {
     let elf = &source.elf;
     let number = elf.section_at(address)?;
     if !matches!(elf.section_name(number)?, b".got" | b".got.plt") {
@@ -94,7 +113,8 @@ pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol
     let width = elf.pointer_bytes();
     let into = address.checked_sub(section.address)? / width * width;
     let place = section.address.checked_add(into)?;
-    let filling = slots.all(source).get(&place).filter(|one| one.is_jump)?;
+    let slots = slots.all(source, clock).ok()?;
+    let filling = slots.get(&place).filter(|one| one.is_jump)?;
     let function = Import::of(source, filling.function)?;
     Some(function.stand_in(source, (place, width), Kind::Object, SLOT))
 }
@@ -108,7 +128,8 @@ pub(super) fn called(
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
     let functions = Import::called(source, name, clock)?;
     let width = source.elf.pointer_bytes();
-    let found = slots.jumps(source).filter_map(|(slot, number)| {
+    let jumps = slots.jumps(source, clock)?;
+    let found = jumps.filter_map(|(slot, number)| {
         let function = functions.get(&number)?;
         Some(function.stand_in(source, (slot, width), Kind::Object, SLOT))
     });

@@ -17,9 +17,13 @@ use crate::kernel::Name;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// After this many single look-ups an index pays for itself.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
+
+/// A pass over the relocations that takes longer is given up; Ctrl-C ends it sooner.
+const LONGEST_PASS: Duration = Duration::from_secs(60);
 
 /// Files opened for their symbols. The handles stay open, so that an inode cannot come to mean another file.
 pub(super) struct Loaded {
@@ -62,8 +66,9 @@ impl Loaded {
         }
         // `_GLOBAL_OFFSET_TABLE_` has no size and would speak for all slots.
         let image = &self.sources.image;
-        plt::at(image, &self.slots, address)
-            .or_else(|| got::at(image, &self.slots, address))
+        let clock = &mut self.clock();
+        plt::at(image, &self.slots, address, clock)
+            .or_else(|| got::at(image, &self.slots, address, clock))
             .or(listed)
     }
 
@@ -101,10 +106,21 @@ impl Loaded {
         Some((symbol, Name::new(name)))
     }
 
-    /// Whether the variable at a file address is the copy of a library's that everybody uses.
-    pub(super) fn holds_copy(&self, address: u64) -> bool {
-        let copied = self.copied.get_or_init(|| copied::by(&self.sources.image));
-        copied.contains(&address)
+    /// Whether the variable at a file address is the copy of a library's that everybody uses; an error if finding that out was given up.
+    pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
+        let copied = match self.copied.get() {
+            Some(known) => known,
+            None => {
+                let copied = copied::by(&self.sources.image, &mut self.clock())?;
+                self.copied.get_or_init(|| copied)
+            }
+        };
+        Ok(copied.contains(&address))
+    }
+
+    /// How long a pass over the relocations may take.
+    fn clock(&self) -> Clock<'_> {
+        Clock::new(LONGEST_PASS, self.sources.interrupts())
     }
 
     /// The index, once it has been earned; `None` too if the file cannot have one.

@@ -22,7 +22,12 @@ const STUB_BYTES: u64 = 16;
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The stub that holds a file address, and its name. Only those of x86-64 are known.
-pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol, Name)> {
+pub(super) fn at(
+    source: &Source,
+    slots: &Slots,
+    address: u64,
+    clock: &mut Clock,
+) -> Option<(Symbol, Name)> {
     let Source { file, elf } = source;
     let number = elf.section_at(address)?;
     let section = elf.sections.get(usize::try_from(number).ok()?)?;
@@ -32,7 +37,8 @@ pub(super) fn at(source: &Source, slots: &Slots, address: u64) -> Option<(Symbol
     let bytes = file
         .read(section.offset.checked_add(into)?, size, "stub")
         .ok()?;
-    let number = slots.function(source, slot(&bytes, start)?)?;
+    let slots = slots.all(source, clock).ok()?;
+    let number = slots.get(&slot(&bytes, start)?)?.function;
     let function = Import::of(source, number)?;
     Some(function.stand_in(source, (start, size), Kind::Function, STUB))
 }
@@ -59,13 +65,14 @@ pub(super) fn called(
             Some(rest) => rest,
             None => break,
         };
+        let slots = slots.all(source, clock)?;
         let width = usize::try_from(size).unwrap_or(usize::MAX);
         let whole = section.size / size * size;
         let mut start = section.address;
         file.pass(section.offset, whole, width, "stubs", &mut |bytes| {
             for stub in bytes.chunks_exact(width) {
-                let function = slot(stub, start)
-                    .and_then(|slot| functions.get(&slots.function(source, slot)?));
+                let function =
+                    slot(stub, start).and_then(|slot| functions.get(&slots.get(&slot)?.function));
                 found.extend(function.map(|function| {
                     function.stand_in(source, (start, size), Kind::Function, STUB)
                 }));

@@ -1,6 +1,8 @@
 //! One pass over the relocations that a program brings along, within a bound: sections may lie over each other and be as many as
 //! the file likes.
 
+use super::NoSymbols;
+use super::clock::Clock;
 use super::section::Section;
 use super::source::Source;
 use object::elf as format;
@@ -19,8 +21,12 @@ pub(super) struct Relocation {
     pub(super) symbol: u32,
 }
 
-/// Visits the relocations of `source` until `visit` breaks.
-pub(super) fn visit(source: &Source, visit: &mut dyn FnMut(Relocation) -> ControlFlow<()>) {
+/// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were visited.
+pub(super) fn visit(
+    source: &Source,
+    clock: &mut Clock,
+    visit: &mut dyn FnMut(Relocation) -> ControlFlow<()>,
+) -> Result<(), NoSymbols> {
     let Source { file, elf } = source;
     let width = if elf.is_64 { 8 } else { 4 };
     let is_wanted = |one: &&Section| {
@@ -46,7 +52,12 @@ pub(super) fn visit(source: &Source, visit: &mut dyn FnMut(Relocation) -> Contro
         let entry = words * width;
         let whole = section.size / entry as u64 * entry as u64;
         let mut flow = ControlFlow::Continue(());
+        let mut given_up = false;
         let mut each = |bytes: &[u8]| {
+            given_up = clock.is_over_now();
+            if given_up {
+                return ControlFlow::Break(());
+            }
             for entry in bytes.chunks_exact(entry) {
                 let (place, rest) = entry.split_at(width);
                 let (info, _) = rest.split_at(width);
@@ -70,8 +81,12 @@ pub(super) fn visit(source: &Source, visit: &mut dyn FnMut(Relocation) -> Contro
         };
         // What cannot be read relocates nothing.
         _ = file.pass(section.offset, whole, entry, "relocations", &mut each);
+        if given_up {
+            return Err(clock.reason());
+        }
         if flow.is_break() {
             break;
         }
     }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::report::Stopped;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A search of one module that takes longer (millions of hostile names) is given up and said to be; Ctrl-C ends it sooner.
@@ -73,10 +73,7 @@ pub(super) fn find(
         })
     })??;
     if clock.is_over() {
-        return Err(match interrupts.load(Ordering::Relaxed) {
-            true => NoSymbols::Interrupted,
-            false => NoSymbols::TooCostly,
-        });
+        return Err(clock.reason());
     }
     if matches.iter().any(|(_, _, old)| !old) {
         matches.retain(|(_, _, old)| !old);

@@ -56,14 +56,14 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// None, and why.
-    pub(super) fn none(refusal: NoSeparate) -> Candidates {
+    pub(super) fn none(refusal: NoSeparate, interrupts: &Arc<AtomicBool>) -> Candidates {
         Candidates {
             files: Vec::new(),
             places: Vec::new(),
             sum: None,
             chosen: OnceLock::from(Err(refusal.clone())),
             refusal,
-            interrupts: Arc::default(),
+            interrupts: Arc::clone(interrupts),
         }
     }
 
@@ -101,6 +101,11 @@ impl Candidates {
             }
         }
         Err(refusal)
+    }
+
+    /// Becomes true with Ctrl-C.
+    pub(super) fn interrupts(&self) -> &AtomicBool {
+        &self.interrupts
     }
 
     /// Whether those that were found are as they were when they were opened, and there is nothing new where else it could be.
@@ -169,12 +174,12 @@ pub(super) fn find(
     interrupts: &Arc<AtomicBool>,
 ) -> Candidates {
     if image.elf.has_full_table() && image.has_section(b".debug_info") {
-        return Candidates::none(NoSeparate::NotNeeded);
+        return Candidates::none(NoSeparate::NotNeeded, interrupts);
     }
     let id = image.build_id();
     let link = Link::of(image);
     if id.is_none() && link.is_none() {
-        return Candidates::none(NoSeparate::NotNamed);
+        return Candidates::none(NoSeparate::NotNamed, interrupts);
     }
     let ids = || id.iter().map(|id| place_of(id));
     let links = link.iter().flat_map(|link| link.places(path));

@@ -1,5 +1,6 @@
 //! The files that speak for one module together: its own, and what was stripped from it and is kept elsewhere.
 
+use super::clock::Clock;
 use super::contents::{TOO_LARGE, expand_xz};
 use super::elf::Elf;
 use super::expanded::{Expanded, Kept};
@@ -11,9 +12,13 @@ use super::{NoSeparate, NoSymbols};
 use crate::kernel::Name;
 use crate::target::{InMemory, Modules};
 use object::elf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
 const LARGEST_MINI: u64 = 256 << 20;
+/// One that takes longer to expand is given up; Ctrl-C ends it sooner.
+const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
 
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
@@ -39,7 +44,7 @@ enum Origin {
 
 impl Sources {
     /// The files that speak together. Whether `separate` belongs to `image` is found out at once only where its table is needed; where
-    /// that was interrupted, so is this.
+    /// that was interrupted, or expanding what the image holds compressed, so is this.
     pub(super) fn new(
         image: Source,
         separate: Candidates,
@@ -54,7 +59,13 @@ impl Sources {
             };
         let mini = match has_table {
             true => Ok(None),
-            false => mini(&image, expanded),
+            false => {
+                let mut clock = Clock::new(LONGEST_EXPANSION, separate.interrupts());
+                match mini(&image, expanded, &mut clock) {
+                    Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
+                    mini => mini,
+                }
+            }
         };
         let mut sources = Sources {
             image,
@@ -88,7 +99,7 @@ impl Sources {
     pub(super) fn alone(image: Source) -> Sources {
         let sources = Sources::new(
             image,
-            Candidates::none(NoSeparate::NotFound),
+            Candidates::none(NoSeparate::NotFound, &std::sync::Arc::default()),
             &Expanded::default(),
         );
         sources.unwrap_or_else(|reason| panic!("{reason}"))
@@ -107,6 +118,11 @@ impl Sources {
     /// Whether it does not for want of room, which there may be later.
     pub(super) fn lacks_room(&self) -> bool {
         matches!(self.mini, Err(NoSymbols::NoRoom))
+    }
+
+    /// Becomes true with Ctrl-C.
+    pub(super) fn interrupts(&self) -> &AtomicBool {
+        self.separate.interrupts()
     }
 
     /// Whether nothing of it has changed since it was opened, and no debug file has come.
@@ -193,12 +209,22 @@ pub enum Answers {
 }
 
 /// The small ELF file in `.gnu_debugdata`, as Fedora adds it: a table of the functions that `.dynsym` lacks.
-fn mini(image: &Source, expanded: &Expanded) -> Result<Option<(Source, Kept)>, NoSymbols> {
-    let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI)? else {
+fn mini(
+    image: &Source,
+    expanded: &Expanded,
+    clock: &mut Clock,
+) -> Result<Option<(Source, Kept)>, NoSymbols> {
+    let go_on = &mut || !clock.is_over_now();
+    let compressed = image.section_while(b".gnu_debugdata", LARGEST_MINI, go_on);
+    let compressed = compressed.map_err(|reason| match reason {
+        NoSymbols::Interrupted => clock.reason(),
+        other => other,
+    });
+    let Some(bytes) = compressed? else {
         return Ok(None);
     };
     let left = expanded.left();
-    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left))?;
+    let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), clock)?;
     let bytes = bytes.ok_or(match left < LARGEST_MINI {
         true => NoSymbols::NoRoom,
         false => TOO_LARGE,

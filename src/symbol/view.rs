@@ -161,7 +161,12 @@ impl View<'_> {
                 }
                 let is_copy = module.is_none()
                     && symbol.kind == Kind::Object
-                    && placed.loaded.holds_copy(symbol.address);
+                    && match placed.loaded.holds_copy(symbol.address) {
+                        Err(NoSymbols::Interrupted) => {
+                            return Err(Error::Interrupted { name: name.into() });
+                        }
+                        held => held.unwrap_or(false),
+                    };
                 for copy in &placed.copies {
                     let at = self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0);
                     match is_copy {

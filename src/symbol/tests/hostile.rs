@@ -5,15 +5,18 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{clock, copied, demangle, import, search, separate};
+use super::super::{clock, copied, demangle, got, import, relocations, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::{Name, Region};
 use crate::target::fake::Fake;
 use crate::target::{self, InMemory, ReadAt};
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
@@ -32,7 +35,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     }
     let modules = Fake::new().target().modules;
     _ = separate::find(&*modules, &Name::from("/p"), image, &Arc::default()).chosen();
-    copied::by(image);
+    copied::by(image, &mut clock::Clock::new(MINUTE, &NEVER))?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
@@ -244,7 +247,7 @@ fn relocations_are_passed_over_once_and_within_a_bound() {
         };
         let image = Source::read(File::new(Box::new(counting))).unwrap();
         let before = bytes.load(Ordering::Relaxed);
-        copied::by(&image);
+        copied::by(&image, &mut clock::Clock::new(MINUTE, &NEVER)).unwrap();
         bytes.load(Ordering::Relaxed) - before
     };
     assert!(read(0, 240 << 10) < 300 << 10);
@@ -429,4 +432,33 @@ fn nobody_waits_for_the_names_of_stubs() {
     };
     assert_eq!(found(&NEVER), 5000);
     assert!(found(&AtomicBool::new(true)) < 1000);
+}
+
+#[test]
+fn nobody_waits_for_relocations() {
+    let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes())))).unwrap();
+    let pressed = AtomicBool::new(true);
+    let visited = |clock: &mut clock::Clock| {
+        let mut visited = 0;
+        let outcome = relocations::visit(&image, clock, &mut |_| {
+            visited += 1;
+            ControlFlow::Continue(())
+        });
+        (outcome.err(), visited)
+    };
+    let (outcome, all) = visited(&mut clock::Clock::new(MINUTE, &NEVER));
+    assert!(outcome.is_none() && all > 0, "{outcome:?}, {all}");
+    let (outcome, none) = visited(&mut clock::Clock::new(MINUTE, &pressed));
+    assert!(matches!(outcome, Some(NoSymbols::Interrupted)));
+    assert_eq!(none, 0);
+    let over = std::time::Duration::ZERO;
+    let (outcome, none) = visited(&mut clock::Clock::new(over, &NEVER));
+    assert!(matches!(outcome, Some(NoSymbols::TooCostly)));
+    assert_eq!(none, 0);
+    // What was given up is asked again.
+    let slots = got::Slots::default();
+    let given_up = slots.all(&image, &mut clock::Clock::new(MINUTE, &pressed));
+    assert!(given_up.is_err());
+    let filled = slots.all(&image, &mut clock::Clock::new(MINUTE, &NEVER));
+    assert!(filled.is_ok());
 }

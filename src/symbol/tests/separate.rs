@@ -1,5 +1,6 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
+use super::super::clock::Clock;
 use super::super::contents::{expand_xz, old_spelling};
 use super::super::expanded::Expanded;
 use super::super::file::File;
@@ -15,7 +16,9 @@ use crate::target::fake::Fake;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const PROGRAM: &str = "/usr/bin/program";
 const ID: &[u8] = &[0xab, 0xcd, 0xef, 0x01];
 const BY_ID: &str = "/usr/lib/debug/.build-id/ab/cdef01.debug";
@@ -360,9 +363,41 @@ fn a_small_table_within_the_file() {
 #[test]
 fn what_is_expanded_is_bounded() {
     let bytes = xz(&vec![0; 1 << 20]);
-    let expanded = |most| expand_xz(&bytes, most).unwrap();
+    let never = AtomicBool::new(false);
+    let expanded = |most| expand_xz(&bytes, most, &mut Clock::new(MINUTE, &never)).unwrap();
     assert_eq!(expanded(1 << 20).unwrap().len(), 1 << 20);
     assert_eq!(expanded((1 << 20) - 1), None);
+}
+
+#[test]
+fn expanding_ends_with_ctrl_c_and_with_the_clock() {
+    let bytes = xz(&vec![0; 8 << 20]);
+    let pressed = AtomicBool::new(true);
+    let refused = |budget, interrupts| {
+        let mut clock = Clock::new(budget, interrupts);
+        expand_xz(&bytes, 8 << 20, &mut clock).unwrap_err()
+    };
+    assert!(matches!(refused(MINUTE, &pressed), NoSymbols::Interrupted));
+    let never = AtomicBool::new(false);
+    let over = Duration::ZERO;
+    assert!(matches!(refused(over, &never), NoSymbols::TooCostly));
+    // A module of which it was interrupted is not kept without its names.
+    let program = stripped(vec![Extra::new(".gnu_debugdata", xz(&debug_file(vec![])))]).bytes();
+    let target = Fake::new()
+        .region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so")
+        .file("/lib/1.so", program)
+        .target();
+    let regions = target.process.regions().unwrap();
+    let interrupts = Arc::new(AtomicBool::new(true));
+    let symbols = Symbols::heeding(Arc::clone(&interrupts));
+    let name = || {
+        let view = symbols.over(&target, &regions);
+        let found = view.at(VirtualAddress::new(0x10_0004));
+        found.map(|one| one.name().to_string())
+    };
+    assert_eq!(name(), None);
+    interrupts.store(false, Ordering::Relaxed);
+    assert_eq!(name().as_deref(), Some("hidden"));
 }
 
 #[test]

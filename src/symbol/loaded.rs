@@ -144,9 +144,11 @@ impl Loaded {
         }
     }
 
-    /// Keeps the first reason for which the tables gave nothing.
+    /// Keeps the first reason for which the tables gave nothing. That one search was given up says nothing of other questions.
     pub(super) fn fail(&self, reason: NoSymbols) {
-        _ = self.fault.set(reason);
+        if !reason.is_passing() {
+            _ = self.fault.set(reason);
+        }
     }
 
     /// Why there are no symbols, as far as that is known without passing over the tables.

@@ -45,6 +45,13 @@ pub enum NoSymbols {
     NoDebugInformation(NoSeparate),
 }
 
+impl NoSymbols {
+    /// Whether another question may be answered all the same.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted)
+    }
+}
+
 /// Why no separate debug file speaks for a module.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoSeparate {

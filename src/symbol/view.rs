@@ -134,14 +134,9 @@ impl View<'_> {
                 return Err(Error::Interrupted { name: name.into() });
             }
             let searched = self.placed(number).and_then(|placed| {
-                match search::find(&placed.loaded, name, interrupts) {
-                    Err(NoSymbols::Interrupted) => Err(NoSymbols::Interrupted),
-                    Ok(symbols) => Ok((placed, symbols)),
-                    Err(reason) => {
-                        placed.loaded.fail(reason.clone());
-                        Err(reason)
-                    }
-                }
+                let symbols = search::find(&placed.loaded, name, interrupts)
+                    .inspect_err(|reason| placed.loaded.fail(reason.clone()))?;
+                Ok((placed, symbols))
             });
             let (placed, symbols) = match searched {
                 Ok(searched) => searched,

@@ -462,3 +462,26 @@ fn nobody_waits_for_relocations() {
     let filled = slots.all(&image, &mut clock::Clock::new(MINUTE, &NEVER));
     assert!(filled.is_ok());
 }
+
+#[test]
+fn a_search_that_is_given_up_silences_no_address() {
+    let loaded = || {
+        let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes()))));
+        Loaded::new(Sources::alone(image.unwrap()), 1)
+    };
+    for passing in [NoSymbols::TooCostly, NoSymbols::Interrupted] {
+        let loaded = loaded();
+        loaded.fail(passing);
+        assert!(loaded.fault().is_none());
+        assert!(loaded.symbol_at(0x1004).is_some());
+        assert!(
+            !search::find(&loaded, "exported", &NEVER)
+                .unwrap()
+                .is_empty()
+        );
+    }
+    let damaged = loaded();
+    damaged.fail(NoSymbols::Damaged("symbol names of implausible size"));
+    assert!(damaged.fault().is_some());
+    assert!(damaged.symbol_at(0x1004).is_none());
+}

@@ -58,6 +58,18 @@ impl Error {
         }
     }
 
+    /// Whether the same may well be had a moment later: what is short is freed again.
+    pub(crate) fn is_passing(&self) -> bool {
+        use rustix::io::Errno;
+        let short = |error| {
+            matches!(
+                error,
+                Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR
+            )
+        };
+        matches!(self, Error::Io { error, .. } if short(*error))
+    }
+
     /// The way out, where there is one to name.
     pub fn remedy(&self) -> Option<&str> {
         match self {

@@ -101,7 +101,7 @@ impl Memory {
                 false => Err(handle.exited(self.name(handle))),
             }
         };
-        self.maps.get_or_init(open).as_ref().map_err(Clone::clone)
+        kept(&self.maps, open)
     }
 
     /// Page size, pointer width and byte order of the program, read when they are first asked for.
@@ -122,11 +122,23 @@ impl Memory {
                 error => refused(handle, &who, &path, error),
             })
         };
-        self.contents
-            .get_or_init(open)
-            .as_ref()
-            .map_err(Clone::clone)
+        kept(&self.contents, open)
     }
+}
+
+/// What `open` gives, once for all, a refusal too; but not that files or memory were short.
+fn kept(
+    place: &OnceLock<Result<OwnedFd>>,
+    open: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<&OwnedFd> {
+    let opened = match place.get() {
+        Some(opened) => opened,
+        None => match open() {
+            Err(error) if error.is_passing() => return Err(error),
+            opened => place.get_or_init(|| opened),
+        },
+    };
+    opened.as_ref().map_err(Clone::clone)
 }
 
 fn path(thread: Option<u32>, file: &str) -> String {
@@ -208,5 +220,25 @@ pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> E
     Error::NotPermitted {
         what: format!("may not open {path} of {who}: {why}"),
         remedy: rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lasting_refusal_is_kept() {
+        let open = || Ok(std::fs::File::open("/proc/self/maps").expect("it").into());
+        let fail = |error| Err(Error::io("opening it", error));
+        for passing in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR] {
+            let place = OnceLock::new();
+            assert!(kept(&place, || fail(passing)).is_err());
+            assert!(kept(&place, open).is_ok(), "{passing}");
+            assert!(kept(&place, || fail(passing)).is_ok(), "it is open by now");
+        }
+        let place = OnceLock::new();
+        assert!(kept(&place, || fail(Errno::IO)).is_err());
+        assert!(kept(&place, open).is_err());
     }
 }

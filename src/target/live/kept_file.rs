@@ -27,9 +27,29 @@ pub(super) struct KeptFile {
 
 /// Where a file is while it is open.
 struct Place {
-    file: Mutex<Option<Arc<ModuleFile>>>,
+    file: Mutex<Held>,
     /// Whether it was read since it was last passed over.
     used: AtomicBool,
+}
+
+/// The file, or how it was left.
+enum Held {
+    Open(Arc<ModuleFile>),
+    Closed {
+        /// When it was last changed. While it is open it stays the same file whatever is done to it, and may be renamed; behind a name
+        /// that is opened again there could be another, with the inode number and the times of the first.
+        changed: (i128, i128),
+    },
+}
+
+impl Place {
+    fn close(&self) {
+        let mut held = lock(&self.file);
+        if let Held::Open(file) = &*held {
+            let changed = file.changed();
+            *held = Held::Closed { changed };
+        }
+    }
 }
 
 /// All that are open, those that were opened last at the end.
@@ -40,7 +60,7 @@ impl KeptFile {
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.fingerprint());
         let place = Arc::new(Place {
-            file: Mutex::new(Some(Arc::new(file))),
+            file: Mutex::new(Held::Open(Arc::new(file))),
             used: AtomicBool::new(true),
         });
         keep_open(&place, most());
@@ -56,13 +76,16 @@ impl KeptFile {
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
         self.place.used.store(true, Ordering::Relaxed);
         let mut held = lock(&self.place.file);
-        if let Some(file) = &*held {
-            return Ok(Arc::clone(file));
-        }
-        let file = (self.again)().filter(|file| file.fingerprint() == self.fingerprint);
+        let before = match &*held {
+            Held::Open(file) => return Ok(Arc::clone(file)),
+            Held::Closed { changed } => *changed,
+        };
+        let is_same =
+            |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
+        let file = (self.again)().filter(is_same);
         let changed = || io::Error::other("it is gone or has changed since it was closed");
         let file = Arc::new(file.ok_or_else(changed)?);
-        *held = Some(Arc::clone(&file));
+        *held = Held::Open(Arc::clone(&file));
         drop(held);
         keep_open(&self.place, most());
         Ok(file)
@@ -106,11 +129,77 @@ fn keep_open(place: &Arc<Place>, most: usize) {
         match place.used.swap(false, Ordering::Relaxed) {
             true => open.push_back(oldest),
             // Whoever reads it at this moment holds it until that is done.
-            false => *lock(&place.file) = None,
+            false => place.close(),
         }
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Path, PathBuf};
+
+    fn open(path: &Path) -> Option<ModuleFile> {
+        let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        ModuleFile::open_unmapped(found).ok()
+    }
+
+    fn kept(path: &Path, later: PathBuf) -> KeptFile {
+        let file = open(path).expect("a file");
+        KeptFile::new(file, Box::new(move || open(&later)))
+    }
+
+    fn read(file: &KeptFile) -> Option<[u8; 3]> {
+        let mut bytes = [0; 3];
+        let read = file.read_at(0, &mut bytes).ok()?;
+        (read == 3).then_some(bytes)
+    }
+
+    #[test]
+    fn what_was_changed_while_it_was_closed_is_another_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "one").expect("written");
+        let file = kept(&path, path.clone());
+        file.place.close();
+        assert_eq!(read(&file).as_ref(), Some(b"one"), "nothing has changed");
+        file.place.close();
+        let before = fs::metadata(&path).expect("its times");
+        let changed = |one: &fs::Metadata| (one.ctime(), one.ctime_nsec());
+        // Its clock may go by ticks of some milliseconds.
+        loop {
+            fs::write(&path, "two").expect("written");
+            let times = fs::FileTimes::new().set_modified(before.modified().expect("a time"));
+            let again = fs::File::options().write(true).open(&path);
+            again.and_then(|file| file.set_times(times)).expect("set");
+            let now = fs::metadata(&path).expect("its times");
+            assert_eq!((now.mtime(), now.ino()), (before.mtime(), before.ino()));
+            if changed(&now) != changed(&before) {
+                break;
+            }
+        }
+        assert_eq!(read(&file), None);
+        assert_eq!(file.fingerprint(), [u64::MAX; 4]);
+    }
+
+    #[test]
+    fn it_may_be_renamed_while_it_is_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, later) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, "one").expect("written");
+        let file = kept(&path, later.clone());
+        let fingerprint = file.fingerprint();
+        fs::rename(&path, &later).expect("renamed");
+        assert_eq!(file.fingerprint(), fingerprint);
+        file.place.close();
+        assert_eq!(read(&file).as_ref(), Some(b"one"));
+        assert_eq!(file.fingerprint(), fingerprint);
+    }
 }

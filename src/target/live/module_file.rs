@@ -62,6 +62,12 @@ impl ModuleFile {
         self.stat.st_uid
     }
 
+    /// When anything of it was last changed, be it its name or its times: seconds and nanoseconds. Nobody can set this.
+    pub(super) fn changed(&self) -> (i128, i128) {
+        let stat = fstat(&self.file).unwrap_or(self.stat);
+        (stat.st_ctime.into(), stat.st_ctime_nsec.into())
+    }
+
     /// The kind of file system that it is of.
     pub(super) fn filesystem(&self) -> Result<u64> {
         Ok(kind_of(&fstatfs(&self.file)?))

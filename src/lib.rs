@@ -61,6 +61,9 @@ pub mod render;
 pub mod repl;
 pub mod report;
 pub mod session;
+#[cfg(test)]
+#[path = "../tests/skips/mod.rs"]
+mod skips;
 pub mod state;
 pub mod symbol;
 pub mod target;

@@ -442,8 +442,8 @@ mod tests {
         const PAGES: usize = 8;
         let page = rustix::param::page_size();
         let Some(file) = without(PAGES, 3..5) else {
-            eprintln!("skipped: the kernel keeps the page cache of files here");
-            return;
+            let name = "target::bytes_end_where_the_page_cache_does";
+            return crate::skips::skip(name, "the kernel keeps the page cache of files here");
         };
         let before = cached_map(&file, 0, PAGES * page).expect("a map");
         let mut bytes = vec![0; PAGES * page];

@@ -3,7 +3,7 @@
 //! The processes that are looked at are this program again, started with the name of a scenario; see [`target`]. A module of tests
 //! has a list of `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
 //!
-//! What this machine or this user cannot do is skipped by name and reason, and the last line counts the skips.
+//! What this machine or this user cannot do is skipped, see [`skips`].
 #![allow(unsafe_code)]
 
 mod access;
@@ -24,6 +24,8 @@ mod programs;
 mod puppet;
 mod reconcile;
 mod regions;
+#[path = "../skips/mod.rs"]
+mod skips;
 mod states;
 mod support;
 mod symbols;
@@ -103,7 +105,6 @@ fn main() {
             Ok(())
         })
     });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    support::print_skips();
-    conclusion.exit();
+    skips::count_at_exit();
+    libtest_mimic::run(&arguments, trials.collect()).exit();
 }

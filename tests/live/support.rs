@@ -1,22 +1,9 @@
 //! What several modules of tests need.
 
+pub use crate::skips::skip;
 use pmdb::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-static SKIPPED: AtomicUsize = AtomicUsize::new(0);
-
-/// Says that a test cannot be done here, and why. `return skip(…)` ends it.
-pub fn skip(name: &str, reason: &str) {
-    SKIPPED.fetch_add(1, Ordering::Relaxed);
-    println!("skipped: {name}: {reason}");
-}
-
-/// The last line.
-pub fn print_skips() {
-    println!("skipped in all: {}", SKIPPED.load(Ordering::Relaxed));
-}
 
 /// Whether this is root, with the rights of root on this machine and not only in a container.
 pub fn is_root() -> bool {

@@ -9,6 +9,8 @@ mod programs;
 mod rights;
 mod run;
 mod scripts;
+mod skip_lists;
+#[path = "../skips/mod.rs"]
 mod skips;
 mod standing;
 mod status;

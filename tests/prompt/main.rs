@@ -1,5 +1,8 @@
 //! The prompt, at a real terminal.
 
+#[path = "../skips/mod.rs"]
+mod skips;
+
 use rexpect::process::{Signal, WaitStatus};
 use rexpect::session::PtySession;
 use rustix::fs::Mode;
@@ -279,8 +282,10 @@ fn tab_completes_source_files_before_a_line() {
             .current_dir(home.path())
             .status();
         if !done.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: source files at a terminal: no gcc that works");
-            return;
+            return skips::skip(
+                "tab_completes_source_files_before_a_line",
+                "no gcc that works",
+            );
         }
     }
     let of = |name: &str| Running::new(&home.path().join(name));
@@ -380,8 +385,8 @@ fn long_work_says_how_far_it_has_got_and_ctrl_c_stops_it_with_what_was_found() {
     let reserved =
         unsafe { mmap_anonymous(std::ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
     if let Err(error) = reserved {
-        eprintln!("skipped: progress at a terminal: 4 TiB cannot be reserved: {error}");
-        return;
+        let reason = format!("4 TiB cannot be reserved: {error}");
+        return skips::skip("long_work_says_how_far_it_has_got", &reason);
     }
     let mut terminal = Terminal::new(&["-q", "-p", &std::process::id().to_string()]);
     terminal.answer("set scan off");

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Location};
-use crate::inspect::who::{self, Answer, Audience, Ended, Question, Seen};
+use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, VirtualAddress};
 use crate::lang::{Expression, Spanned};
@@ -145,7 +145,7 @@ struct Listener<'a> {
     offset: u64,
 }
 
-impl Audience for Listener<'_> {
+impl MapperSink for Listener<'_> {
     fn found(&mut self, mapper: &who::Mapper<'_>) -> Result<(), Stopped> {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
@@ -160,7 +160,7 @@ impl Audience for Listener<'_> {
         }))
     }
 
-    fn looked_at(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
+    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
         self.sink.progress(done, total, "processes")
     }
 

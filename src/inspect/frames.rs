@@ -1,8 +1,8 @@
 //! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
-use super::cores::{Check, Lead, Planned, Work, in_order};
 use super::folio::Folio;
+use super::ordered_pool::{self, Check, Planned, Producer, Work};
 use super::page::{InZone, Need};
 use super::reason::reason;
 use crate::kernel::zones::{Spanned, Zone, Zones};
@@ -77,7 +77,7 @@ pub fn sweep_frames(
         zones: zones.as_deref(),
         need,
     };
-    let mut teller = Teller {
+    let mut delivery = Delivery {
         next: range.start().get(),
         end: range.end().get(),
         looked_at: 0,
@@ -85,11 +85,11 @@ pub fn sweep_frames(
         check,
         visit,
     };
-    in_order(&reader, &mut teller)?;
-    if let Some(done) = teller.row {
-        (teller.visit)(&done)?;
+    ordered_pool::run(&reader, &mut delivery)?;
+    if let Some(done) = delivery.row {
+        (delivery.visit)(&done)?;
     }
-    Ok(teller.looked_at)
+    Ok(delivery.looked_at)
 }
 
 /// Reads, on any core.
@@ -101,7 +101,7 @@ struct Reader<'a> {
 
 impl Work for Reader<'_> {
     type Piece = Stretch;
-    type Room = ();
+    type Scratch = ();
 
     fn work(&self, stretch: &mut Stretch, (): &mut (), _: &mut Check<'_>) -> Result<()> {
         Ok(stretch.read(self.machine, self.zones, self.need)?)
@@ -109,7 +109,7 @@ impl Work for Reader<'_> {
 }
 
 /// Plans, and has the visitor see what was read.
-struct Teller<'a> {
+struct Delivery<'a> {
     next: u64,
     end: u64,
     looked_at: u64,
@@ -119,19 +119,19 @@ struct Teller<'a> {
     visit: &'a mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 }
 
-impl Lead<Stretch> for Teller<'_> {
+impl Producer<Stretch> for Delivery<'_> {
     fn plan(&mut self, stretch: &mut Stretch) -> Result<Planned> {
         let frames = self.end.saturating_sub(self.next).min(READ_FRAMES);
         (stretch.first, stretch.frames) = (self.next, frames as usize);
         self.next += frames;
         Ok(match frames {
             0 => Planned::Nothing,
-            READ_FRAMES => Planned::Much,
-            _ => Planned::Little,
+            READ_FRAMES => Planned::Full,
+            _ => Planned::Small,
         })
     }
 
-    fn hand_on(&mut self, stretch: &mut Stretch) -> Result<ControlFlow<()>> {
+    fn deliver(&mut self, stretch: &mut Stretch) -> Result<ControlFlow<()>> {
         self.check()?;
         for next in &stretch.rows {
             match &mut self.row {

@@ -6,7 +6,6 @@
 
 mod availability;
 pub mod classify;
-mod cores;
 mod detail;
 mod doubt;
 mod error;
@@ -22,6 +21,7 @@ mod groups;
 mod large;
 mod memory;
 mod needs;
+mod ordered_pool;
 mod outcome;
 mod page;
 mod reason;

@@ -4,7 +4,7 @@ use super::puppet::Puppet;
 use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
-use pmdb::inspect::who::{Answer, Audience, Ended, Mapper, Question, Seen, who};
+use pmdb::inspect::who::{Answer, Ended, Mapper, MapperSink, Question, Seen, who};
 use pmdb::kernel::{FrameNumber, VirtualAddress};
 use pmdb::report::Stopped;
 use serde_json::Value;
@@ -122,7 +122,7 @@ struct Heard<'a> {
     at_first: Option<Box<dyn FnOnce() + 'a>>,
 }
 
-impl Audience for Heard<'_> {
+impl MapperSink for Heard<'_> {
     fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
         let pid = mapper.target.process.identity().pid;
         for nth in 0..mapper.pages {
@@ -135,7 +135,7 @@ impl Audience for Heard<'_> {
         }
         Ok(())
     }
-    fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+    fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
         Ok(())
     }
     fn check(&mut self) -> Result<(), Stopped> {

@@ -1,7 +1,7 @@
 //! Some steps of a plan, read together: entries straight, then what is asked about their frames.
 
-use super::super::cores::Planned;
 use super::super::filter::Question;
+use super::super::ordered_pool::Planned;
 use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::Chunk;
@@ -34,7 +34,7 @@ impl Batch {
             pages += plan.weight(&step);
             self.steps.push(step);
             if pages >= READ_PAGES {
-                return Ok(Planned::Much);
+                return Ok(Planned::Full);
             }
             if self.steps.len() == STEPS {
                 break;
@@ -42,7 +42,7 @@ impl Batch {
         }
         Ok(match self.steps.is_empty() {
             true => Planned::Nothing,
-            false => Planned::Little,
+            false => Planned::Small,
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
 //! [`pieces`](pieces::Pieces) and joins what is asked about their frames; long sweeps have batches read on all
-//! [`cores`](super::cores::in_order). A [`Chunk`] gives the visitor, who sees them in order and on the caller's thread, the raw words of
+//! [`threads`](super::ordered_pool::run). A [`Chunk`] gives the visitor, who sees them in order and on the caller's thread, the raw words of
 //! one stretch and makes pages of them on the fly. At no time are more than a few batches in memory.
 
 mod batch;
@@ -28,8 +28,8 @@ pub(super) mod raw {
 }
 
 use super::Result;
-use super::cores::{Check, Lead, Planned, Work, in_order};
 use super::filter::Question;
+use super::ordered_pool::{self, Check, Planned, Producer, Work};
 use super::page::Need;
 use super::view::View;
 use crate::kernel::AddressRange;
@@ -66,7 +66,7 @@ pub fn sweep<'f>(
         question,
         changes: &changes,
     };
-    let mut teller = Teller {
+    let mut delivery = Delivery {
         view,
         need: question.need,
         plan: Plan::new(view, spans, question.need),
@@ -74,7 +74,7 @@ pub fn sweep<'f>(
         check,
         visit,
     };
-    in_order(&reader, &mut teller)?;
+    ordered_pool::run(&reader, &mut delivery)?;
     let changed = changes.finish()?;
     Ok(Sweep { changed })
 }
@@ -88,7 +88,7 @@ struct Reader<'a, 'f> {
 
 impl Work for Reader<'_, '_> {
     type Piece = Batch;
-    type Room = Gather;
+    type Scratch = Gather;
 
     fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
         batch.fill(self.view, self.question, gather)?;
@@ -97,7 +97,7 @@ impl Work for Reader<'_, '_> {
 }
 
 /// Plans, and has the visitor see what was read.
-struct Teller<'a> {
+struct Delivery<'a> {
     view: &'a View<'a>,
     need: Need,
     plan: Plan<'a>,
@@ -106,12 +106,12 @@ struct Teller<'a> {
     visit: &'a mut dyn FnMut(&Chunk<'_>) -> Result<(), Stopped>,
 }
 
-impl Lead<Batch> for Teller<'_> {
+impl Producer<Batch> for Delivery<'_> {
     fn plan(&mut self, batch: &mut Batch) -> Result<Planned> {
         Ok(batch.plan(&mut self.plan)?)
     }
 
-    fn hand_on(&mut self, batch: &mut Batch) -> Result<ControlFlow<()>> {
+    fn deliver(&mut self, batch: &mut Batch) -> Result<ControlFlow<()>> {
         self.check()?;
         batch.deliver(self.view, self.need, self.visit)?;
         self.changes.delivered(batch.end());

@@ -1,25 +1,25 @@
-//! What is asked, who is told while the search goes on, and what is answered.
+//! The question, the sink that receives mappings while the search goes on, and the answer.
 
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::report::{Fact, Reason, Stopped, WhoCounts};
 use crate::target::Target;
 
-/// What is asked.
+/// A search for the mappings of a frame.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The frame.
     pub frame: FrameNumber,
-    /// Where it was seen, if it was found by an address.
+    /// The mapping it was found by, if it was found by an address.
     pub seen: Option<Seen>,
-    /// The process whose relatives are to be looked at first.
+    /// The process whose relatives are visited first.
     pub near: Option<u32>,
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see [`Process::set_scan`](crate::target::Process::set_scan)).
     pub scan: bool,
-    /// The search ends when so many mappings were told of, neighbouring pages as one.
+    /// The search ends after this many mappings were reported. Neighbouring pages are one.
     pub limit: Option<u64>,
 }
 
-/// A mapping that is known beforehand.
+/// A mapping known before the search.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The process.
@@ -36,51 +36,51 @@ pub struct Mapper<'a> {
     pub target: &'a Target,
     /// The first byte of the first page.
     pub address: VirtualAddress,
-    /// How many neighbouring pages all map it: more than one only for pages of zeros and merged pages.
+    /// Neighbouring pages that all map it: more than one only for pages of zeros and merged pages.
     pub pages: u64,
     /// The region that holds it; `None` if it has gone meanwhile.
     pub region: Option<Region>,
-    /// All regions of the process, for a symbol of memory that is of no file; `None` where there can be none.
+    /// All regions of the process, if memory without a file may have a symbol here.
     pub regions: Option<&'a [Region]>,
 }
 
-/// Who is told while the search goes on, and may end it.
-pub trait Audience {
+/// Receives mappings while the search goes on, and may end it.
+pub trait MapperSink {
     /// A mapping was found.
     fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped>;
-    /// `done` of `total` processes have been looked at, in this round.
-    fn looked_at(&mut self, done: u64, total: u64) -> Result<(), Stopped>;
-    /// One of them has much to look at.
+    /// `done` of `total` processes were visited in this round.
+    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped>;
+    /// Called while there is nothing to report, such as within a large process.
     fn check(&mut self) -> Result<(), Stopped>;
 }
 
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Nobody can map such a frame: there was nothing to search for.
+    /// No process can map such a frame, for this reason.
     Nobody(&'static str),
-    /// As many mappings as the kernel counts were found, and all of them were there still after that count.
+    /// As many mappings were found as the kernel counts, and all of them were still there after the count was read.
     Counted,
-    /// Everything that could be looked at was.
+    /// Every process that could be read was searched.
     Searched,
-    /// As many were told of as were asked for.
+    /// The limit was reached.
     Limit,
-    /// The audience ended it.
+    /// The sink ended it.
     Stopped(Stopped),
 }
 
-/// What was found out, beside the mappings that the audience was told of.
+/// The answer, beside the mappings that the sink received.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The flags of the frame.
     pub flags: Fact<PageFlags>,
-    /// How often the kernel says that it is mapped.
+    /// How often it is mapped, as the kernel counts.
     pub map_count: Fact<u64>,
-    /// Why that number could not end the search, if it could not.
+    /// Why that count cannot end the search, if it cannot.
     pub uncounted: Option<Reason>,
-    /// What was found, and how far was looked.
+    /// The numbers of mappings and processes.
     pub counts: WhoCounts,
-    /// Whether the page is no longer where it was seen: what was found may be of before and after.
+    /// Whether the page has left the mapping that it was found by: the mappings may be from before and after that.
     pub moved: bool,
     /// How the search ended.
     pub ended: Ended,

@@ -1,13 +1,14 @@
-//! The search through all processes: the likely places first, then the rest, until every mapping that the kernel counts is found.
+//! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping that the kernel
+//! counts is found.
 
-use super::again::look_again;
-use super::crew::{Take, in_order};
-use super::hunt::{Hunter, Room};
-use super::nature::{self, Nature};
-use super::question::{Answer, Audience, Ended, Question};
-use super::told::{Peer, Told};
-use super::visit::{Clue, How, Job, State, Visit, Visitor};
+use super::frame_class::{self, FrameClass};
+use super::question::{Answer, Ended, MapperSink, Question};
+use super::recheck::recheck;
+use super::reported::{Candidate, ReportedMappings};
+use super::scan::{FrameScanner, Scratch};
+use super::visit::{CandidateState, Clue, How, Visit, Visitor};
 use crate::inspect::frames::{count_of, flags_of};
+use crate::inspect::ordered_pool::{self, Planned, Producer};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
 use crate::report::{Fact, Stopped, WhoCounts};
@@ -18,122 +19,119 @@ use std::sync::Arc;
 pub struct Search<'a> {
     machine: &'a Arc<dyn Machine>,
     question: &'a Question,
+    sink: &'a mut dyn MapperSink,
     flags: Fact<PageFlags>,
     map_count: Fact<u64>,
-    /// Whether that is to be believed.
+    /// Whether the map count is the number of mappings.
     counted: Fact<()>,
-    nature: Nature,
-    hunter: Hunter,
-    told: Told<'a>,
-    /// Rounds through the processes so far.
+    class: FrameClass,
+    scanner: FrameScanner,
+    /// Every process, relatives first.
+    candidates: Vec<Candidate>,
+    reported: ReportedMappings<'a>,
+    /// Rounds begun so far.
     rounds: u32,
 }
 
+/// How a round ended.
+enum RoundResult {
+    /// All candidates were visited.
+    Finished,
+    /// Every mapping is found; within a round, as many as the kernel counts.
+    AllFound,
+    /// The limit was reached.
+    Limit,
+    /// A mapping was found that tells where others may be.
+    Clue(Clue),
+}
+
+impl RoundResult {
+    /// How the search ends with this round; `None` if others may follow.
+    fn ended(&self) -> Option<Ended> {
+        match self {
+            RoundResult::AllFound => Some(Ended::Counted),
+            RoundResult::Limit => Some(Ended::Limit),
+            RoundResult::Finished | RoundResult::Clue(_) => None,
+        }
+    }
+}
+
 impl<'a> Search<'a> {
-    pub fn new(machine: &'a Arc<dyn Machine>, question: &'a Question) -> Self {
+    pub fn new(
+        machine: &'a Arc<dyn Machine>,
+        question: &'a Question,
+        sink: &'a mut dyn MapperSink,
+    ) -> Self {
         let flags = flags_of(&**machine, question.frame);
         let map_count = count_of(&**machine, question.frame);
-        let counted = nature::is_counted(&flags, &map_count, &**machine);
+        let counted = frame_class::is_counted(&flags, &map_count, &**machine);
         Search {
             machine,
             question,
-            nature: Nature::of(&flags),
-            told: Told::new(&**machine, counted.is_ok(), question.limit),
+            sink,
+            class: FrameClass::of(&flags),
+            reported: ReportedMappings::new(&**machine, counted.is_ok(), question.limit),
             counted,
             flags,
             map_count,
-            hunter: Hunter {
+            scanner: FrameScanner {
                 frame: question.frame,
                 page: machine.page(),
             },
+            candidates: Vec::new(),
             rounds: 0,
         }
     }
 
-    pub fn run(mut self, audience: &mut dyn Audience) -> Result<Answer> {
-        if let Nature::Unmappable(why) = self.nature {
-            return Ok(self.answer(&[], Ended::Nobody(why)));
+    pub fn run(mut self) -> Result<Answer> {
+        if let FrameClass::Unmappable(why) = self.class {
+            return Ok(self.answer(Ended::Nobody(why)));
         }
-        let mut peers = self.peers()?;
-        let ended = match self.look(&mut peers, audience) {
+        self.candidates = candidates(&**self.machine, self.question.near)?;
+        let ended = match self.go_through() {
             Ok(ended) => ended,
             Err(Error::Stopped(stopped)) => Ended::Stopped(stopped),
             Err(error) => return Err(error),
         };
-        Ok(self.answer(&peers, ended))
+        Ok(self.answer(ended))
     }
 
-    /// Every process, relatives first.
-    fn peers(&self) -> Result<Vec<Peer>> {
-        let mut relations = self.machine.relations()?;
-        if let Some(own) = self.question.near {
-            let parent_of = |pid: u32| {
-                let found = relations.iter().find(|one| one.pid == pid);
-                found.map_or(0, |one| one.parent)
-            };
-            let parent = parent_of(own);
-            relations.sort_by_key(|one: &Relation| match one {
-                one if one.pid == own => 0,
-                one if one.pid == parent || one.parent == own => 1,
-                one if one.parent == parent => 2,
-                _ => 3,
-            });
-        }
-        Ok(relations.into_iter().map(Peer::new).collect())
-    }
-
-    fn look(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<Ended> {
+    fn go_through(&mut self) -> Result<Ended> {
         let seen = self.question.seen.as_ref();
         let mut clue = seen.and_then(|seen| self.clue(seen.address, seen.region.as_ref()));
         let had_clue = clue.is_some();
         loop {
             if let Some(clue) = clue
-                && let Some(ended) = self.follow_all(clue, peers, audience)?
+                && let Some(ended) = self.follow(clue)?
             {
                 return Ok(ended);
             }
-            // The rest is searched through, until there is something to go by.
             let wants_clue = !had_clue && clue.is_none();
-            match self.go(How::Search, wants_clue, peers, audience)? {
-                Pace::Complete => return Ok(Ended::Counted),
-                Pace::End => return Ok(Ended::Searched),
-                Pace::Limit => return Ok(Ended::Limit),
-                Pace::Clue(found) => clue = Some(found),
+            match self.round(How::Search, wants_clue)? {
+                RoundResult::Clue(found) => clue = Some(found),
+                result => return Ok(result.ended().unwrap_or(Ended::Searched)),
             }
         }
     }
 
-    /// Follows a clue to its end. `None` if the rest has to be searched through.
-    fn follow_all(
-        &mut self,
-        clue: Clue,
-        peers: &mut [Peer],
-        audience: &mut dyn Audience,
-    ) -> Result<Option<Ended>> {
-        let mut follow = |clue| -> Result<Option<Ended>> {
-            let pace = self.go(How::Follow(clue), false, peers, audience)?;
-            Ok(match pace {
-                Pace::Complete => Some(Ended::Counted),
-                Pace::Limit => Some(Ended::Limit),
-                Pace::End | Pace::Clue(_) => None,
-            })
-        };
-        let ended = follow(clue)?;
+    /// Follows a clue to its end. `None` if the rest has to be searched.
+    fn follow(&mut self, clue: Clue) -> Result<Option<Ended>> {
+        let ended = self.round(How::Follow(clue), false)?.ended();
         match clue {
             Clue::File { offset, .. } if ended.is_none() => {
-                let ended = follow(Clue::Offset(offset))?;
-                Ok(ended.or(Some(Ended::Searched)))
+                let result = self.round(How::Follow(Clue::Offset(offset)), false)?;
+                Ok(result.ended().or(Some(Ended::Searched)))
             }
             _ => Ok(ended),
         }
     }
 
-    /// What a mapping at `address` says of others.
+    /// What a mapping at `address` tells about the place of others.
     fn clue(&self, address: VirtualAddress, region: Option<&Region>) -> Option<Clue> {
-        match self.nature {
-            Nature::Unmappable(_) | Nature::Everywhere => None,
-            Nature::Anywhere => Some(Clue::Address(address)),
-            Nature::File => {
+        match self.class {
+            FrameClass::Unmappable(_) | FrameClass::SharedConstant => None,
+            FrameClass::Anonymous => Some(Clue::Address(address)),
+            FrameClass::File => {
                 let region = region?;
                 Some(Clue::File {
                     device: region.device,
@@ -144,218 +142,221 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks at every process that was not searched through, in order, until all mappings are found or, if that is what is wanted,
-    /// the first.
-    fn go(
-        &mut self,
-        how: How,
-        wants_clue: bool,
-        peers: &mut [Peer],
-        audience: &mut dyn Audience,
-    ) -> Result<Pace> {
+    /// Visits every candidate that was not searched yet, in order, until all mappings are found or, if `wants_clue`, the first.
+    fn round(&mut self, how: How, wants_clue: bool) -> Result<RoundResult> {
         let visitor = Visitor {
             machine: self.machine,
             question: self.question,
-            hunter: self.hunter,
-            nature: self.nature,
+            scanner: self.scanner,
+            class: self.class,
             how,
         };
         self.rounds += 1;
         loop {
-            let now = self.rounds;
-            let is_open = |peer: &Peer| {
-                !peer.searched
-                    && peer.round < now
-                    && matches!(peer.state, State::Unseen | State::Read)
-            };
-            let visits: Vec<Job> = peers
-                .iter()
-                .enumerate()
-                .filter(|(_, peer)| is_open(peer))
-                .map(|(place, peer)| (place, peer.listed.clone()))
-                .collect();
             let mut round = Round {
                 visitor: &visitor,
                 search: self,
-                peers,
-                audience,
+                next: 0,
                 wants_clue,
-                pace: Pace::End,
+                result: RoundResult::Finished,
             };
-            in_order(&visits, &visitor, &mut round)?;
-            let pace = round.pace;
-            if self.is_complete(peers, audience)? {
-                return Ok(Pace::Complete);
+            ordered_pool::run(&visitor, &mut round)?;
+            let result = round.result;
+            if self.is_complete()? {
+                return Ok(RoundResult::AllFound);
             }
-            // Otherwise some had left, and the rest is looked at too.
-            if !matches!(pace, Pace::Complete) {
-                return Ok(pace);
+            // If there were enough mappings and some have left since, the round goes on.
+            if !matches!(result, RoundResult::AllFound) {
+                return Ok(result);
             }
         }
     }
 
-    /// Whether as many mappings were found as the kernel counts now.
+    /// Whether as many mappings are reported as the kernel counts now.
     fn has_enough(&mut self) -> bool {
         if self.counted.is_err() {
             return false;
         }
         self.map_count = count_of(&**self.machine, self.question.frame);
-        let certain = self.told.certain;
+        let certain = self.reported.certain;
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
 
-    /// Whether every mapping that the kernel counts was found. What has left its frame since it was told is no longer counted, though
-    /// another may be in its stead: so all that was told must be there still after the count was read.
-    fn is_complete(&mut self, peers: &mut [Peer], audience: &mut dyn Audience) -> Result<bool> {
+    /// Whether every mapping that the kernel counts is reported. A page that was reported may have left the frame and another one come
+    /// to it, so all reported pages must still map the frame after the count was read.
+    fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
-            let still = look_again(&**self.machine, self.hunter, peers, audience)?;
-            if !self.told.keep(peers, still) {
+            let still = recheck(&**self.machine, self.scanner, &self.candidates, self.sink)?;
+            if !self.reported.retain(&mut self.candidates, still) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether the page is no longer where it was seen.
-    fn has_moved(&self, peers: &[Peer], ended: Ended) -> bool {
+    /// Whether the page has left the mapping that it was found by.
+    fn has_moved(&self, ended: Ended) -> bool {
         let Some(seen) = &self.question.seen else {
             return false;
         };
         if ended == Ended::Counted {
-            // All that is there was just looked at.
-            let mut is_there = peers.iter();
-            return !is_there
-                .any(|one| one.listed.pid == seen.pid && one.places.contains(&seen.address));
+            // All mappings have just been rechecked.
+            let mut own = self.candidates.iter();
+            return !own
+                .any(|one| one.listed.pid == seen.pid && one.reported.contains(&seen.address));
         }
-        let there = self
+        let is_there = self
             .machine
             .open(&Relation::of_numbers(seen.pid, 0))
             .map_err(Error::from)
-            .and_then(|opened| self.hunter.is_at(&*opened.process, seen.address));
-        !there.unwrap_or(false)
+            .and_then(|opened| self.scanner.is_at(&*opened.process, seen.address));
+        !is_there.unwrap_or(false)
     }
 
-    fn answer(self, peers: &[Peer], ended: Ended) -> Answer {
-        let count = |wanted: &dyn Fn(&Peer) -> bool| {
-            peers.iter().filter(|peer| wanted(peer)).count() as u64
+    fn answer(self, ended: Ended) -> Answer {
+        let count = |wanted: &dyn Fn(&Candidate) -> bool| {
+            self.candidates.iter().filter(|one| wanted(one)).count() as u64
         };
+        let in_state = |state| count(&|candidate| candidate.state == state);
         Answer {
-            moved: self.has_moved(peers, ended),
+            moved: self.has_moved(ended),
+            counts: WhoCounts {
+                mappings: self.reported.mappings,
+                left: self.reported.left,
+                processes: count(&|candidate| candidate.maps),
+                looked_at: count(&|candidate| {
+                    use CandidateState::{Read, SameMemory};
+                    matches!(candidate.state, Read | SameMemory) || candidate.maps
+                }),
+                listed: self.candidates.len() as u64,
+                unreadable: in_state(CandidateState::Unreadable),
+                gone: in_state(CandidateState::Gone),
+                same_memory: in_state(CandidateState::SameMemory),
+            },
             uncounted: self.counted.err(),
             flags: self.flags,
             map_count: self.map_count,
-            counts: WhoCounts {
-                mappings: self.told.mappings,
-                left: self.told.left,
-                processes: count(&|peer| peer.maps),
-                looked_at: count(&|peer| {
-                    matches!(peer.state, State::Read | State::Same) || peer.maps
-                }),
-                listed: peers.len() as u64,
-                unreadable: count(&|peer| peer.state == State::Unreadable),
-                gone: count(&|peer| peer.state == State::Gone),
-                same_memory: count(&|peer| peer.state == State::Same),
-            },
             ended,
         }
     }
 }
 
-/// What a round through the processes came to.
-enum Pace {
-    /// All of them were looked at.
-    End,
-    /// Every mapping is found; within a round, as many as there are.
-    Complete,
-    /// As many were told of as were asked for.
-    Limit,
-    /// A mapping was found that says where others may be.
-    Clue(Clue),
+/// Every process, the relatives of `near` first.
+fn candidates(machine: &dyn Machine, near: Option<u32>) -> Result<Vec<Candidate>> {
+    let mut relations = machine.relations()?;
+    if let Some(own) = near {
+        let of_own = relations.iter().find(|one| one.pid == own);
+        let parent = of_own.map_or(0, |one| one.parent);
+        relations.sort_by_key(|one: &Relation| match one {
+            one if one.pid == own => 0,
+            one if one.pid == parent || one.parent == own => 1,
+            one if one.parent == parent => 2,
+            _ => 3,
+        });
+    }
+    Ok(relations.into_iter().map(Candidate::new).collect())
 }
 
-/// Takes what looks at processes have found.
+/// A round through the candidates.
 struct Round<'r, 'a> {
     visitor: &'r Visitor<'a>,
     search: &'r mut Search<'a>,
-    peers: &'r mut [Peer],
-    audience: &'r mut dyn Audience,
+    /// Index of the next candidate.
+    next: usize,
     wants_clue: bool,
-    pace: Pace,
+    result: RoundResult,
 }
 
-impl Take<Job, Result<Visit>> for Round<'_, '_> {
-    fn take(&mut self, &(place, _): &Job, visit: Result<Visit>) -> Result<ControlFlow<()>> {
-        let total = self.peers.len() as u64;
-        let Some(peer) = self.peers.get_mut(place) else {
+impl Producer<Visit> for Round<'_, '_> {
+    fn plan(&mut self, visit: &mut Visit) -> Result<Planned> {
+        use CandidateState::{NotVisited, Read};
+        let now = self.search.rounds;
+        let mut rest = self.search.candidates.iter().enumerate().skip(self.next);
+        let to_visit = rest.find(|(_, candidate)| {
+            !candidate.searched
+                && candidate.round < now
+                && matches!(candidate.state, NotVisited | Read)
+        });
+        let Some((index, candidate)) = to_visit else {
+            return Ok(Planned::Nothing);
+        };
+        visit.candidate = index;
+        visit.listed = Some(candidate.listed.clone());
+        self.next = index + 1;
+        Ok(Planned::Full)
+    }
+
+    fn deliver(&mut self, visit: &mut Visit) -> Result<ControlFlow<()>> {
+        let search = &mut *self.search;
+        let total = search.candidates.len() as u64;
+        let Some(candidate) = search.candidates.get_mut(visit.candidate) else {
             return Ok(ControlFlow::Break(()));
         };
-        let mut visit = visit?;
-        peer.state = visit.state;
-        let target = visit.target.take();
-        let told = &mut self.search.told;
-        let mut room = None;
+        let mut findings = std::mem::take(&mut visit.findings);
+        candidate.state = findings.state;
+        let target = findings.target.take();
+        let by_clue = matches!(self.visitor.how, How::Follow(_));
+        let mut scratch = None;
         while let Some(target) = &target {
-            let regions = visit.regions.take();
+            let regions = findings.regions.take();
             let opened = (target, regions.as_deref());
-            match self.visitor.how {
-                How::Follow(_) => told.tell_new(peer, opened, visit.hits, self.audience)?,
-                How::Search => told.tell_again(peer, opened, visit.hits, self.audience)?,
-            }
-            let is_done = visit.rest.is_empty() || told.is_enough();
-            if is_done || visit.stopped.is_some() || peer.state == State::Same {
+            let reported = &mut search.reported;
+            reported.report(candidate, opened, findings.hits, by_clue, search.sink)?;
+            if findings.rest.is_empty()
+                || findings.stopped.is_some()
+                || reported.is_at_limit()
+                || candidate.state == CandidateState::SameMemory
+            {
                 break;
             }
-            let audience = &mut self.audience;
-            visit = self.visitor.search(
+            findings = self.visitor.search(
                 target,
-                visit.rest,
-                room.get_or_insert_with(Room::default),
-                &mut || audience.check(),
+                findings.rest,
+                scratch.get_or_insert_with(Scratch::default),
+                &mut || search.sink.check(),
             )?;
         }
-        if let Some(stopped) = visit.stopped {
+        if let Some(stopped) = findings.stopped {
             return Err(stopped.into());
         }
-        peer.searched = matches!(self.visitor.how, How::Search);
-        peer.round = self.search.rounds;
-        self.audience.looked_at(place as u64, total)?;
-        if target.is_some() && self.search.has_enough() {
-            self.pace = Pace::Complete;
-            return Ok(ControlFlow::Break(()));
-        }
-        if self.search.told.is_enough() {
-            self.pace = Pace::Limit;
-            return Ok(ControlFlow::Break(()));
-        }
-        if self.wants_clue
-            && let Some((address, region)) = &self.search.told.first
-            && let Some(clue) = self.search.clue(*address, region.as_ref())
+        candidate.searched = !by_clue;
+        candidate.round = search.rounds;
+        search.sink.visited(visit.candidate as u64, total)?;
+        self.result = if target.is_some() && search.has_enough() {
+            RoundResult::AllFound
+        } else if search.reported.is_at_limit() {
+            RoundResult::Limit
+        } else if self.wants_clue
+            && let Some((address, region)) = &search.reported.first
+            && let Some(clue) = search.clue(*address, region.as_ref())
         {
-            self.pace = Pace::Clue(clue);
-            return Ok(ControlFlow::Break(()));
-        }
-        Ok(ControlFlow::Continue(()))
+            RoundResult::Clue(clue)
+        } else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        Ok(ControlFlow::Break(()))
     }
 
     fn check(&mut self) -> Result<(), Stopped> {
-        self.audience.check()
+        self.search.sink.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::visit::Findings;
     use super::*;
     use crate::inspect::fake::World;
     use crate::inspect::who::question::Mapper;
     use crate::kernel::FrameNumber;
 
-    struct Deaf;
+    struct NullSink;
 
-    impl Audience for Deaf {
+    impl MapperSink for NullSink {
         fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
             Ok(())
         }
-        fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+        fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
             Ok(())
         }
         fn check(&mut self) -> Result<(), Stopped> {
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_is_booked_to_whom_it_was_paid_though_others_are_left_out() {
+    fn a_visit_is_booked_to_its_candidate_though_others_are_left_out() {
         let machine = World::new([]).target().1.machine;
         let question = Question {
             frame: FrameNumber::new(1),
@@ -373,43 +374,53 @@ mod tests {
             scan: true,
             limit: None,
         };
-        let mut search = Search::new(&machine, &question);
+        let mut sink = NullSink;
+        let mut search = Search::new(&machine, &question, &mut sink);
         search.rounds = 1;
+        let listed = |pid| Relation::of_numbers(pid, 1);
+        search.candidates = (10..18).map(listed).map(Candidate::new).collect();
         let visitor = Visitor {
             machine: &machine,
             question: &question,
-            hunter: search.hunter,
-            nature: search.nature,
+            scanner: search.scanner,
+            class: search.class,
             how: How::Search,
         };
-        let listed = |pid| Relation::of_numbers(pid, 1);
-        let mut peers: Vec<Peer> = (10..18).map(listed).map(Peer::new).collect();
         let mut round = Round {
             visitor: &visitor,
             search: &mut search,
-            peers: &mut peers,
-            audience: &mut Deaf,
+            next: 0,
             wants_clue: false,
-            pace: Pace::End,
+            result: RoundResult::Finished,
         };
-        // As after a stop: the rest of a handful was not done any more, the next handful was.
-        for (place, state) in [(0, State::Read), (4, State::Gone), (5, State::Unreadable)] {
-            let pid = 10 + u32::try_from(place).expect("a place");
-            let taken = round.take(&(place, listed(pid)), Ok(Visit::without(state)));
-            assert!(taken.is_ok_and(|more| more.is_continue()));
+        let states = [
+            (0, CandidateState::Read),
+            (4, CandidateState::Gone),
+            (5, CandidateState::Unreadable),
+        ];
+        for (candidate, state) in states {
+            let mut visit = Visit {
+                candidate,
+                listed: None,
+                findings: Findings::without(state),
+            };
+            let delivered = round.deliver(&mut visit);
+            assert!(delivered.is_ok_and(|more| more.is_continue()));
         }
-        let booked: Vec<(u32, State)> = peers
+        let candidates = &search.candidates;
+        let booked: Vec<(u32, CandidateState)> = candidates
             .iter()
-            .filter(|peer| peer.searched && peer.round == 1)
-            .map(|peer| (peer.listed.pid, peer.state))
+            .filter(|one| one.searched && one.round == 1)
+            .map(|one| (one.listed.pid, one.state))
             .collect();
         let expected = [
-            (10, State::Read),
-            (14, State::Gone),
-            (15, State::Unreadable),
+            (10, CandidateState::Read),
+            (14, CandidateState::Gone),
+            (15, CandidateState::Unreadable),
         ];
         assert!(booked == expected);
-        let unseen = peers.iter().filter(|peer| peer.state == State::Unseen);
-        assert_eq!(unseen.count(), 5);
+        let left_out = candidates.iter();
+        let left_out = left_out.filter(|one| one.state == CandidateState::NotVisited);
+        assert_eq!(left_out.count(), 5);
     }
 }

@@ -143,7 +143,7 @@ struct Heard<'a> {
     meanwhile: &'a dyn Fn(u32),
 }
 
-impl Audience for Heard<'_> {
+impl MapperSink for Heard<'_> {
     fn found(&mut self, mapper: &Mapper<'_>) -> Result<(), Stopped> {
         let pid = mapper.target.process.identity().pid;
         let page = mapper.address.get() / PAGE;
@@ -153,7 +153,7 @@ impl Audience for Heard<'_> {
         (self.meanwhile)(pid);
         self.check()
     }
-    fn looked_at(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
+    fn visited(&mut self, done: u64, total: u64) -> Result<(), Stopped> {
         assert!(done < total);
         self.check()
     }
@@ -525,11 +525,11 @@ fn pages_that_lie_close_together_are_read_at_once() {
 /// Wants no more when it was asked so often whether to go on.
 struct Impatient(u32);
 
-impl Audience for Impatient {
+impl MapperSink for Impatient {
     fn found(&mut self, _: &Mapper<'_>) -> Result<(), Stopped> {
         Ok(())
     }
-    fn looked_at(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
+    fn visited(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
         Ok(())
     }
     fn check(&mut self) -> Result<(), Stopped> {

@@ -1,9 +1,9 @@
-//! A look at one process: what of it maps the frame, where a clue leads or anywhere.
+//! Visits one process: finds the pages that map the frame, by a clue or by a search.
 
-use super::crew::{Check, Work};
-use super::hunt::{Found, Hunter, Room};
-use super::nature::Nature;
+use super::frame_class::FrameClass;
 use super::question::Question;
+use super::scan::{FrameScanner, Scanned, Scratch};
+use crate::inspect::ordered_pool::{Check, Spread, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::report::{Reason, Stopped};
@@ -11,7 +11,7 @@ use crate::symbol::may_have_names;
 use crate::target::{self, Machine, Process, Relation, Target};
 use std::sync::Arc;
 
-/// What one mapping says of where others are.
+/// What one mapping tells about the place of others.
 #[derive(Clone, Copy)]
 pub enum Clue {
     /// Wherever this offset of this file is mapped.
@@ -20,53 +20,64 @@ pub enum Clue {
         inode: u64,
         offset: u64,
     },
-    /// Wherever this offset of any file is mapped: overlays and containers have numbers of their own for one and the same file, but
+    /// Wherever this offset of any file is mapped: overlays and containers have their own numbers for one and the same file, but
     /// a page of it lies at one offset.
     Offset(u64),
     /// At the same address.
     Address(VirtualAddress),
 }
 
-/// How processes are looked at.
+/// How processes are visited.
 #[derive(Clone, Copy)]
 pub enum How {
-    /// Where the clue leads.
+    /// Only the pages that the clue leads to are read.
     Follow(Clue),
-    /// All that they map and that may be the frame.
+    /// All populated pages are read that can be of the frame's class.
     Search,
 }
 
-/// How looking at a process went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    Unseen,
+/// What visits of a candidate came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub enum CandidateState {
+    #[default]
+    NotVisited,
     Read,
     Unreadable,
     Gone,
-    /// It shares the memory of one that was told of.
-    Same,
+    /// It shares its memory with one that was reported.
+    SameMemory,
 }
 
-/// What a process is looked at for.
+/// How the processes of a round are visited.
 pub struct Visitor<'a> {
     pub machine: &'a Arc<dyn Machine>,
     pub question: &'a Question,
-    pub hunter: Hunter,
-    pub nature: Nature,
+    pub scanner: FrameScanner,
+    pub class: FrameClass,
     pub how: How,
 }
 
-/// A process that was looked at.
+/// A visit of a candidate.
+#[derive(Default)]
 pub struct Visit {
-    pub state: State,
-    /// It, if it was found to map the frame.
+    /// Its index among the candidates.
+    pub candidate: usize,
+    pub listed: Option<Relation>,
+    pub findings: Findings,
+}
+
+/// What was found in a process.
+#[derive(Default)]
+pub struct Findings {
+    pub state: CandidateState,
+    /// The process, if it maps the frame.
     pub target: Option<Target>,
     pub hits: Vec<Hit>,
-    /// All its regions, if memory among the hits that is of no file may have a symbol.
+    /// All its regions, if memory without a file among the hits may have a symbol.
     pub regions: Option<Vec<Region>>,
-    /// What is still to be searched, once these are told.
+    /// The ranges to be searched once these hits are reported.
     pub rest: Vec<AddressRange>,
-    /// The audience wanted no more.
+    /// The check said to stop.
     pub stopped: Option<Stopped>,
 }
 
@@ -78,33 +89,42 @@ pub struct Hit {
     pub region: Option<Region>,
 }
 
-impl Visit {
-    /// A look that came to nothing but that state.
-    pub fn without(state: State) -> Self {
-        Visit {
+impl Findings {
+    /// Those of a process that cannot be read.
+    pub fn without(state: CandidateState) -> Self {
+        Findings {
             state,
-            target: None,
-            hits: Vec::new(),
-            regions: None,
-            rest: Vec::new(),
-            stopped: None,
+            ..Findings::default()
         }
     }
 }
 
-/// A process to look at: its place among the peers, by which the visit is booked, and it.
-pub type Job = (usize, Relation);
+impl Work for Visitor<'_> {
+    type Piece = Visit;
+    type Scratch = Scratch;
+    const SPREAD: Spread = Spread::FINE;
 
-impl Work<Job> for Visitor<'_> {
-    type Result = Result<Visit>;
-    type Room = Room;
+    fn work(&self, visit: &mut Visit, scratch: &mut Scratch, check: &mut Check<'_>) -> Result<()> {
+        if let Some(listed) = &visit.listed {
+            visit.findings = match self.visit(listed, scratch, check) {
+                Ok(findings) => findings,
+                // That a process has gone or may not be read does not end the search.
+                Err(Error::Target(error)) => Findings::without(state_after(&error)),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
+    }
+}
 
-    /// Opens a process and looks at it. That it cannot be opened, or has gone, is no error.
-    fn work(&self, (_, listed): &Job, room: &mut Room, check: &mut Check<'_>) -> Result<Visit> {
-        let opened = match self.machine.open(listed) {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Visit::without(state_after(&error))),
-        };
+impl Visitor<'_> {
+    fn visit(
+        &self,
+        listed: &Relation,
+        scratch: &mut Scratch,
+        check: &mut Check<'_>,
+    ) -> Result<Findings> {
+        let opened = self.machine.open(listed)?;
         if opened.process.frames_hidden() {
             return Err(Error::Unknown {
                 what: "frame numbers",
@@ -117,69 +137,69 @@ impl Work<Job> for Visitor<'_> {
             machine: Arc::clone(self.machine),
             modules: opened.modules,
         };
-        match self.look(&target, room, check) {
-            Ok(visit) if visit.hits.is_empty() => Ok(visit),
-            Ok(visit) => Ok(Visit {
-                target: Some(target),
-                ..visit
-            }),
-            Err(Error::Target(error)) => Ok(Visit::without(state_after(&error))),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Visitor<'_> {
-    fn look(&self, target: &Target, room: &mut Room, check: &mut Check<'_>) -> Result<Visit> {
-        let process = &*target.process;
-        let ranges = match self.how {
-            How::Follow(clue) => {
-                let mut found = Found::default();
-                for address in places(clue, process)? {
-                    if self.hunter.is_at(process, address)? {
-                        found.runs.push((address, 1));
-                    }
-                }
-                return visit(target, found, Vec::new());
-            }
-            How::Search if self.nature != Nature::File && Hunter::is_scanned(process) => {
-                Vec::from_iter(self.hunter.everything())
-            }
+        let findings = match self.how {
+            How::Follow(clue) => self.follow(clue, &target)?,
             How::Search => {
-                let may_map = |region: &Region| self.nature != Nature::File || region.inode != 0;
-                let regions = process.regions()?.into_iter().filter(may_map);
-                regions.map(|region| region.range).collect()
+                let ranges = self.ranges(&*target.process)?;
+                self.search(&target, ranges, scratch, check)?
             }
         };
-        self.search(target, ranges, room, check)
+        Ok(Findings {
+            target: (!findings.hits.is_empty()).then_some(target),
+            ..findings
+        })
     }
 
-    /// Goes through `ranges` of a process, as far as there is nothing to be told.
+    fn follow(&self, clue: Clue, target: &Target) -> Result<Findings> {
+        let mut scanned = Scanned::default();
+        for address in places(clue, &*target.process)? {
+            if self.scanner.is_at(&*target.process, address)? {
+                scanned.runs.push((address, 1));
+            }
+        }
+        findings(target, scanned, Vec::new())
+    }
+
+    /// The ranges of a process that can map the frame.
+    fn ranges(&self, process: &dyn Process) -> Result<Vec<AddressRange>> {
+        let is_of_file = self.class == FrameClass::File;
+        if !is_of_file && FrameScanner::reports_populated(process) {
+            return Ok(Vec::from_iter(self.scanner.everything()));
+        }
+        let regions = process.regions()?.into_iter();
+        let regions = regions.filter(|region| !is_of_file || region.inode != 0);
+        Ok(regions.map(|region| region.range).collect())
+    }
+
+    /// Scans `ranges` of a process, until there is something to report.
     pub fn search(
         &self,
         target: &Target,
         ranges: Vec<AddressRange>,
-        room: &mut Room,
+        scratch: &mut Scratch,
         check: &mut Check<'_>,
-    ) -> Result<Visit> {
-        let mut found = Found::default();
+    ) -> Result<Findings> {
+        let process = &*target.process;
+        let mut scanned = Scanned::default();
         let mut ranges = ranges.into_iter();
         let mut rest = None;
         while rest.is_none()
             && let Some(range) = ranges.next()
         {
-            rest = self
-                .hunter
-                .search(&*target.process, range, &mut found, room, check)?;
+            let scan = self
+                .scanner
+                .scan(process, range, &mut scanned, scratch, check);
+            rest = scan?;
         }
-        visit(target, found, rest.into_iter().chain(ranges).collect())
+        findings(target, scanned, rest.into_iter().chain(ranges).collect())
     }
 }
 
-fn visit(target: &Target, found: Found, rest: Vec<AddressRange>) -> Result<Visit> {
+/// Adds regions to what was scanned.
+fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Result<Findings> {
     let process = &*target.process;
-    let are_several = found.runs.len() > 1;
-    // All of them, where each question about one reads all.
+    let are_several = scanned.runs.len() > 1;
+    // Read once where the kernel cannot be asked about one region (PROCMAP_QUERY, Linux 6.11).
     let mut all: Option<Vec<Region>> = None;
     let mut region_at = |address| -> Result<Option<Region>> {
         let is_there = |region: &&Region| region.range.contains(address);
@@ -193,34 +213,34 @@ fn visit(target: &Target, found: Found, rest: Vec<AddressRange>) -> Result<Visit
         Ok(region)
     };
     let mut hits = Vec::new();
-    for (address, pages) in found.runs {
+    for (address, pages) in scanned.runs {
         hits.push(Hit {
             address,
             pages,
             region: region_at(address)?,
         });
     }
-    Ok(Visit {
-        state: State::Read,
+    Ok(Findings {
+        state: CandidateState::Read,
         target: None,
         regions: regions(&hits, target),
         hits,
         rest,
-        stopped: found.stopped,
+        stopped: scanned.stopped,
     })
 }
 
-/// Read here and not where the hits are told, since here other cores help.
+/// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are reported.
 fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
     let asks = regions.any(|region| {
-        // What may be executed there may be code that the process has made and named.
+        // Executable memory may be JIT-compiled code with names.
         region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
     });
     asks.then(|| target.process.regions().ok()).flatten()
 }
 
-/// Where in a process the clue leads.
+/// The pages of a process that the clue leads to.
 fn places(clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
     let wanted = match clue {
         Clue::Address(address) => return Ok(vec![address]),
@@ -243,10 +263,10 @@ fn places(clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
         .collect())
 }
 
-/// What a process that cannot be looked at is.
-pub fn state_after(error: &target::Error) -> State {
+/// The state of a candidate that cannot be read because of `error`.
+pub fn state_after(error: &target::Error) -> CandidateState {
     match error {
-        target::Error::Gone { .. } | target::Error::NotAvailable { .. } => State::Gone,
-        _ => State::Unreadable,
+        target::Error::Gone { .. } | target::Error::NotAvailable { .. } => CandidateState::Gone,
+        _ => CandidateState::Unreadable,
     }
 }

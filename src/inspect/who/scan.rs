@@ -1,7 +1,7 @@
-//! Looking for a frame in one process.
+//! Scans one process for a frame.
 
-use super::crew::Check;
 use crate::inspect::Result;
+use crate::inspect::ordered_pool::Check;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
 use crate::report::Stopped;
 use crate::target::{Categories, Process};
@@ -9,55 +9,55 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB.
-const BATCH: usize = 8192;
-/// Pages that are read at once, with those between them: 4 KiB of entries, sooner read than a second system call is made.
-const NEAR: usize = 512;
-/// Pages without anything that are read along between two stretches: half as long as a second system call takes.
-const GAP: u64 = 64;
-/// Neighbours that map the frame, found in one process: so many are told of before more are looked for.
-const MANY: usize = 256;
-/// Entries that may be read before what was found is told of.
-const FAR: u64 = 1 << 18;
+const READ_ENTRIES: usize = 8192;
+/// Pages checked by one read, with those between them: 4 KiB of entries, read sooner than a second system call is made.
+const NEAR_PAGES: usize = 512;
+/// Empty pages read along between two populated stretches: half as long as a second system call takes.
+const GAP_PAGES: u64 = 64;
+/// Runs found in one process that are reported before the scan goes on.
+const REPORT_RUNS: usize = 256;
+/// Entries read of one process after which any runs are reported before the scan goes on.
+const REPORT_ENTRIES: u64 = 1 << 18;
 
 /// Pages of a process, by their first bytes.
-pub type Places = BTreeSet<VirtualAddress>;
+pub type PageSet = BTreeSet<VirtualAddress>;
 
-/// What is looked for.
+/// Scans processes for one frame.
 #[derive(Clone, Copy)]
-pub struct Hunter {
+pub struct FrameScanner {
     pub frame: FrameNumber,
     pub page: PageSize,
 }
 
-/// Room for entries, used again from process to process.
-pub struct Room(Vec<PageMapEntry>);
+/// A buffer of entries, used again from process to process.
+pub struct Scratch(Vec<PageMapEntry>);
 
-impl Default for Room {
+impl Default for Scratch {
     fn default() -> Self {
-        Room(vec![PageMapEntry::default(); BATCH])
+        Scratch(vec![PageMapEntry::default(); READ_ENTRIES])
     }
 }
 
-/// What was found in a process so far.
+/// The pages found in a process so far.
 #[derive(Default)]
-pub struct Found {
-    /// The first of neighbouring pages that all map the frame, and how many they are.
+pub struct Scanned {
+    /// Runs of neighbouring pages that all map the frame: the first page, and how many.
     pub runs: Vec<(VirtualAddress, u64)>,
     /// Entries that were read.
     read: u64,
-    /// The audience wants no more.
+    /// The check said to stop.
     pub stopped: Option<Stopped>,
 }
 
-impl Found {
-    /// Whether it is time to tell what was found.
-    fn is_enough(&self) -> bool {
-        self.runs.len() >= MANY || !self.runs.is_empty() && self.read >= FAR
+impl Scanned {
+    /// Whether the runs are reported before the scan goes on.
+    fn is_due(&self) -> bool {
+        self.runs.len() >= REPORT_RUNS || !self.runs.is_empty() && self.read >= REPORT_ENTRIES
     }
 }
 
-impl Hunter {
-    /// Every address there could be.
+impl FrameScanner {
+    /// All addresses that there can be.
     pub fn everything(&self) -> Option<AddressRange> {
         let last = self.page.floor(VirtualAddress::new(u64::MAX));
         AddressRange::new(VirtualAddress::default(), last)
@@ -71,61 +71,61 @@ impl Hunter {
         Ok(read == 1 && entry.frame() == Some(self.frame))
     }
 
-    /// Those of the pages at `places` that map the frame.
-    pub fn are_at(
+    /// Those of `pages` that map the frame.
+    pub fn still_mapped(
         &self,
         process: &dyn Process,
-        places: &Places,
-        Room(room): &mut Room,
+        pages: &PageSet,
+        Scratch(buffer): &mut Scratch,
         check: &mut Check<'_>,
-    ) -> Result<Places> {
-        let places: Vec<VirtualAddress> = places.iter().copied().collect();
-        let mut there = Places::new();
-        let mut left = &places[..];
+    ) -> Result<PageSet> {
+        let pages: Vec<VirtualAddress> = pages.iter().copied().collect();
+        let mut still = PageSet::new();
+        let mut left = &pages[..];
         while let Some(&first) = left.first() {
             check()?;
             let first = self.page.index(first);
-            let nth = |place: VirtualAddress| (self.page.index(place) - first) as usize;
-            let (near, far) = left.split_at(left.partition_point(|&place| nth(place) < NEAR));
+            let nth = |page: VirtualAddress| (self.page.index(page) - first) as usize;
+            let (near, far) = left.split_at(left.partition_point(|&page| nth(page) < NEAR_PAGES));
             let pages = near.last().map_or(0, |&last| nth(last) + 1);
-            let into = room.get_mut(..pages).unwrap_or_default();
+            let into = buffer.get_mut(..pages).unwrap_or_default();
             let read = process.entries(first, into)?;
-            let entries = room.get(..read).unwrap_or_default();
-            let maps = |&place: &VirtualAddress| {
-                let entry = entries.get(nth(place));
+            let entries = buffer.get(..read).unwrap_or_default();
+            let maps = |&page: &VirtualAddress| {
+                let entry = entries.get(nth(page));
                 entry.is_some_and(|entry| entry.frame() == Some(self.frame))
             };
-            there.extend(near.iter().copied().filter(maps));
+            still.extend(near.iter().copied().filter(maps));
             left = far;
         }
-        Ok(there)
+        Ok(still)
     }
 
-    /// Whether the kernel says what is populated. Where it does not, every entry has to be read, of regions alone: what lies between them
-    /// would take for ever.
-    pub fn is_scanned(process: &dyn Process) -> bool {
+    /// Whether the kernel reports what is populated (PAGEMAP_SCAN). Where it does not, every entry of a region has to be read, and regions
+    /// alone are read: the addresses between them would take for ever.
+    pub fn reports_populated(process: &dyn Process) -> bool {
         process.categories().contains(Categories::HUGE)
     }
 
-    /// Goes through what is populated in `range`, where that [is scanned](Self::is_scanned) any addresses, otherwise those of a region. What
-    /// is left of it is returned, if there is something to tell before, or if `check` says to stop.
-    pub fn search(
+    /// Scans `range`. It must be of one region unless the kernel [reports what is populated](Self::reports_populated). Returns the rest of
+    /// it if runs are to be reported first, or if `check` says to stop.
+    pub fn scan(
         &self,
         process: &dyn Process,
         range: AddressRange,
-        found: &mut Found,
-        room: &mut Room,
+        scanned: &mut Scanned,
+        scratch: &mut Scratch,
         check: &mut Check<'_>,
     ) -> Result<Option<AddressRange>> {
         let rest = |from: Option<VirtualAddress>| {
             let from = from?;
             AddressRange::new(from, range.end())
         };
-        if !Self::is_scanned(process) {
-            return Ok(rest(self.read(process, range, found, room, check)?));
+        if !Self::reports_populated(process) {
+            return Ok(rest(self.read(process, range, scanned, scratch, check)?));
         }
         let mut ended = Ok(None);
-        // Stretches that are read at once.
+        // Populated stretches that one read takes.
         let mut together: Option<AddressRange> = None;
         process.populated(range, Categories::PRESENT, &mut |stretch| {
             if !stretch.categories.contains(Categories::PRESENT) {
@@ -139,63 +139,66 @@ impl Hunter {
             let Some(before) = together.replace(stretch.range) else {
                 return ControlFlow::Continue(());
             };
-            ended = self.read(process, before, found, room, check);
+            ended = self.read(process, before, scanned, scratch, check);
             match ended {
                 Ok(None) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
             }
         })?;
         if let (Ok(None), Some(last)) = (&ended, together) {
-            ended = self.read(process, last, found, room, check);
+            ended = self.read(process, last, scanned, scratch, check);
         }
         Ok(rest(ended?))
     }
 
-    /// Two stretches and the gap between them, if that is sooner read than a second system call is made.
+    /// Two stretches with the gap between them, if one read of all takes less time than two.
     fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
         let whole = AddressRange::new(one.start(), next.end())?;
-        let is_near = gap.pages(self.page) <= GAP && whole.pages(self.page) <= BATCH as u64;
+        let is_near =
+            gap.pages(self.page) <= GAP_PAGES && whole.pages(self.page) <= READ_ENTRIES as u64;
         is_near.then_some(whole)
     }
 
-    /// Reads the entries of `range`; returns from where on it did not.
+    /// Reads the entries of `range`. Returns where it ended early.
     fn read(
         &self,
         process: &dyn Process,
         range: AddressRange,
-        found: &mut Found,
-        Room(room): &mut Room,
+        scanned: &mut Scanned,
+        Scratch(buffer): &mut Scratch,
         check: &mut Check<'_>,
     ) -> Result<Option<VirtualAddress>> {
         let mut index = self.page.index(range.start());
         let mut left = range.pages(self.page);
         let address = |index: u64| VirtualAddress::new(index << self.page.shift());
-        // The last of the runs goes on with this page.
+        // The page that would continue the last run.
         let mut open = None;
         while left > 0 {
             if let Err(why) = check() {
-                found.stopped = Some(why);
+                scanned.stopped = Some(why);
                 return Ok(Some(address(index)));
             }
-            if open.is_none() && found.is_enough() {
+            if open.is_none() && scanned.is_due() {
                 return Ok(Some(address(index)));
             }
-            let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
-            let into = room.get_mut(..batch).unwrap_or_default();
+            let batch = usize::try_from(left)
+                .unwrap_or(READ_ENTRIES)
+                .min(READ_ENTRIES);
+            let into = buffer.get_mut(..batch).unwrap_or_default();
             let read = process.entries(index, into)?;
-            let entries = room.get(..read).unwrap_or_default();
+            let entries = buffer.get(..read).unwrap_or_default();
             for (entry, index) in entries.iter().zip(index..) {
                 if entry.frame() != Some(self.frame) {
                     continue;
                 }
-                match found.runs.last_mut() {
+                match scanned.runs.last_mut() {
                     Some((_, pages)) if open == Some(index) => *pages += 1,
-                    _ => found.runs.push((address(index), 1)),
+                    _ => scanned.runs.push((address(index), 1)),
                 }
                 open = Some(index + 1);
             }
-            found.read += read as u64;
+            scanned.read += read as u64;
             if read < batch {
                 break;
             }

@@ -1,31 +1,31 @@
-//! What a frame says of itself: how to look for its mappings, and how many there are.
+//! What the flags and the map count of a frame tell: where it can be mapped, and how often.
 
 use crate::inspect::is_average;
 use crate::kernel::PageFlags;
 use crate::report::{Fact, Reason};
 use crate::target::Machine;
 
-/// How to look for a frame.
+/// Where a frame can be mapped, by its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Nature {
-    /// Not at all: no process can map it.
+pub enum FrameClass {
+    /// No process can map it, for this reason.
     Unmappable(&'static str),
-    /// A page of the page cache, shared memory among it: where that offset of that file is mapped, and nowhere else.
+    /// A page of the page cache, shared memory included: it is mapped only where that offset of that file is mapped.
     File,
-    /// Anonymous memory, or what a driver has inserted: anywhere, but probably where relatives have it.
-    Anywhere,
-    /// A page that is mapped all over the place: one mapping says nothing of the others.
-    Everywhere,
+    /// Anonymous memory, or a page inserted by a driver: anywhere, but probably at the same address in relatives.
+    Anonymous,
+    /// A page of zeros or a merged page: one mapping does not tell where others are.
+    SharedConstant,
 }
 
-impl Nature {
+impl FrameClass {
     pub fn of(flags: &Fact<PageFlags>) -> Self {
         let flags = match flags {
             Ok(flags) => *flags,
-            Err(Reason::NotApplicable(why)) => return Nature::Unmappable(why),
-            Err(_) => return Nature::Anywhere,
+            Err(Reason::NotApplicable(why)) => return FrameClass::Unmappable(why),
+            Err(_) => return FrameClass::Anonymous,
         };
-        // These share a word of `struct page` with the map count: a page is of such a type or mapped, never both. They come first, as
+        // The page type shares a word of `struct page` with the map count, so a page with a type is not mapped. The types come first:
         // kernels from 6.12 on set false flags on pages of the slab.
         let types = [
             (PageFlags::BUDDY, "it is free"),
@@ -39,22 +39,22 @@ impl Nature {
         ];
         for (flag, why) in types {
             if flags.contains(flag) {
-                return Nature::Unmappable(why);
+                return FrameClass::Unmappable(why);
             }
         }
-        // What a driver has inserted was never read in, so it is not up to date.
+        // A page inserted by a driver was never read in, so it is not UPTODATE.
         let in_page_cache = flags.contains(PageFlags::UPTODATE) && !flags.contains(PageFlags::ANON);
         if flags.intersects(PageFlags::ZERO_PAGE.union(PageFlags::KSM)) {
-            Nature::Everywhere
+            FrameClass::SharedConstant
         } else if in_page_cache && !flags.contains(PageFlags::RESERVED) {
-            Nature::File
+            FrameClass::File
         } else {
-            Nature::Anywhere
+            FrameClass::Anonymous
         }
     }
 }
 
-/// Whether the map count of a frame can be taken at its word.
+/// Whether the map count of a frame is the number of its mappings.
 pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &dyn Machine) -> Fact<()> {
     let count = count.clone()?;
     let flags = flags.clone()?;

@@ -1,0 +1,221 @@
+//! The mappings that were reported, each once, and the processes that they are of.
+
+use super::question::{Mapper, MapperSink};
+use super::scan::PageSet;
+use super::visit::{CandidateState, Hit};
+use crate::inspect::Result;
+use crate::kernel::{Region, VirtualAddress};
+use crate::target::{Machine, Relation, Target};
+
+/// A process that may map the frame.
+pub struct Candidate {
+    pub listed: Relation,
+    pub state: CandidateState,
+    /// When it started, once it is known to map the frame: another process may have its number later.
+    pub start_time: u64,
+    /// Whether it maps the frame.
+    pub maps: bool,
+    /// Whether it is known to share its memory with no other candidate that maps the frame.
+    pub is_certain: bool,
+    /// Whether all of it was searched.
+    pub searched: bool,
+    /// The last round in which it was visited.
+    pub round: u32,
+    /// Pages already reported, so that a full search does not report them twice, and so that they can be counted against the kernel's
+    /// map count.
+    pub reported: PageSet,
+}
+
+impl Candidate {
+    pub fn new(listed: Relation) -> Self {
+        Candidate {
+            listed,
+            state: CandidateState::NotVisited,
+            start_time: 0,
+            maps: false,
+            is_certain: false,
+            searched: false,
+            round: 0,
+            reported: PageSet::new(),
+        }
+    }
+}
+
+/// A process that maps the frame, and its regions if they were read.
+pub type Opened<'a> = (&'a Target, Option<&'a [Region]>);
+
+/// The mappings that were reported to the sink.
+pub struct ReportedMappings<'a> {
+    machine: &'a dyn Machine,
+    /// Processes that map the frame, in the order of [`Machine::find_memory`].
+    spaces: Vec<u32>,
+    /// Whether they are counted against the kernel's map count, so that each of their pages has to be remembered.
+    is_counted: bool,
+    /// How many more may be reported.
+    limit: u64,
+    /// The first mapping.
+    pub first: Option<(VirtualAddress, Option<Region>)>,
+    /// Mappings that are still there, as far as is known.
+    pub mappings: u64,
+    /// Of these, those that the kernel surely counts each: not those of a process that may share its memory with another.
+    pub certain: u64,
+    /// Reported mappings that are no longer there.
+    pub left: u64,
+}
+
+impl<'a> ReportedMappings<'a> {
+    pub fn new(machine: &'a dyn Machine, is_counted: bool, limit: Option<u64>) -> Self {
+        ReportedMappings {
+            machine,
+            spaces: Vec::new(),
+            is_counted,
+            limit: limit.unwrap_or(u64::MAX),
+            first: None,
+            mappings: 0,
+            certain: 0,
+            left: 0,
+        }
+    }
+
+    /// Whether the limit is reached.
+    pub fn is_at_limit(&self) -> bool {
+        self.limit == 0
+    }
+
+    /// Reports pages that were found in a candidate, without those already reported. Pages found by a clue are remembered: a search of
+    /// the same process will find them again.
+    pub fn report(
+        &mut self,
+        candidate: &mut Candidate,
+        opened: Opened<'_>,
+        hits: Vec<Hit>,
+        by_clue: bool,
+        sink: &mut dyn MapperSink,
+    ) -> Result<()> {
+        let remembers = by_clue || self.is_counted;
+        for hit in hits {
+            let pages = self.pages(&hit);
+            if !pages.clone().any(|page| candidate.reported.contains(&page)) {
+                self.report_one(candidate, opened, hit, remembers, sink)?;
+                continue;
+            }
+            for address in pages {
+                if candidate.reported.contains(&address) {
+                    continue;
+                }
+                let region = match address == hit.address {
+                    true => hit.region.clone(),
+                    false => opened.0.process.region_at(address)?,
+                };
+                let one = Hit {
+                    address,
+                    pages: 1,
+                    region,
+                };
+                self.report_one(candidate, opened, one, remembers, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses of the pages of a hit.
+    fn pages(&self, hit: &Hit) -> impl Iterator<Item = VirtualAddress> + Clone + use<> {
+        let (start, size) = (hit.address.get(), self.machine.page().bytes());
+        (0..hit.pages).map(move |nth| VirtualAddress::new(start + nth * size))
+    }
+
+    /// Reports neighbouring pages, unless the memory of the process was reported as that of another.
+    fn report_one(
+        &mut self,
+        candidate: &mut Candidate,
+        (target, regions): Opened<'_>,
+        hit: Hit,
+        remembers: bool,
+        sink: &mut dyn MapperSink,
+    ) -> Result<()> {
+        if candidate.state == CandidateState::SameMemory || self.is_at_limit() {
+            return Ok(());
+        }
+        if !candidate.maps {
+            let is_new = self.is_new_space(candidate.listed.pid);
+            if is_new == Some(false) {
+                candidate.state = CandidateState::SameMemory;
+                return Ok(());
+            }
+            candidate.maps = true;
+            candidate.start_time = target.process.identity().start_time;
+            candidate.is_certain = is_new.is_some();
+        }
+        self.limit -= 1;
+        self.mappings += hit.pages;
+        if candidate.is_certain {
+            self.certain += hit.pages;
+        }
+        if remembers {
+            candidate.reported.extend(self.pages(&hit));
+        }
+        if self.first.is_none() {
+            self.first = Some((hit.address, hit.region.clone()));
+        }
+        let mapper = Mapper {
+            target,
+            address: hit.address,
+            pages: hit.pages,
+            region: hit.region,
+            regions,
+        };
+        Ok(sink.found(&mapper)?)
+    }
+
+    /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot compare them.
+    fn is_new_space(&mut self, pid: u32) -> Option<bool> {
+        match self.machine.find_memory(&self.spaces, pid)? {
+            Ok(_) => Some(false),
+            Err(place) => {
+                self.spaces.insert(place, pid);
+                Some(true)
+            }
+        }
+    }
+
+    /// Takes back reported pages that are not among those `still` mapped. Returns whether there were any.
+    pub fn retain(&mut self, candidates: &mut [Candidate], still: Vec<StillMapped>) -> bool {
+        let before = self.left;
+        for still in still {
+            let Some(candidate) = candidates.get_mut(still.candidate) else {
+                continue;
+            };
+            let left = (candidate.reported.len() - still.pages.len()) as u64;
+            self.left += left;
+            self.mappings -= left;
+            if candidate.is_certain {
+                self.certain -= left;
+            }
+            candidate.reported = still.pages;
+            if candidate.reported.is_empty() {
+                candidate.maps = false;
+                candidate.state = still.state;
+                self.spaces.retain(|&space| space != candidate.listed.pid);
+            }
+        }
+        let any_left = self.left > before;
+        if any_left {
+            // Processes with the same memory as one that has left may have kept it: they are visited again.
+            for candidate in candidates {
+                if candidate.state == CandidateState::SameMemory {
+                    *candidate = Candidate::new(candidate.listed.clone());
+                }
+            }
+        }
+        any_left
+    }
+}
+
+/// The reported pages of a candidate that still map the frame.
+#[derive(Default)]
+pub struct StillMapped {
+    /// Its index among the candidates.
+    pub candidate: usize,
+    pub state: CandidateState,
+    pub pages: PageSet,
+}

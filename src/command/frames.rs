@@ -4,7 +4,8 @@ use super::through::Arguments;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
 use crate::inspect::{
-    self, Frames, GroupBy, Groups, Need, Page, field, frame_words, is_average, sweep_frames,
+    self, Frames, GroupBy, Groups, Need, Page, frame_words, is_average, require_of_frames,
+    sweep_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
 use crate::report::{self, FramesSummary, Record, Stopped, Why};
@@ -45,7 +46,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     };
     let size = machine.page();
     if by.is_some_and(|by| by.need().contains(Need::ZONES)) {
-        field::known(field::ZONES, machine.zones())?;
+        require_of_frames(Need::ZONES, &*machine)?;
     }
     let mut grouped = by.map(Groups::new);
     let mut left = arguments.limit.unwrap_or(u64::MAX);

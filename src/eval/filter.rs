@@ -4,6 +4,7 @@
 //! neither is its `not`: such a page is left out. A field that cannot be answered here at all is an error that names it.
 
 mod ask;
+mod field;
 mod predicate;
 mod quantity;
 
@@ -11,7 +12,7 @@ use super::Scope;
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::space::Space;
-use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion, field};
+use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion};
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, Place, RegionField, Spanned};
 use crate::target::Machine;
@@ -149,7 +150,7 @@ struct FrameFields<'m> {
 
 impl Fields<PageField> for FrameFields<'_> {
     fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
-        let need = field::require_of_frames(field, self.machine)
+        let need = field::require_for_frames(field, self.machine)
             .map_err(|cause| unanswerable(&format!("'{}'", field.name()), cause, at))?;
         self.need |= need.ok_or_else(|| {
             let message = format!(

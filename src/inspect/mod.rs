@@ -13,7 +13,6 @@ mod evidence;
 mod explain;
 #[cfg(test)]
 pub(crate) mod fake;
-pub mod field;
 mod filter;
 mod folio;
 mod frames;
@@ -50,6 +49,7 @@ pub use frames::{
 };
 pub use groups::{GroupBy, GroupKey, Groups, OfFrame};
 pub use memory::{Absent, Contents, MemoryRead, ReadEnd, Source, first_absent, read_resident};
+pub use needs::{require_cgroup_paths, require_of_frames};
 pub use outcome::{Access, OwnerUntold};
 pub use page::{InZone, Need, Page};
 pub use reason::{kind_untold, no_scan};

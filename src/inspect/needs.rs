@@ -6,7 +6,11 @@ use super::rules::Rules;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::FrameNumber;
-use crate::target::Categories;
+use crate::target::{self, Categories, Machine};
+
+/// How errors name [`Need::ZONES`] and [`Need::CGROUPS`].
+const ZONES: &str = "zones and nodes of frames";
+const CGROUPS: &str = "memory cgroups of frames";
 
 impl View<'_> {
     /// Refuses what cannot be known here, naming it: for filters, before a walk.
@@ -37,8 +41,8 @@ impl View<'_> {
         };
         let facts = [
             (Need::ORDER, "the orders of folios", &available.flags),
-            (Need::ZONES, "zones and nodes of frames", &zones),
-            (Need::CGROUPS, "memory cgroups of frames", &cgroups),
+            (Need::ZONES, ZONES, &zones),
+            (Need::CGROUPS, CGROUPS, &cgroups),
             (Need::FRAMES, "frame numbers", &available.frames),
             (Need::FLAGS, "page flags", &available.flags),
             (Need::COUNTS, "map counts", &available.counts),
@@ -86,4 +90,34 @@ impl View<'_> {
             .filter(|&one| one == Need::KINDS || self.require(one).is_ok())
             .collect()
     }
+}
+
+/// Fails if zones or cgroups are needed of frames without a process, and `machine` does not tell them.
+pub fn require_of_frames(need: Need, machine: &dyn Machine) -> Result<()> {
+    if need.contains(Need::ZONES) {
+        known(ZONES, machine.zones())?;
+    }
+    if need.contains(Need::CGROUPS) {
+        let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
+        known(CGROUPS, read)?;
+    }
+    Ok(())
+}
+
+/// Fails if `machine` does not tell the paths of cgroups.
+pub fn require_cgroup_paths(machine: &dyn Machine) -> Result<()> {
+    /// The inode of no cgroup: the kernel counts them from 1.
+    const NO_CGROUP: u64 = 0;
+    known(
+        "the paths of memory cgroups",
+        machine.cgroup_path(NO_CGROUP),
+    )
+}
+
+fn known<T>(what: &'static str, answer: target::Result<T>) -> Result<()> {
+    let unknown = |error| Error::Unknown {
+        what,
+        reason: reason(&error),
+    };
+    answer.map(drop).map_err(unknown)
 }

@@ -2,11 +2,10 @@
 
 use super::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use super::{
-    Error, GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, field,
-    region_stats, sweep,
+    GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, region_stats,
+    sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
-use crate::lang::PageField;
 use crate::report::Reason;
 use crate::target::Target;
 use std::sync::atomic::Ordering;
@@ -246,32 +245,6 @@ fn physical_addresses_of_devices_come_from_the_file() {
 }
 
 #[test]
-fn what_cannot_be_known_is_named_before_the_walk() {
-    let mut world = World::new([region(0x100, 10)]);
-    world.scans = false;
-    let (_, target) = world.target();
-    let view = View::of(&target).expect("a view");
-    let unknown = |field| match super::field::require(field, &view) {
-        Err(Error::Unknown { what, .. }) => Some(what),
-        Ok(_) => None,
-        Err(other) => panic!("{other}"),
-    };
-    assert_eq!(unknown(PageField::Thp), Some("huge mappings"));
-    assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
-    for known in [
-        PageField::Present,
-        PageField::Dirty,
-        PageField::MapCount,
-        PageField::Zero,
-        // Region by region: of a page of which it cannot be told, a filter has no answer.
-        PageField::Cached,
-    ] {
-        assert_eq!(unknown(known), None);
-    }
-    assert_eq!(view.obtainable(Need::HUGE | Need::FLAGS), Need::FLAGS);
-}
-
-#[test]
 fn an_address_has_the_frame_and_the_offset_in_it() {
     let mut world = World::new([region(0x100, 2), region(0x200, 2)]);
     world.entries.insert(0x100, PRESENT | EXCLUSIVE | 0x1234);
@@ -443,45 +416,6 @@ fn frames_that_come_again_in_turn_share_a_row() {
     assert_eq!(brief, [(10, Some(4)), (1, None), (2, None)]);
 }
 
-/// Where no huge mapping can be, the kernel's own mark is enough; where one may be, nobody is told before Linux 6.7.
-#[test]
-fn exclusive_without_a_scan_and_without_counts() {
-    let answers = |pages: u64, scans: bool| {
-        let mut world = World {
-            scans,
-            hidden: true,
-            ..World::new([region(HUGE, pages)])
-        };
-        world.maps(HUGE, 3, 1 << 20);
-        let (_, target) = world.target();
-        let view = View::of(&target).expect("a view");
-        let asked = field::require(PageField::Exclusive, &view);
-        let detail = view
-            .detail(VirtualAddress::new(HUGE * PAGE))
-            .expect("its detail");
-        let mut swept = Vec::new();
-        sweep(
-            &view,
-            &view.spans(),
-            asked.clone().unwrap_or_default(),
-            &mut || Ok(()),
-            &mut |chunk| {
-                let present = chunk.pages().filter(|page| page.state == State::Present);
-                swept.extend(present.map(|page| page.exclusive()));
-                Ok(())
-            },
-        )
-        .expect("a sweep");
-        (asked.is_ok(), detail.exclusive.ok(), swept)
-    };
-    let alone = Some(true);
-    assert_eq!(answers(HUGE - 1, false), (true, alone, vec![alone]));
-    assert_eq!(answers(HUGE, true), (true, alone, vec![alone]));
-    let (asked, detail, swept) = answers(HUGE, false);
-    assert_eq!((asked, detail), (false, None));
-    assert!(swept.iter().all(Option::is_none), "{swept:?}");
-}
-
 #[test]
 fn regions_that_change_while_they_are_counted_are_named() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
@@ -552,25 +486,4 @@ fn what_is_told_of_an_address_is_of_the_region_that_is_there() {
         };
         assert_eq!(detail.page.state, state);
     }
-}
-
-/// An average over a folio is not the count of any of its pages: filters on counts have no answer for it.
-#[test]
-fn averages_are_compared_with_nothing() {
-    let mut world = World::new([region(0x1000, 4)]);
-    world.average_counts = true;
-    world.maps(0x1000, 2, 1 << 20);
-    let part = PageFlags::ANON | PageFlags::COMPOUND_HEAD | PageFlags::THP;
-    world.flags.insert(1 << 20, part.bits());
-    let (_, target) = world.target();
-    let view = View::of(&target).expect("a view");
-    let need = field::require(PageField::MapCount, &view).expect("it can be asked");
-    let mut told = Vec::new();
-    each(&target, need, |page, _| {
-        if page.state == State::Present {
-            let count = field::integer(PageField::MapCount, page, SIZE);
-            told.push((page.map_count, count));
-        }
-    });
-    assert_eq!(told, [(Some(1), None), (Some(1), Some(1))]);
 }

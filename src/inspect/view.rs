@@ -218,7 +218,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
-    pub(super) fn may_be_huge(&self, viewed: &ViewedRegion) -> bool {
+    pub fn may_be_huge(&self, viewed: &ViewedRegion) -> bool {
         let bytes = self.huge_bytes();
         let range = viewed.range();
         let first = range.start().get().checked_next_multiple_of(bytes);

@@ -1,17 +1,13 @@
-//! What the fields of filters mean. Their names stand in [`crate::lang::field`]; `None` is "no answer for this one",
+//! The values of filter fields for pages, frames and regions. [`crate::lang::field`] has their names. `None` is "no answer for this one",
 //! which is neither true nor false. A page without a frame has no answer to any question about its frame.
 
-use super::frames::cgroup_path;
-use super::page::{Need, Page};
-use super::reason::reason;
-use super::region::ViewedRegion;
-use super::rules::Rules as _;
-use super::stats::RegionStats;
-use super::view::View;
-use super::{Error, Result};
+use crate::inspect::{
+    Need, Page, RegionStats, Result, Rules as _, View, ViewedRegion, cgroup_path,
+    require_cgroup_paths, require_of_frames,
+};
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
-use crate::target::{self, Machine};
+use crate::target::Machine;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -56,9 +52,10 @@ fn counts(exact: bool) -> Need {
     }
 }
 
-/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such thing. A field that cannot be
-/// answered here is refused, as [`require`] does.
-pub fn require_of_frames(field: PageField, machine: &dyn Machine) -> Result<Option<Need>> {
+/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such field.
+///
+/// Fails as [`require`] does.
+pub fn require_for_frames(field: PageField, machine: &dyn Machine) -> Result<Option<Need>> {
     let need = match field {
         PageField::MapCount => counts(machine.has_exact_map_counts() == Some(true)),
         PageField::Order => Need::ORDER,
@@ -70,43 +67,19 @@ pub fn require_of_frames(field: PageField, machine: &dyn Machine) -> Result<Opti
             None => return Ok(None),
         },
     };
-    if need == Need::ZONES {
-        known(ZONES, machine.zones())?;
-    }
-    if need == Need::CGROUPS {
-        known(
-            CGROUPS,
-            machine.frame_cgroups(FrameNumber::new(1), &mut [0]),
-        )?;
-        known(PATHS, machine.cgroup_path(NO_CGROUP))?;
+    require_of_frames(need, machine)?;
+    if field == PageField::Cgroup {
+        require_cgroup_paths(machine)?;
     }
     Ok(Some(need))
 }
 
-/// An inode that is of no cgroup: the kernel counts from 1 on, which is the first hierarchy's own.
-const NO_CGROUP: u64 = 0;
-
-/// What cannot be known is an error that names it.
-pub fn known<T>(what: &'static str, answer: target::Result<T>) -> Result<()> {
-    let refused = |error| Error::Unknown {
-        what,
-        reason: reason(&error),
-    };
-    answer.map(drop).map_err(refused)
-}
-
-/// What errors call zones.
-pub const ZONES: &str = "zones and nodes of frames";
-const CGROUPS: &str = "memory cgroups of frames";
-const PATHS: &str = "the paths of memory cgroups";
-
-/// Refuses a field that cannot be answered here, naming it.
+/// What a sweep has to find out for `field`. Fails if that cannot be known here.
 pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
     let need = need(field, view);
     view.require(need)?;
-    // It is asked for by its path.
     if field == PageField::Cgroup {
-        known(PATHS, view.target().machine.cgroup_path(NO_CGROUP))?;
+        require_cgroup_paths(&*view.target().machine)?;
     }
     Ok(need)
 }
@@ -335,3 +308,6 @@ pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, text: &[u8]) ->
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

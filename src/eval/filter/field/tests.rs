@@ -1,0 +1,94 @@
+//! Fields asked of made-up processes.
+
+use super::*;
+use crate::inspect::fake::{HUGE, PAGE, World, region};
+use crate::inspect::{Error, sweep};
+use crate::kernel::VirtualAddress;
+
+#[test]
+fn what_cannot_be_known_is_named_before_the_walk() {
+    let mut world = World::new([region(0x100, 10)]);
+    world.scans = false;
+    let (_, target) = world.target();
+    let view = View::of(&target).expect("a view");
+    let unknown = |field| match require(field, &view) {
+        Err(Error::Unknown { what, .. }) => Some(what),
+        Ok(_) => None,
+        Err(other) => panic!("{other}"),
+    };
+    assert_eq!(unknown(PageField::Thp), Some("huge mappings"));
+    assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
+    for known in [
+        PageField::Present,
+        PageField::Dirty,
+        PageField::MapCount,
+        PageField::Zero,
+        // Region by region: of a page of which it cannot be told, a filter has no answer.
+        PageField::Cached,
+    ] {
+        assert_eq!(unknown(known), None);
+    }
+    assert_eq!(view.obtainable(Need::HUGE | Need::FLAGS), Need::FLAGS);
+}
+
+/// Where no huge mapping can be, the kernel's own mark is enough; where one may be, nobody is told before Linux 6.7.
+#[test]
+fn exclusive_without_a_scan_and_without_counts() {
+    let answers = |pages: u64, scans: bool| {
+        let mut world = World {
+            scans,
+            hidden: true,
+            ..World::new([region(HUGE, pages)])
+        };
+        world.maps(HUGE, 3, 1 << 20);
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let asked = require(PageField::Exclusive, &view);
+        let detail = view
+            .detail(VirtualAddress::new(HUGE * PAGE))
+            .expect("its detail");
+        let mut swept = Vec::new();
+        sweep(
+            &view,
+            &view.spans(),
+            asked.clone().unwrap_or_default(),
+            &mut || Ok(()),
+            &mut |chunk| {
+                let present = chunk.pages().filter(|page| page.state == State::Present);
+                swept.extend(present.map(|page| page.exclusive()));
+                Ok(())
+            },
+        )
+        .expect("a sweep");
+        (asked.is_ok(), detail.exclusive.ok(), swept)
+    };
+    let alone = Some(true);
+    assert_eq!(answers(HUGE - 1, false), (true, alone, vec![alone]));
+    assert_eq!(answers(HUGE, true), (true, alone, vec![alone]));
+    let (asked, detail, swept) = answers(HUGE, false);
+    assert_eq!((asked, detail), (false, None));
+    assert!(swept.iter().all(Option::is_none), "{swept:?}");
+}
+
+/// An average over a folio is not the count of any of its pages: filters on counts have no answer for it.
+#[test]
+fn averages_are_compared_with_nothing() {
+    let mut world = World::new([region(0x1000, 4)]);
+    world.average_counts = true;
+    world.maps(0x1000, 2, 1 << 20);
+    let part = PageFlags::ANON | PageFlags::COMPOUND_HEAD | PageFlags::THP;
+    world.flags.insert(1 << 20, part.bits());
+    let (_, target) = world.target();
+    let view = View::of(&target).expect("a view");
+    let need = require(PageField::MapCount, &view).expect("it can be asked");
+    let mut told = Vec::new();
+    sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
+        for page in chunk.pages().filter(|page| page.state == State::Present) {
+            let count = integer(PageField::MapCount, &page, view.page());
+            told.push((page.map_count, count));
+        }
+        Ok(())
+    })
+    .expect("a sweep");
+    assert_eq!(told, [(Some(1), None), (Some(1), Some(1))]);
+}

@@ -7,7 +7,7 @@ use crate::inspect::{Rules, doubt};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
-use crate::report::{BitMeaning, Decoded, Record, SwapSlot};
+use crate::report::{BitMeaning, Decoded, Hex, Reason, Record, SwapSlot};
 use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
@@ -128,8 +128,8 @@ fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
             .map(|swap| SwapSlot {
                 kind: swap.kind,
                 offset: swap.offset,
-                byte_offset: swap.offset.checked_mul(machine.page().bytes()),
-                device: None,
+                byte_offset: swap.offset.checked_mul(machine.page().bytes()).map(Hex),
+                device: Err(Reason::NotApplicable("the number alone names no device")),
             }),
         bits,
     }

@@ -6,7 +6,7 @@ use crate::eval;
 use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
 use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Explanation, FilePlace, Reason, Record};
+use crate::report::{Explanation, FilePlace, Hex, Reason, Record};
 
 pub(super) const ABOUT: About = About {
     name: "explain",
@@ -58,7 +58,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .and_then(|untold| reason(untold, &detail));
     let mut page = translation(&view, detail, &context.state.symbols);
     if let Some(reason) = untold {
-        page.why.note("owner", &reason);
+        page.doubts.note("owner", &reason);
     }
     let explanation = Explanation {
         page,
@@ -94,7 +94,7 @@ fn file_place(region: &Region, address: VirtualAddress) -> Option<FilePlace> {
     let into = address.get().checked_sub(region.range.start().get())?;
     (region.inode != 0).then(|| FilePlace {
         name: region.name.clone(),
-        offset: region.offset.saturating_add(into),
+        offset: Hex(region.offset.saturating_add(into)),
         deleted: region.is_deleted_file(),
     })
 }

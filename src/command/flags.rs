@@ -6,7 +6,7 @@ use crate::inspect::{View, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, FrameWords, Reason, Record, Why};
+use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, FrameWords, Reason, Record};
 use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
@@ -78,54 +78,35 @@ fn report(
     address: Option<VirtualAddress>,
 ) -> FlagsReport {
     let detail = frame_detail(machine, frame);
-    let mut why = Why::default();
-    let words = frame_words(
-        machine,
-        why.take("flags", detail.flags),
-        why.take("map_count", detail.map_count),
-    );
+    let words = frame_words(machine, detail.flags, detail.map_count);
     FlagsReport {
         address,
-        pfn: Some(frame),
-        physical: frame.physical(machine.page()),
-        words,
-        folio: why
-            .take("folio", detail.folio)
+        pfn: Ok(frame),
+        physical: frame
+            .physical(machine.page())
+            .ok_or(Reason::NotApplicable("no physical address is that large")),
+        folio: detail
+            .folio
             .map(|folio| folio.report(frame, machine.page())),
-        place: FramePlace::of(detail.place, &mut why),
-        meanings: words
-            .flags
-            .map_or_else(Vec::new, |flags| meanings(flags, machine)),
-        why,
+        place: detail.place,
+        meanings: match &words.flags {
+            Ok(flags) => meanings(*flags, machine),
+            Err(_) => Vec::new(),
+        },
+        words,
     }
 }
 
 /// What can be said of a frame whose number is not known: why nothing else is.
 fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsReport {
-    let mut why = Why::default();
-    for field in [
-        "pfn",
-        "physical",
-        "flags",
-        "map_count",
-        "folio",
-        "zone",
-        "node",
-        "iomem",
-        "cgroup",
-        "cgroup_path",
-    ] {
-        why.note(field, reason);
-    }
     FlagsReport {
         address,
-        pfn: None,
-        physical: None,
-        words: FrameWords::default(),
-        folio: None,
-        place: FramePlace::default(),
+        pfn: Err(reason.clone()),
+        physical: Err(reason.clone()),
+        words: FrameWords::unknown(reason),
+        folio: Err(reason.clone()),
+        place: FramePlace::unknown(reason),
         meanings: Vec::new(),
-        why,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::inspect::{
     sweep_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
-use crate::report::{self, FramesSummary, Record, Stopped, Why};
+use crate::report::{self, FramesSummary, Reason, Record, Stopped};
 use crate::target::Machine;
 use std::cell::RefCell;
 
@@ -70,22 +70,20 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             return Ok(());
         }
         left -= 1;
-        let mut why = Why::default();
         let zone = inspect::zone(&*machine, frames.first);
-        if let Err(reason) = &zone {
-            why.note("zone", reason);
-            why.note("node", reason);
-        }
-        let zone = zone.ok();
+        let unread = || Reason::Changed;
         sink.borrow_mut().emit(Record::Frames(report::Frames {
             pfn: frames.first,
             physical: frames.first.physical(size),
             frames: frames.frames,
             bytes: frames.frames.checked_mul(size.bytes()),
-            words: frame_words(&*machine, frames.flags, frames.map_count),
-            node: zone.as_ref().map(|zone| zone.node),
+            words: frame_words(
+                &*machine,
+                frames.flags.ok_or_else(unread),
+                frames.map_count.ok_or_else(unread),
+            ),
+            node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
             zone: zone.map(|zone| zone.name),
-            why,
         }))
     };
     let one_by_one = filter

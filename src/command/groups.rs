@@ -41,7 +41,7 @@ pub(super) fn emit(
             key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
-            why,
+            doubts: why,
         }))?;
     }
     if let Some(more) = groups.len().checked_sub(shown).filter(|&more| more > 0) {

@@ -6,7 +6,7 @@ use crate::eval::{self, Extent, Spans};
 use crate::inspect::{self, Doubt, GroupBy, GroupKey, Groups, Need, OfFrame, View, sweep_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
-use crate::report::{FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
+use crate::report::{Fact, FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
 use crate::target::Machine;
 use std::cell::RefCell;
 
@@ -111,14 +111,15 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         });
     let unreadable = view.availability().flags.clone().err();
     for ((state, doubt, flags), pages) in with_flags.chain(without) {
-        let mut why = Why::default();
-        if flags.is_none() && state == State::Present {
-            why.note("flags", unreadable.as_ref().unwrap_or(&Reason::Changed));
-        }
+        let flags = flags.ok_or_else(|| match state {
+            State::Present => unreadable.clone().unwrap_or(Reason::Changed),
+            _ => Reason::NotApplicable("no frame is mapped here"),
+        });
+        let mut doubts = Why::default();
         if let Some(doubt) = doubt {
-            why.note("state", &doubt.reason());
+            doubts.note("state", &doubt.reason());
         }
-        let row = row(flags, Some(state), pages, view.page(), why);
+        let row = row(flags, Some(state), pages, view.page(), doubts);
         context.sink.emit(Record::Summary(row))?;
     }
     ended.close(context.sink, false)?;
@@ -157,7 +158,8 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
         return Err(Stopped::Closed.into());
     }
     for (key, frames) in groups.finish() {
-        let row = row(key.flags(), None, frames, size, Why::default());
+        let flags = key.flags().ok_or(Reason::Changed);
+        let row = row(flags, None, frames, size, Why::default());
         context.sink.emit(Record::Summary(row))?;
     }
     context.sink.emit(Record::FramesSummary(FramesSummary {
@@ -172,19 +174,18 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
 }
 
 fn row(
-    flags: Option<PageFlags>,
+    flags: Fact<PageFlags>,
     state: Option<State>,
     pages: u64,
     size: PageSize,
-    why: Why,
+    doubts: Why,
 ) -> SummaryRow {
     SummaryRow {
+        letters: flags.as_ref().ok().map(|flags| flags.letters()),
         flags,
-        flags_raw: flags,
-        letters: flags.map(PageFlags::letters),
         state,
         pages,
         bytes: pages.saturating_mul(size.bytes()),
-        why,
+        doubts,
     }
 }

@@ -133,12 +133,15 @@ fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
             panic!("no translation");
         };
         for (field, value) in [
-            ("pfn_hidden", page.pfn_hidden),
-            ("uffd_wp", page.uffd_wp),
-            ("file_mapped", page.file_mapped),
+            ("pfn_hidden", &page.pfn_hidden),
+            ("uffd_wp", &page.uffd_wp),
+            ("file_mapped", &page.file_mapped),
         ] {
-            assert_eq!(value, known.then_some(false), "{line} {field}");
-            assert_eq!(page.why.of(field).is_none(), known, "{line} {field}");
+            assert_eq!(
+                value.as_ref().ok(),
+                known.then_some(&false),
+                "{line} {field}"
+            );
         }
     }
 }
@@ -204,7 +207,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
         }
         // What is shown and no more than likely is said to be that once, in rows or below them.
         let rows = records.iter().filter(|record| match record {
-            Record::Pages(row) => row.why.of("state").is_some(),
+            Record::Pages(row) => row.doubts.of("state").is_some(),
             _ => false,
         });
         let said = rows.count()
@@ -228,7 +231,7 @@ fn counts_of_states_in_doubt_say_so() {
     for record in records("walk all by state") {
         if let Record::Group(group) = record {
             assert_eq!(
-                group.why.of("state").is_some(),
+                group.doubts.of("state").is_some(),
                 group.key == "swapped",
                 "{group:?}"
             );
@@ -239,7 +242,7 @@ fn counts_of_states_in_doubt_say_so() {
     for record in records("summary") {
         if let Record::Summary(row) = record {
             let swapped = row.state == Some(State::Swapped);
-            assert_eq!(row.why.of("state").is_some(), swapped, "{row:?}");
+            assert_eq!(row.doubts.of("state").is_some(), swapped, "{row:?}");
         }
     }
     let all = records("regions");
@@ -284,7 +287,7 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
     let groups: Vec<(String, bool)> = records("walk all by order", world.target().1)
         .into_iter()
         .filter_map(|record| match record {
-            Record::Group(group) => Some((group.key, group.why.of("order").is_some())),
+            Record::Group(group) => Some((group.key, group.doubts.of("order").is_some())),
             _ => None,
         })
         .collect();

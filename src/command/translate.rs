@@ -7,8 +7,8 @@ use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kin
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::report::{
-    FolioReport, FramePlace, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
-    Translation, Why,
+    FolioReport, Hex, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief, Translation,
+    Why,
 };
 use crate::symbol::{self, Symbols};
 use crate::target::Target;
@@ -106,29 +106,12 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         let regions = target.process.regions().ok()?;
         symbol_at(symbols, target, &regions, detail.address)
     });
-    let entry = detail.entry;
-    let mut why = Why::default();
-    let frame = detail.page.frame();
-    let slot = why.take("swap", detail.swap);
-    let swap = slot.map(|slot| SwapSlot {
-        kind: slot.kind,
-        offset: slot.offset,
-        byte_offset: slot.offset.checked_mul(page.bytes()),
-        device: why.take("swap.device", view.swap_device(slot)),
-    });
+    let mut doubts = Why::default();
     if let Some(doubt) = detail.page.doubt {
-        why.note("state", &doubt.reason());
-    }
-    if detail.entry.is_none() {
-        for field in ["entry", "pfn_hidden", "uffd_wp", "file_mapped"] {
-            why.note(
-                field,
-                &Reason::NotApplicable("the page map ends before this address"),
-            );
-        }
+        doubts.note("state", &doubt.reason());
     }
     if detail.page.kind.is_none() && detail.region.is_some() {
-        why.note(
+        doubts.note(
             "kind",
             &detail.page.doubt.map_or_else(kind_untold, Doubt::reason),
         );
@@ -138,47 +121,53 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
     ) = &detail.behind
     {
-        why.note("kind", reason);
+        doubts.note("kind", reason);
     }
-    let words = frame_words(
-        &*target.machine,
-        why.take("flags", detail.flags),
-        why.take("map_count", detail.map_count),
-    );
+    let frame = detail.page.frame();
+    let entry = detail.entry.ok_or(Reason::NotApplicable(
+        "the page map ends before this address",
+    ));
+    let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
     Translation {
         pid: view.target().process.identity().pid,
         address: detail.address,
-        physical: why.take("physical", detail.physical),
-        pfn: why.take("pfn", detail.frame),
-        pfn_hidden: entry.map(PageMapEntry::is_frame_hidden),
+        physical: detail.physical,
+        pfn: detail.frame,
+        pfn_hidden: of_entry(PageMapEntry::is_frame_hidden),
         state: detail.page.state,
         kind: detail.page.kind,
-        entry: detail.entry.map(|entry| entry.raw()),
         page_offset: page.offset(detail.address),
         page_size: page.bytes(),
-        soft_dirty: why.take("soft_dirty", detail.soft_dirty),
-        exclusive: why.take("exclusive", detail.exclusive),
-        uffd_wp: entry.map(PageMapEntry::is_uffd_wp),
+        soft_dirty: detail.soft_dirty,
+        exclusive: detail.exclusive,
+        uffd_wp: of_entry(PageMapEntry::is_uffd_wp),
         guard: detail.page.state == State::Guard,
-        file_mapped: entry.map(PageMapEntry::is_file_or_shared),
-        huge: why.take("huge", detail.huge),
-        swap,
-        words,
-        folio: why
-            .take("folio", detail.folio)
-            .zip(frame)
-            .map(|((folio, mapping), frame)| FolioReport {
+        file_mapped: of_entry(PageMapEntry::is_file_or_shared),
+        entry: entry.map(|entry| Hex(entry.raw())),
+        huge: detail.huge,
+        swap: detail.swap.map(|slot| SwapSlot {
+            kind: slot.kind,
+            offset: slot.offset,
+            byte_offset: slot.offset.checked_mul(page.bytes()).map(Hex),
+            device: view.swap_device(slot),
+        }),
+        words: frame_words(&*target.machine, detail.flags, detail.map_count),
+        folio: match (detail.folio, frame) {
+            (Ok((folio, mapping)), Some(frame)) => Ok(FolioReport {
                 mapped: Some(mapping),
                 ..folio.report(frame, page)
             }),
-        place: FramePlace::of(detail.place, &mut why),
+            (Ok(_), None) => Err(Reason::Changed),
+            (Err(reason), _) => Err(reason),
+        },
+        place: detail.place,
         region: detail.region.as_ref().map(Into::into),
         symbol,
         nearest: detail.nearest.map(|(below, above)| Nearest {
             below: below.as_ref().map(Into::into),
             above: above.as_ref().map(Into::into),
         }),
-        why,
+        doubts,
     }
 }
 
@@ -210,26 +199,27 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Err
 }
 
 fn row(run: &inspect::Run, page: PageSize) -> Run {
-    let mut why = Why::default();
+    let mut doubts = Why::default();
     if let Some(doubt) = run.doubt {
-        why.note("state", &doubt.reason());
+        doubts.note("state", &doubt.reason());
     }
-    if run.state == State::Present && run.frame.is_none() {
-        why.note("pfn", &Reason::FrameHidden);
-        why.note("physical", &Reason::FrameHidden);
-    }
-    if run.state == State::PfnMapped {
-        let reason = "the kernel hides the frames of device mappings (VM_PFNMAP)";
-        why.note("pfn", &Reason::NotOnThisKernel(reason.to_owned()));
-        why.note("physical", &Reason::NotOnThisKernel(reason.to_owned()));
-    }
+    let pfn = run.frame.ok_or_else(|| match run.state {
+        State::Present => Reason::FrameHidden,
+        State::PfnMapped => Reason::NotOnThisKernel(
+            "the kernel hides the frames of device mappings (VM_PFNMAP)".to_owned(),
+        ),
+        _ => Reason::NotApplicable("no frame is mapped here"),
+    });
     Run {
         start: run.start,
         end: run.end(page),
-        physical: run.frame.and_then(|frame| frame.physical(page)),
-        pfn: run.frame,
+        physical: pfn.clone().and_then(|frame| {
+            let too_large = Reason::NotApplicable("no physical address is that large");
+            frame.physical(page).ok_or(too_large)
+        }),
+        pfn,
         pages: run.pages,
         state: run.state,
-        why,
+        doubts,
     }
 }

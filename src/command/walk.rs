@@ -8,7 +8,7 @@ use crate::inspect::{
     kind_untold, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
-use crate::report::{self, Pages, Reason, Record, Sink, Stopped, Why};
+use crate::report::{self, Fact, FrameWords, Pages, Reason, Record, Sink, Stopped, Why};
 
 pub(super) const ABOUT: About = About {
     name: "walk",
@@ -166,47 +166,41 @@ impl Walk<'_> {
     fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let page = &row.page;
         let available = self.view.availability();
-        let mut why = Why::default();
+        let mut doubts = Why::default();
         if let Some(doubt) = page.doubt {
-            why.note("state", &doubt.reason());
-            if page.kind.is_none() {
-                why.note("kind", &doubt.reason());
-            }
+            doubts.note("state", &doubt.reason());
         }
-        if page.state == State::Present {
-            let facts = [
-                ("flags", page.flags.is_none(), &available.flags),
-                ("map_count", page.map_count.is_none(), &available.counts),
-                ("order", page.order.is_none(), &available.flags),
-            ];
-            for (field, missing, fact) in facts {
-                if missing {
-                    why.note(field, fact.as_ref().err().unwrap_or(&Reason::Changed));
-                }
-            }
-            if page.frame().is_none() {
-                why.note("pfn", &Reason::FrameHidden);
-            }
-            if page.huge.is_none() {
-                why.note("huge", &no_scan());
-            }
-            if page.kind.is_none() && row.region.is_some() {
-                why.note("kind", &kind_untold());
-            }
-        }
+        // Only what is present has a frame, so that a fact about one may be unknown.
+        let absent = || match page.state {
+            State::Present => None,
+            _ => Some(Reason::NotApplicable("no frame is mapped here")),
+        };
+        let unread = |fact: &Fact<()>| {
+            absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone())
+        };
         sink.emit(Record::Pages(Pages {
             start: page.address,
             end: page.end(self.view.page()),
             pages: page.pages,
             state: page.state,
-            kind: page.kind,
-            pfn: page.frame(),
+            kind: page.kind.ok_or_else(|| match (page.doubt, row.region) {
+                (Some(doubt), _) => doubt.reason(),
+                (None, Some(_)) => absent().unwrap_or_else(kind_untold),
+                (None, None) => Reason::NotApplicable("it is in no region"),
+            }),
+            pfn: page
+                .frame()
+                .ok_or_else(|| absent().unwrap_or(Reason::FrameHidden)),
             frames: row.frames,
-            words: page.words(),
-            order: page.order,
-            huge: page.huge,
+            words: FrameWords {
+                flags: page.flags.ok_or_else(|| unread(&available.flags)),
+                map_count: page.map_count.ok_or_else(|| unread(&available.counts)),
+                map_count_average: page.count_is_average,
+            },
+            order: page.order.ok_or_else(|| unread(&available.flags)),
+            huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),
             region: self.region_name(row.region),
-            why,
+            doubts,
         }))
     }
 
@@ -283,7 +277,7 @@ impl Walk<'_> {
                 key,
                 pages: run.pages,
                 bytes,
-                why: match run.doubt {
+                doubts: match run.doubt {
                     Some(doubt) => groups::because("state", doubt.reason()),
                     None => Why::default(),
                 },

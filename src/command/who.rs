@@ -6,7 +6,7 @@ use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary, Why};
+use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
 use crate::target::Machine;
 use std::borrow::Cow;
@@ -191,12 +191,6 @@ impl Listener<'_> {
 }
 
 fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSummary {
-    let mut why = Why::default();
-    let words = frame_words(
-        machine,
-        why.take("flags", answer.flags),
-        why.take("map_count", answer.map_count),
-    );
     let uncounted = answer.uncounted.map(|reason| reason.to_string());
     let (ended, because) = match answer.ended {
         Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
@@ -208,11 +202,10 @@ fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSum
     WhoSummary {
         pfn: question.frame,
         physical: question.frame.physical(machine.page()),
-        words,
+        words: frame_words(machine, answer.flags, answer.map_count),
         counts: answer.counts,
         ended,
         because,
         moved: answer.moved,
-        why,
     }
 }

@@ -14,7 +14,7 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
-use crate::report::{Fact, FolioMapping, PlaceFacts, Reason};
+use crate::report::{Fact, FolioMapping, FramePlace, Reason};
 use crate::target::{Behind, Categories, Target};
 use std::ops::ControlFlow;
 
@@ -46,7 +46,7 @@ pub struct PageDetail {
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and who pays for it.
-    pub place: PlaceFacts,
+    pub place: FramePlace,
     /// Whether userfaultfd write protection only takes note of writes here; `None` when that was not told.
     pub write_tracked: Option<bool>,
     /// The swap area and slot that hold its contents.
@@ -304,14 +304,12 @@ impl View<'_> {
             },
             place: match of_frame {
                 Ok(detail) => detail.place,
-                Err(reason) => PlaceFacts {
-                    zone: Err(reason.clone()),
-                    // Device memory has no frames to speak of, but a place.
+                // Device memory has no frames to speak of, but a place.
+                Err(reason) => FramePlace {
                     iomem: physical
                         .clone()
                         .and_then(|physical| resources(&*self.target().machine, physical)),
-                    cgroup: Err(reason.clone()),
-                    cgroup_path: Err(reason),
+                    ..FramePlace::unknown(&reason)
                 },
             },
             swap: match (state, entry.swap()) {

@@ -7,7 +7,7 @@ use super::page::{InZone, Need};
 use super::reason::reason;
 use crate::kernel::zones::{Spanned, Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
-use crate::report::{CgroupPath, Fact, FrameWords, PlaceFacts, Reason, Stopped};
+use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
 use crate::target::{self, Machine};
 use std::ops::ControlFlow;
 
@@ -53,7 +53,7 @@ pub struct FrameDetail {
     /// The folio that it is of.
     pub folio: Fact<Folio>,
     /// Where it lies, and who pays for it.
-    pub place: PlaceFacts,
+    pub place: FramePlace,
 }
 
 /// Frames of one read: 64 KiB.
@@ -272,13 +272,14 @@ pub fn is_average(machine: &dyn Machine, flags: Option<PageFlags>, map_count: Op
 /// The words of one frame on `machine`, with the mark of a map count that is an average.
 pub fn frame_words(
     machine: &dyn Machine,
-    flags: Option<PageFlags>,
-    map_count: Option<u64>,
+    flags: Fact<PageFlags>,
+    map_count: Fact<u64>,
 ) -> FrameWords {
+    let known = (flags.as_ref().ok().copied(), map_count.as_ref().ok());
     FrameWords {
+        map_count_average: is_average(machine, known.0, known.1.copied()),
         flags,
         map_count,
-        map_count_average: is_average(machine, flags, map_count),
     }
 }
 
@@ -288,13 +289,15 @@ pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
     let cgroup = one(cgroup_read, cgroup);
     let flags = flags_of(machine, frame);
+    let zone = zone(machine, frame);
     FrameDetail {
         frame,
         folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
         flags,
         map_count: count_of(machine, frame),
-        place: PlaceFacts {
-            zone: zone(machine, frame),
+        place: FramePlace {
+            node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
+            zone: zone.map(|zone| zone.name),
             iomem: frame
                 .physical(machine.page())
                 .ok_or(NO_RESOURCE)

@@ -6,7 +6,6 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
 };
-use crate::report::FrameWords;
 use crate::target::Behind;
 use bitflags::bitflags;
 
@@ -155,15 +154,6 @@ impl Page {
                 Some(self.entry.is_exclusive())
             }
             _ => None,
-        }
-    }
-
-    /// The words of its frame, as far as they were asked for.
-    pub fn words(&self) -> FrameWords {
-        FrameWords {
-            flags: self.flags,
-            map_count: self.map_count,
-            map_count_average: self.count_is_average,
         }
     }
 

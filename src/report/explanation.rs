@@ -1,37 +1,60 @@
 //! `explain`: what a page is, whose it is, and what the next access will do.
 
 use super::Translation;
+use super::field::{Field, FieldDescription, Form, Hex, leaf};
+use super::record::record;
 use crate::kernel::Name;
-use crate::kernel::address::serialize_hex;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-/// `explain ADDR`: all that `translate` says, and what follows from it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Explanation {
-    /// What is known of the address.
-    #[serde(flatten)]
-    pub page: Translation,
-    /// Whose page it is; `None` when no frame is mapped, or when what was read does not tell.
-    pub owner: Option<Owner>,
-    /// The file or shared memory that its region maps.
-    pub file: Option<FilePlace>,
-    /// What the next read of the target's own will do.
-    pub next_read: Outcome,
-    /// What the next write of the target's own will do.
-    pub next_write: Outcome,
+record! {
+    /// `explain ADDR`: all that `translate` says, and what follows from it.
+    pub struct Explanation with why {
+        /// What is known of the address.
+        [flat] page: Translation,
+        /// Whose page it is; `null` when no frame is mapped, or when what was read does not tell.
+        owner: Option<Owner>,
+        /// The file or shared memory that its region maps.
+        file: Option<FilePlace>,
+        /// What the next read of the target's own will do.
+        next_read: Outcome,
+        /// What the next write of the target's own will do.
+        next_write: Outcome,
+    }
 }
 
-/// A place in a file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct FilePlace {
-    /// As `maps` names it.
-    pub name: Name,
-    /// Offset of the byte asked for.
-    #[serde(serialize_with = "serialize_hex")]
-    pub offset: u64,
-    /// The file has no name any more.
-    pub deleted: bool,
+record! {
+    /// A place in a file.
+    #[derive(Eq)]
+    pub struct FilePlace {
+        /// As `maps` names it.
+        name: Name,
+        /// Offset of the byte asked for.
+        offset: Hex,
+        /// The file has no name any more.
+        deleted: bool,
+    }
 }
+
+leaf! {
+    Owner => Form::Text,
+    Outcome => Form::Object(OUTCOME),
+}
+
+/// The fields of an [`Outcome`].
+const OUTCOME: &[FieldDescription] = &[
+    FieldDescription::new(
+        "effects",
+        "What may happen, one word each.",
+        Form::List(&Form::Text),
+    ),
+    FieldDescription::new(
+        "copies",
+        "Whether the process has a private copy afterwards, made by this access.",
+        Form::OrNull(&Form::Bool),
+    ),
+    FieldDescription::new("fault", "How it is felt.", Form::OrNull(&Form::Text)),
+];
 
 /// Whose page it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

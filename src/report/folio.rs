@@ -1,31 +1,35 @@
 //! Folios: what several records say of the pages that the kernel manages as one.
 
+use super::record::record;
 use crate::kernel::FrameNumber;
 use serde::{Serialize, Serializer};
 
-/// The folio that a frame is of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct FolioReport {
-    /// It has 2^order pages.
-    pub order: u8,
-    /// … in bytes.
-    pub bytes: u64,
-    /// Its first frame.
-    pub head: FrameNumber,
-    /// Which of its pages this is, from 0.
-    pub index: u64,
-    /// How much of it is mapped around this page, and where; for a frame that was reached by an address.
-    #[serde(flatten)]
-    pub mapped: Option<FolioMapping>,
+record! {
+    /// The folio that a frame belongs to.
+    #[derive(Copy, Eq)]
+    pub struct FolioReport {
+        /// It has 2^order pages.
+        order: u8,
+        /// … in bytes.
+        bytes: u64,
+        /// Its first frame.
+        head: FrameNumber,
+        /// Which of its pages this is, from 0.
+        index: u64,
+        /// How much of it is mapped around this page, and where; for a frame that was reached by an address.
+        [flat] mapped: Option<FolioMapping>,
+    }
 }
 
-/// How a folio is mapped around one of its pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct FolioMapping {
-    /// Pages of it that are mapped here, in the region and where they belong.
-    pub mapped_pages: u64,
-    /// Whether it would begin at an address that is a multiple of its size: only then can one entry map all of it.
-    pub aligned: bool,
+record! {
+    /// How a folio is mapped around one of its pages.
+    #[derive(Copy, Eq)]
+    pub struct FolioMapping {
+        /// Pages of it that are mapped here, in the region and where they belong.
+        mapped_pages: u64,
+        /// Whether it would begin at an address that is a multiple of its size: only then can one entry map all of it.
+        aligned: bool,
+    }
 }
 
 /// Large folios of one size that are mapped in one way.

@@ -1,40 +1,35 @@
 //! The words of a frame, as many records have them.
 
-use super::wire::{flag_names, flags_hex, not};
+use super::record::record;
+use super::{Fact, Reason};
 use crate::kernel::PageFlags;
-use serde::Serialize;
 
-/// What the kernel's files have of a frame: of `/proc/kpageflags` and `/proc/kpagecount` a word each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-#[serde(into = "Written")]
-pub struct FrameWords {
-    /// Its flags; of several frames, those that all of them have.
-    pub flags: Option<PageFlags>,
-    /// How often it is mapped.
-    pub map_count: Option<u64>,
-    /// Whether that may be an average over the large folio that it is of.
-    pub map_count_average: bool,
+record! {
+    /// What the kernel's files have of a frame: of `/proc/kpageflags` and `/proc/kpagecount` a word each.
+    #[derive(Eq)]
+    pub struct FrameWords {
+        /// Its flags; of several frames, those that all of them have.
+        flags: Fact<PageFlags>,
+        /// How often it is mapped.
+        map_count: Fact<u64>,
+        /// Whether that may be an average over the large folio that it belongs to.
+        [optional] map_count_average: bool,
+    }
 }
 
-/// As JSON has them: flags by name and as a number.
-#[derive(Serialize)]
-struct Written {
-    #[serde(serialize_with = "flag_names")]
-    flags: Option<PageFlags>,
-    #[serde(serialize_with = "flags_hex")]
-    flags_raw: Option<PageFlags>,
-    map_count: Option<u64>,
-    #[serde(skip_serializing_if = "not")]
-    map_count_average: bool,
-}
+impl FrameWords {
+    /// How often it is mapped, if that is known of this one frame.
+    pub fn exact_map_count(&self) -> Option<u64> {
+        let count = self.map_count.as_ref().ok();
+        count.copied().filter(|_| !self.map_count_average)
+    }
 
-impl From<FrameWords> for Written {
-    fn from(words: FrameWords) -> Self {
-        Written {
-            flags: words.flags,
-            flags_raw: words.flags,
-            map_count: words.map_count,
-            map_count_average: words.map_count_average,
+    /// Of a frame about which nothing can be known.
+    pub fn unknown(reason: &Reason) -> Self {
+        FrameWords {
+            flags: Err(reason.clone()),
+            map_count: Err(reason.clone()),
+            map_count_average: false,
         }
     }
 }

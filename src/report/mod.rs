@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod explanation;
+pub mod field;
 mod folio;
 mod frame_words;
 mod line;
@@ -12,6 +13,7 @@ mod memory;
 mod page;
 mod place;
 mod read;
+mod record;
 mod region;
 mod session;
 mod sink;
@@ -23,6 +25,7 @@ mod wire;
 
 pub use capabilities::*;
 pub use explanation::*;
+pub use field::Hex;
 pub use folio::*;
 pub use frame_words::FrameWords;
 pub use line::*;

@@ -1,49 +1,48 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
-use super::wire::{flag_names_only, flags_hex_only, not, optional_hex};
-use super::{FolioReport, FramePlace, FrameWords, Why};
+use super::field::Hex;
+use super::record::record;
+use super::wire::{flag_names_only, flags_hex_only};
+use super::{Fact, FolioReport, FramePlace, FrameWords, Why};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
-    FrameNumber, Kind, Name, PageFlags, PhysicalAddress, Region, State, VirtualAddress,
+    FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, Region, State, VirtualAddress,
 };
 use serde::Serialize;
 use std::fmt;
 
-/// A slot of a swap area.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct SwapSlot {
-    /// The kernel's swap type (number of the area).
-    #[serde(rename = "type")]
-    pub kind: u8,
-    /// Page slot in the area.
-    pub offset: u64,
-    /// Where in the device or file that slot is, in bytes.
-    #[serde(serialize_with = "optional_hex")]
-    pub byte_offset: Option<u64>,
-    /// The device or file, when `/proc/swaps` tells.
-    pub device: Option<Name>,
+record! {
+    /// A slot of a swap area.
+    pub struct SwapSlot within "swap" {
+        /// The kernel's swap type (number of the area).
+        [as "type"] kind: u8,
+        /// Page slot in the area.
+        offset: u64,
+        /// Where in the device or file that slot is, in bytes.
+        byte_offset: Option<Hex>,
+        /// The device or file, when `/proc/swaps` has it.
+        device: Fact<Name>,
+    }
 }
 
-/// The region that something lies in, in short.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct RegionBrief {
-    /// First address.
-    pub start: VirtualAddress,
-    /// The address after the last one.
-    pub end: VirtualAddress,
-    /// As `maps` writes them: `rw-p`.
-    pub perms: String,
-    /// Offset in the file of the region's first byte.
-    #[serde(serialize_with = "serialize_hex")]
-    pub offset: u64,
-    /// As `maps` names it; empty for plain anonymous memory.
-    pub name: Name,
-    /// Whether the file behind it is deleted.
-    #[serde(skip_serializing_if = "not")]
-    pub deleted: bool,
-    /// Whether it is memory that never stood in a folder (memfd, shared anonymous memory), whatever the name that the kernel gives it.
-    #[serde(skip_serializing_if = "not")]
-    pub without_path: bool,
+record! {
+    /// The region that something lies in, in short.
+    pub struct RegionBrief {
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// As `maps` writes them: `rw-p`.
+        perms: Permissions,
+        /// Offset in the file of the region's first byte.
+        offset: Hex,
+        /// As `maps` names it; empty for plain anonymous memory.
+        name: Name,
+        /// Whether the file behind it is deleted.
+        [optional] deleted: bool,
+        /// Whether it is memory without a path (memfd, shared anonymous memory), whatever name the kernel gives it.
+        [optional] without_path: bool,
+    }
 }
 
 impl RegionBrief {
@@ -58,8 +57,8 @@ impl From<&Region> for RegionBrief {
         RegionBrief {
             start: region.range.start(),
             end: region.range.end(),
-            perms: region.permissions.to_string(),
-            offset: region.offset,
+            perms: region.permissions,
+            offset: Hex(region.offset),
             name: region.name.clone(),
             deleted: region.is_deleted_file(),
             without_path: region.is_without_path(),
@@ -67,15 +66,17 @@ impl From<&Region> for RegionBrief {
     }
 }
 
-/// A symbol and how far into it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct SymbolBrief {
-    /// Demangled name.
-    pub name: Name,
-    /// Bytes from the symbol's first byte.
-    pub offset: u64,
-    /// File name of the module that defines it.
-    pub module: Name,
+record! {
+    /// A symbol and how far into it.
+    #[derive(Eq)]
+    pub struct SymbolBrief {
+        /// Demangled name.
+        name: Name,
+        /// Bytes from the symbol's first byte.
+        offset: u64,
+        /// File name of the module that defines it.
+        module: Name,
+    }
 }
 
 /// As gdb writes it between its angle brackets: `malloc+16`.
@@ -88,104 +89,101 @@ impl fmt::Display for SymbolBrief {
     }
 }
 
-/// `translate ADDR`: all there is to know of one address.
-#[derive(Clone, Debug, Serialize)]
-pub struct Translation {
-    /// The process.
-    pub pid: u32,
-    /// The address asked for.
-    pub address: VirtualAddress,
-    /// Frame × page size + offset in the page.
-    pub physical: Option<PhysicalAddress>,
-    /// Page frame number.
-    pub pfn: Option<FrameNumber>,
-    /// Whether a frame is there but its number is hidden. `None` where the page map has no entry.
-    pub pfn_hidden: Option<bool>,
-    /// State of the page.
-    pub state: State,
-    /// What it is or would be.
-    pub kind: Option<Kind>,
-    /// The raw page-map entry, as `0x8600000000123456`; `None` where the page map has none (`outside`).
-    #[serde(serialize_with = "optional_hex")]
-    pub entry: Option<u64>,
-    /// Offset of the address in its page.
-    pub page_offset: u64,
-    /// Bytes in a page.
-    pub page_size: u64,
-    /// Bit 55. `None` when this kernel has no soft-dirty tracking.
-    pub soft_dirty: Option<bool>,
-    /// Mapped once only.
-    pub exclusive: Option<bool>,
-    /// Bit 57. `None` where the page map has no entry.
-    pub uffd_wp: Option<bool>,
-    /// A guard page.
-    pub guard: bool,
-    /// Bit 61. `None` where the page map has no entry.
-    pub file_mapped: Option<bool>,
-    /// Mapped by one PMD (or a hugetlb page).
-    pub huge: Option<bool>,
-    /// The slot, when swapped.
-    pub swap: Option<SwapSlot>,
-    /// The words of the frame.
-    #[serde(flatten)]
-    pub words: FrameWords,
-    /// The folio that the frame is of.
-    pub folio: Option<FolioReport>,
-    /// Where the frame lies.
-    #[serde(flatten)]
-    pub place: FramePlace,
-    /// The region it lies in; `None` when unmapped.
-    pub region: Option<RegionBrief>,
-    /// The symbol it lies in.
-    pub symbol: Option<SymbolBrief>,
-    /// For an unmapped address: the nearest region below and above.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<Nearest>,
-    /// Reasons for what is `null`.
-    pub why: Why,
+record! {
+    /// `translate ADDR`: all there is to know of one address.
+    pub struct Translation with why {
+        /// The process.
+        pid: u32,
+        /// The address asked for.
+        address: VirtualAddress,
+        /// Frame × page size + offset in the page.
+        physical: Fact<PhysicalAddress>,
+        /// Page frame number.
+        pfn: Fact<FrameNumber>,
+        /// Whether a frame is there but its number is hidden. Unknown where the page map has no entry.
+        pfn_hidden: Fact<bool>,
+        /// State of the page.
+        state: State,
+        /// What it is or would be.
+        kind: Option<Kind>,
+        /// The raw page-map entry. Unknown where the page map has none (`outside`).
+        entry: Fact<Hex>,
+        /// Offset of the address in its page.
+        page_offset: u64,
+        /// Bytes in a page.
+        page_size: u64,
+        /// Bit 55. Unknown where this kernel has no soft-dirty tracking.
+        soft_dirty: Fact<bool>,
+        /// Mapped once only.
+        exclusive: Fact<bool>,
+        /// Bit 57. Unknown where the page map has no entry.
+        uffd_wp: Fact<bool>,
+        /// A guard page.
+        guard: bool,
+        /// Bit 61. Unknown where the page map has no entry.
+        file_mapped: Fact<bool>,
+        /// Mapped by one PMD (or a hugetlb page).
+        huge: Fact<bool>,
+        /// The slot, when swapped.
+        swap: Fact<SwapSlot>,
+        /// The words of the frame.
+        [flat] words: FrameWords,
+        /// The folio that the frame belongs to.
+        folio: Fact<FolioReport>,
+        /// Where the frame lies.
+        [flat] place: FramePlace,
+        /// The region it lies in; `null` when unmapped.
+        region: Option<RegionBrief>,
+        /// The symbol it lies in.
+        symbol: Option<SymbolBrief>,
+        /// For an unmapped address: the nearest region below and above.
+        [optional] nearest: Option<Nearest>,
+        /// Why what is shown may be otherwise.
+        [flat] doubts: Why,
+    }
 }
 
-/// The regions around an address that is in none.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Nearest {
-    /// The region that ends below it.
-    pub below: Option<RegionBrief>,
-    /// The region that starts above it.
-    pub above: Option<RegionBrief>,
+record! {
+    /// The regions around an address that is in none.
+    pub struct Nearest {
+        /// The region that ends below it.
+        below: Option<RegionBrief>,
+        /// The region that starts above it.
+        above: Option<RegionBrief>,
+    }
 }
 
-/// `flags`: one frame, each bit with its meaning.
-#[derive(Clone, Debug, Serialize)]
-pub struct FlagsReport {
-    /// The virtual address it was reached by, if any.
-    pub address: Option<VirtualAddress>,
-    /// The frame; `None` when there is one behind the address but its number is hidden.
-    pub pfn: Option<FrameNumber>,
-    /// Its physical address.
-    pub physical: Option<PhysicalAddress>,
-    /// Its words.
-    #[serde(flatten)]
-    pub words: FrameWords,
-    /// The folio that it is of.
-    pub folio: Option<FolioReport>,
-    /// Where it lies.
-    #[serde(flatten)]
-    pub place: FramePlace,
-    /// What each set bit says of this frame.
-    pub meanings: Vec<FlagMeaning>,
-    /// Reasons for what is `null`.
-    pub why: Why,
+record! {
+    /// `flags`: one frame, each bit with its meaning.
+    pub struct FlagsReport with why {
+        /// The virtual address it was reached by, if any.
+        address: Option<VirtualAddress>,
+        /// The frame. Unknown when there is one behind the address but its number is hidden.
+        pfn: Fact<FrameNumber>,
+        /// Its physical address.
+        physical: Fact<PhysicalAddress>,
+        /// Its words.
+        [flat] words: FrameWords,
+        /// The folio that it belongs to.
+        folio: Fact<FolioReport>,
+        /// Where it lies.
+        [flat] place: FramePlace,
+        /// What each set bit says of this frame.
+        meanings: Vec<FlagMeaning>,
+    }
 }
 
-/// A flag and what it says of this frame.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct FlagMeaning {
-    /// Its bit.
-    pub bit: u32,
-    /// Its name.
-    pub name: String,
-    /// What it means here.
-    pub meaning: String,
+record! {
+    /// A flag and what it says of this frame.
+    #[derive(Eq)]
+    pub struct FlagMeaning {
+        /// Its bit.
+        bit: u32,
+        /// Its name.
+        name: String,
+        /// What it means here.
+        meaning: String,
+    }
 }
 
 /// `decode`: a raw number read as what it may be.

@@ -1,55 +1,43 @@
 //! Where a frame lies, and who pays for it: what several records say in the same words.
 
-use super::{Fact, Why};
+use super::field::{Field, Form, leaf};
+use super::record::record;
+use super::{Fact, Reason};
 use crate::kernel::Name;
-use crate::kernel::zones::Zone;
-use serde::{Serialize, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 
-/// Where a frame lies, and who pays for it.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct FramePlace {
-    /// Memory zone.
-    pub zone: Option<String>,
-    /// NUMA node.
-    pub node: Option<u32>,
-    /// The resources of `/proc/iomem` that hold it, the outermost first.
-    pub iomem: Option<Vec<Name>>,
-    /// Inode of the directory of its memory cgroup; 0 for none.
-    pub cgroup: Option<u64>,
-    /// The path of that directory.
-    pub cgroup_path: Option<CgroupPath>,
+record! {
+    /// Where a frame lies, and which cgroup is charged for it.
+    #[derive(Eq)]
+    pub struct FramePlace {
+        /// Memory zone.
+        zone: Fact<String>,
+        /// NUMA node.
+        node: Fact<u32>,
+        /// The resources of `/proc/iomem` that hold it, the outermost first.
+        iomem: Fact<Vec<Name>>,
+        /// Inode of the directory of its memory cgroup; 0 for none.
+        cgroup: Fact<u64>,
+        /// The path of that directory.
+        cgroup_path: Fact<CgroupPath>,
+    }
 }
 
 impl FramePlace {
-    /// Takes the facts apart, and notes under the name of each field why it is not known.
-    pub fn of(facts: PlaceFacts, why: &mut Why) -> Self {
-        let zone = why.take("zone", facts.zone);
-        if let (None, Some(reason)) = (&zone, why.of("zone").cloned()) {
-            why.note("node", &reason);
-        }
+    /// Of a frame about which nothing can be known.
+    pub fn unknown(reason: &Reason) -> Self {
         FramePlace {
-            node: zone.as_ref().map(|zone| zone.node),
-            zone: zone.map(|zone| zone.name),
-            iomem: why.take("iomem", facts.iomem),
-            cgroup: why.take("cgroup", facts.cgroup),
-            cgroup_path: why.take("cgroup_path", facts.cgroup_path),
+            zone: Err(reason.clone()),
+            node: Err(reason.clone()),
+            iomem: Err(reason.clone()),
+            cgroup: Err(reason.clone()),
+            cgroup_path: Err(reason.clone()),
         }
     }
 }
 
-/// What is known of where a frame lies.
-#[derive(Clone, Debug)]
-pub struct PlaceFacts {
-    /// The zone and node.
-    pub zone: Fact<Zone>,
-    /// The resources of `/proc/iomem`, the outermost first.
-    pub iomem: Fact<Vec<Name>>,
-    /// Inode of the directory of the memory cgroup that it is charged to; 0 for none.
-    pub cgroup: Fact<u64>,
-    /// The path of that directory.
-    pub cgroup_path: Fact<CgroupPath>,
-}
+leaf!(CgroupPath => Form::Text);
 
 /// The directory of a memory cgroup.
 #[derive(Clone, PartialEq, Eq, Debug)]

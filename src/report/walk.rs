@@ -1,85 +1,81 @@
 //! Records of `walk` and of `translate RANGE`.
 
-use super::wire::{every_state, flag_names, flags_hex};
-use super::{FrameWords, Why};
+use super::record::record;
+use super::wire::every_state;
+use super::{Fact, FrameWords, Why};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Pages that follow each other both virtually and physically, or that have no frames.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// First virtual address.
-    pub start: VirtualAddress,
-    /// The address after the last one.
-    pub end: VirtualAddress,
-    /// Physical address of the first byte.
-    pub physical: Option<PhysicalAddress>,
-    /// First frame.
-    pub pfn: Option<FrameNumber>,
-    /// Pages in it.
-    pub pages: u64,
-    /// Their state.
-    pub state: State,
-    /// Reasons for what is `null`.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// Pages that follow each other both virtually and physically, or that have no frames.
+    pub struct Run with why if any {
+        /// First virtual address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Physical address of the first byte.
+        physical: Fact<PhysicalAddress>,
+        /// First frame.
+        pfn: Fact<FrameNumber>,
+        /// Pages in it.
+        pages: u64,
+        /// Their state.
+        state: State,
+        /// Why what is shown may be otherwise.
+        [flat] doubts: Why,
+    }
 }
 
-/// Neighbouring pages of the same state, kind and flags, with consecutive frames.
-#[derive(Clone, Debug, Serialize)]
-pub struct Pages {
-    /// First virtual address.
-    pub start: VirtualAddress,
-    /// The address after the last one.
-    pub end: VirtualAddress,
-    /// Pages in it.
-    pub pages: u64,
-    /// Their state.
-    pub state: State,
-    /// Their kind.
-    pub kind: Option<Kind>,
-    /// First frame.
-    pub pfn: Option<FrameNumber>,
-    /// How many frames the pages have, where those come again and again; otherwise each page has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frames: Option<u64>,
-    /// The words of the frames. Flags that say where in its folio a page is are left out of a row of whole folios; the map count is the
-    /// same for all.
-    #[serde(flatten)]
-    pub words: FrameWords,
-    /// The order of the folios that the frames are of: each has 2^order pages.
-    pub order: Option<u8>,
-    /// Mapped by one PMD (or hugetlb).
-    pub huge: Option<bool>,
-    /// Name of the region; `None` in no region.
-    pub region: Option<Name>,
-    /// Reasons for what is `null`.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// Neighbouring pages of the same state, kind and flags, with consecutive frames.
+    pub struct Pages with why if any {
+        /// First virtual address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Pages in it.
+        pages: u64,
+        /// Their state.
+        state: State,
+        /// Their kind.
+        kind: Fact<Kind>,
+        /// First frame.
+        pfn: Fact<FrameNumber>,
+        /// How many frames the pages have, where those come again and again; otherwise each page has its own.
+        [optional] frames: Option<u64>,
+        /// The words of the frames. Flags that say where in its folio a page is are left out of a row of whole folios; the map count is
+        /// the same for all.
+        [flat] words: FrameWords,
+        /// The order of the folios that the frames belong to: each has 2^order pages.
+        order: Fact<u8>,
+        /// Mapped by one PMD (or hugetlb).
+        huge: Fact<bool>,
+        /// Name of the region; `null` in no region.
+        region: Option<Name>,
+        /// Why what is shown may be otherwise.
+        [flat] doubts: Why,
+    }
 }
 
-/// Neighbouring frames with the same flags and map count.
-#[derive(Clone, Debug, Serialize)]
-pub struct Frames {
-    /// First frame.
-    pub pfn: FrameNumber,
-    /// Physical address of the first byte.
-    pub physical: Option<PhysicalAddress>,
-    /// Frames in it.
-    pub frames: u64,
-    /// … in bytes; `None` if that does not fit 64 bits.
-    pub bytes: Option<u64>,
-    /// The words of the frames, the same for all.
-    #[serde(flatten)]
-    pub words: FrameWords,
-    /// Memory zone.
-    pub zone: Option<String>,
-    /// NUMA node.
-    pub node: Option<u32>,
-    /// Why zone and node are not known.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// Neighbouring frames with the same flags and map count.
+    pub struct Frames with why if any {
+        /// First frame.
+        pfn: FrameNumber,
+        /// Physical address of the first byte; `null` if that does not fit 64 bits.
+        physical: Option<PhysicalAddress>,
+        /// Frames in it.
+        frames: u64,
+        /// … in bytes; `null` if that does not fit 64 bits.
+        bytes: Option<u64>,
+        /// The words of the frames, the same for all.
+        [flat] words: FrameWords,
+        /// Memory zone.
+        zone: Fact<String>,
+        /// NUMA node.
+        node: Fact<u32>,
+    }
 }
 
 /// What closes a walk.
@@ -115,40 +111,36 @@ pub struct FramesSummary {
     pub memory_ends: Option<FrameNumber>,
 }
 
-/// A row of `walk … by KEY`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Group {
-    /// By what is grouped: `state`, `kind`, …
-    pub by: &'static str,
-    /// The group.
-    pub key: String,
-    /// Pages in it.
-    pub pages: u64,
-    /// … in bytes.
-    pub bytes: u64,
-    /// Why the pages may not be what `key` says, under the name of what they are grouped by.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// A row of `walk … by KEY`.
+    pub struct Group with why if any {
+        /// By what is grouped: `state`, `kind`, …
+        by: &'static str,
+        /// The group.
+        key: String,
+        /// Pages in it.
+        pages: u64,
+        /// … in bytes.
+        bytes: u64,
+        /// Why the pages may not be what `key` says, under the name of what they are grouped by.
+        [flat] doubts: Why,
+    }
 }
 
-/// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.
-#[derive(Clone, Debug, Serialize)]
-pub struct SummaryRow {
-    /// The flags by name; `None` without a frame, or where they cannot be read.
-    #[serde(serialize_with = "flag_names")]
-    pub flags: Option<PageFlags>,
-    /// … and as a number.
-    #[serde(serialize_with = "flags_hex")]
-    pub flags_raw: Option<PageFlags>,
-    /// … and as letters, those of the kernel's page-types.
-    pub letters: Option<String>,
-    /// The state of the pages; `None` for frames of the machine, which have none.
-    pub state: Option<State>,
-    /// How many.
-    pub pages: u64,
-    /// … in bytes.
-    pub bytes: u64,
-    /// Reasons for what is `null`.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// A row of `summary`: pages whose frames have the same flags, or pages without a frame that are in the same state.
+    pub struct SummaryRow with why if any {
+        /// The flags by name.
+        flags: Fact<PageFlags>,
+        /// … and as letters, those of the kernel's page-types.
+        letters: Option<String>,
+        /// The state of the pages; `null` for frames of the machine, which have none.
+        state: Option<State>,
+        /// How many.
+        pages: u64,
+        /// … in bytes.
+        bytes: u64,
+        /// Why what is shown may be otherwise.
+        [flat] doubts: Why,
+    }
 }

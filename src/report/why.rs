@@ -1,5 +1,7 @@
 //! Facts that may be unknown, and why.
 
+use super::field::{Field, Form};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,6 +109,19 @@ impl Why {
             self.0.insert("flags_raw", reason.clone());
         }
     }
+    /// The reasons in a record.
+    pub fn of_record(record: &impl Field) -> Self {
+        let mut why = Why::default();
+        record.reasons("", &mut |field, reason| why.note(field, reason));
+        why
+    }
+    /// The same for a row, where it needs no reason that a question does not apply.
+    pub fn of_row(row: &impl Field) -> Self {
+        let mut why = Why::of_record(row);
+        why.0
+            .retain(|_, reason| !matches!(reason, Reason::NotApplicable(_)));
+        why
+    }
     /// Drops the reason for `field`: it is known after all.
     pub fn forget(&mut self, field: &str) {
         self.0.remove(field);
@@ -122,5 +137,18 @@ impl Why {
     /// Whether everything is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// Reasons of fields that have a value all the same. They stand in the record's own `why`, not here.
+impl Field for Why {
+    const FORM: Form = Form::Object(&[]);
+
+    fn write<M: SerializeMap>(&self, _: &'static str, _: &mut M) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    fn reasons<'a>(&'a self, _: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        self.iter().for_each(|(field, reason)| visit(field, reason));
     }
 }

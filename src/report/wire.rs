@@ -17,17 +17,6 @@ pub fn flag_names<S: Serializer>(
     }
 }
 
-/// Flags as a number, or `null`.
-pub fn flags_hex<S: Serializer>(
-    flags: &Option<PageFlags>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match flags {
-        Some(flags) => serialize_hex(&flags.bits(), serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
 /// Flags as a number.
 pub fn flags_hex_only<S: Serializer>(flags: &PageFlags, serializer: S) -> Result<S::Ok, S::Error> {
     serialize_hex(&flags.bits(), serializer)

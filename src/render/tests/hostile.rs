@@ -18,18 +18,18 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let physical = PhysicalAddress::new(number);
     let flags = PageFlags::from_bits_retain(number);
     let place = FramePlace {
-        zone: Some(text.clone()),
-        iomem: Some(vec![name.clone(), name.clone()]),
-        cgroup_path: Some(CgroupPath::Path(name.clone())),
-        ..FramePlace::default()
+        zone: Ok(text.clone()),
+        iomem: Ok(vec![name.clone(), name.clone()]),
+        cgroup_path: Ok(CgroupPath::Path(name.clone())),
+        ..FramePlace::unknown(&Reason::Changed)
     };
     let brief = RegionBrief {
         deleted: true,
         without_path: true,
         start: address,
         end: address,
-        perms: text.clone(),
-        offset: number,
+        perms: permissions("rwx"),
+        offset: Hex(number),
         name: name.clone(),
     };
     let symbol_brief = SymbolBrief {
@@ -40,22 +40,22 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let slot = SwapSlot {
         kind: 255,
         offset: number,
-        byte_offset: number.checked_mul(4096),
-        device: Some(name.clone()),
+        byte_offset: number.checked_mul(4096).map(Hex),
+        device: Ok(name.clone()),
     };
     let mut why = Why::default();
     why.note("zone", &Reason::not_permitted(text.clone()));
     let one = Translation {
         address,
-        physical: Some(physical),
-        pfn: Some(frame),
-        entry: Some(number),
+        physical: Ok(physical),
+        pfn: Ok(frame),
+        entry: Ok(Hex(number)),
         page_offset: number,
         page_size: number,
-        swap: Some(slot.clone()),
+        swap: Ok(slot.clone()),
         words: FrameWords {
-            flags: Some(flags),
-            map_count: Some(number),
+            flags: Ok(flags),
+            map_count: Ok(number),
             map_count_average: false,
         },
         place: place.clone(),
@@ -65,29 +65,29 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             below: Some(brief.clone()),
             above: Some(brief.clone()),
         }),
-        why: why.clone(),
+        doubts: why.clone(),
         ..present()
     };
     let rows = Pages {
         start: address,
         pages: number,
-        pfn: Some(frame),
+        pfn: Ok(frame),
         words: FrameWords {
-            flags: Some(flags),
-            map_count: Some(number),
+            flags: Ok(flags),
+            map_count: Ok(number),
             map_count_average: false,
         },
         region: Some(name.clone()),
-        why: why.clone(),
+        doubts: why.clone(),
         ..pages()
     };
     let free = Frames {
         pfn: frame,
         frames: number,
         bytes: Some(number),
-        zone: Some(text.clone()),
+        zone: Ok(text.clone()),
         words: FrameWords {
-            flags: Some(flags),
+            flags: Ok(flags),
             ..frames().words
         },
         ..frames()
@@ -132,7 +132,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             name: text.clone(),
             meaning: text.clone(),
         }],
-        why,
+        folio: Err(Reason::not_permitted(text.clone())),
         ..flags_report(number)
     };
     let decoded = Decoded::Entry {
@@ -290,14 +290,14 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
 fn flags_report(number: u64) -> FlagsReport {
     FlagsReport {
         words: FrameWords {
-            flags: Some(PageFlags::from_bits_retain(number)),
-            map_count: Some(number),
+            flags: Ok(PageFlags::from_bits_retain(number)),
+            map_count: Ok(number),
             map_count_average: false,
         },
         place: FramePlace {
-            cgroup: Some(number),
-            cgroup_path: Some(CgroupPath::Gone(number)),
-            ..FramePlace::default()
+            cgroup: Ok(number),
+            cgroup_path: Ok(CgroupPath::Gone(number)),
+            ..FramePlace::unknown(&Reason::Changed)
         },
         ..flags()
     }

@@ -1,5 +1,6 @@
 //! Samples of `x`, `find` and `telescope`.
 
+use super::regions::permissions;
 use crate::kernel::{Kind, State, VirtualAddress};
 use crate::report::*;
 use std::collections::BTreeMap;
@@ -130,8 +131,8 @@ fn libc() -> RegionBrief {
     RegionBrief {
         start: VirtualAddress::new(0x7fff_f7dc_0000),
         end: VirtualAddress::new(0x7fff_f7de_9000),
-        perms: "r-xp".into(),
-        offset: 0,
+        perms: permissions("rx"),
+        offset: Hex(0),
         name: "/usr/lib/libc.so.6".into(),
         deleted: false,
         without_path: false,

@@ -266,12 +266,12 @@ fn hidden_frames_are_hidden_and_never_zero() {
 fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
     let clause = "not exclusive: bit 56 of the entry is judged by the first page of the huge one";
     let of_huge_page = Translation {
-        huge: Some(true),
-        exclusive: Some(false),
+        huge: Ok(true),
+        exclusive: Ok(false),
         ..present()
     };
     let alike = Translation {
-        exclusive: Some(true),
+        exclusive: Ok(true),
         ..of_huge_page.clone()
     };
     for (translation, explained) in [(of_huge_page, true), (alike, false), (present(), false)] {
@@ -284,7 +284,7 @@ fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
 fn explain_says_what_is_special_of_a_page() {
     let with = |flags: PageFlags| {
         let mut page = present();
-        page.words.flags = Some(flags);
+        page.words.flags = Ok(flags);
         text(None, &[Record::Explanation(Box::new(explained(page)))])
     };
     let everyday = PageFlags::ANON | PageFlags::LRU;
@@ -336,7 +336,7 @@ stopped early: the totals are of what was looked at
 the regions changed meanwhile: run it again for a consistent picture
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb outside of containers and with that
           capability: sudo or setcap give it)
-unknown   flags, map count: /proc/kpageflags may be read by root alone
+unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
 "#]].raw());
 }

@@ -1,11 +1,13 @@
 //! Samples of records about pages, frames and regions.
 
+use super::regions::permissions;
 use crate::kernel::*;
 use crate::report::*;
 use std::collections::BTreeMap;
 
 const HIDDEN: Reason = Reason::FrameHidden;
 const NO_FRAME: Reason = Reason::NotApplicable("the page has no frame");
+const NOT_SWAPPED: Reason = Reason::NotApplicable("the page is not in swap");
 
 pub fn va(raw: u64) -> VirtualAddress {
     VirtualAddress::new(raw)
@@ -28,8 +30,8 @@ pub fn libc() -> RegionBrief {
     RegionBrief {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
-        perms: "r--p".into(),
-        offset: 0,
+        perms: permissions("r"),
+        offset: Hex(0),
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
         deleted: false,
         without_path: false,
@@ -40,8 +42,8 @@ pub fn data() -> RegionBrief {
     RegionBrief {
         start: va(0x555555558000),
         end: va(0x555555559000),
-        perms: "rw-p".into(),
-        offset: 0x3000,
+        perms: permissions("rw"),
+        offset: Hex(0x3000),
         name: Name::from("/usr/bin/demo"),
         deleted: false,
         without_path: false,
@@ -59,11 +61,11 @@ pub fn counter() -> SymbolBrief {
 /// A frame of the kernel's own, charged to a cgroup.
 fn place() -> FramePlace {
     FramePlace {
-        zone: Some("Normal".into()),
-        node: Some(0),
-        iomem: Some(vec!["System RAM".into(), "Kernel data".into()]),
-        cgroup: Some(5051),
-        cgroup_path: Some(CgroupPath::Path("/user.slice/build\n1".into())),
+        zone: Ok("Normal".into()),
+        node: Ok(0),
+        iomem: Ok(vec!["System RAM".into(), "Kernel data".into()]),
+        cgroup: Ok(5051),
+        cgroup_path: Ok(CgroupPath::Path("/user.slice/build\n1".into())),
     }
 }
 
@@ -71,27 +73,29 @@ pub fn present() -> Translation {
     Translation {
         pid: 812,
         address: va(0x555555558010),
-        physical: Some(pa(0x1a4eac010)),
-        pfn: Some(pfn(0x1a4eac)),
-        pfn_hidden: Some(false),
+        physical: Ok(pa(0x1a4eac010)),
+        pfn: Ok(pfn(0x1a4eac)),
+        pfn_hidden: Ok(false),
         state: State::Present,
         kind: Some(Kind::PrivateCopy),
-        entry: Some(0x81000000001a4eac),
+        entry: Ok(Hex(0x81000000001a4eac)),
         page_offset: 0x10,
         page_size: 4096,
-        soft_dirty: None,
-        exclusive: Some(true),
-        uffd_wp: Some(false),
+        soft_dirty: Err(Reason::NotOnThisKernel(
+            "this kernel has no soft-dirty tracking".into(),
+        )),
+        exclusive: Ok(true),
+        uffd_wp: Ok(false),
         guard: false,
-        file_mapped: Some(false),
-        huge: Some(false),
-        swap: None,
+        file_mapped: Ok(false),
+        huge: Ok(false),
+        swap: Err(NOT_SWAPPED),
         words: FrameWords {
-            flags: Some(PageFlags::from_bits_retain(0x400005868)),
-            map_count: Some(1),
+            flags: Ok(PageFlags::from_bits_retain(0x400005868)),
+            map_count: Ok(1),
             map_count_average: false,
         },
-        folio: Some(FolioReport {
+        folio: Ok(FolioReport {
             order: 4,
             bytes: 64 << 10,
             head: pfn(0x1a4ea0),
@@ -105,10 +109,7 @@ pub fn present() -> Translation {
         region: Some(data()),
         symbol: Some(counter()),
         nearest: None,
-        why: why(&[(
-            "soft_dirty",
-            Reason::NotOnThisKernel("this kernel has no soft-dirty tracking".into()),
-        )]),
+        doubts: Why::default(),
     }
 }
 
@@ -119,13 +120,13 @@ pub fn explained(page: Translation) -> Explanation {
         copies,
         ..Outcome::of(&[effect])
     };
-    let (owner, next_read, next_write) = match (page.state, page.pfn_hidden) {
-        (State::Present, Some(false)) => (
+    let (owner, next_read, next_write) = match (page.state, &page.pfn_hidden) {
+        (State::Present, Ok(false)) => (
             Some(Owner::LeftOver),
             outcome(&[Effect::Nothing]),
             outcome(&[Effect::Reuse]),
         ),
-        (State::Present, Some(true)) => (
+        (State::Present, Ok(true)) => (
             Some(Owner::Sole),
             outcome(&[Effect::Nothing]),
             outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]),
@@ -143,7 +144,7 @@ pub fn explained(page: Translation) -> Explanation {
     };
     let file = page.region.as_ref().map(|region| FilePlace {
         name: region.name.clone(),
-        offset: region.offset + page.page_offset,
+        offset: Hex(region.offset.0 + page.page_offset),
         deleted: owner.is_none(),
     });
     Explanation {
@@ -156,80 +157,54 @@ pub fn explained(page: Translation) -> Explanation {
 }
 
 pub fn hidden() -> Translation {
-    let denied = || Reason::not_permitted("/proc/kpageflags may be read by root alone");
     Translation {
-        physical: None,
-        pfn: None,
-        pfn_hidden: Some(true),
-        entry: Some(0x8100000000000000),
-        words: FrameWords::default(),
-        folio: None,
-        place: FramePlace::default(),
-        why: why(&[
-            ("folio", HIDDEN),
-            ("physical", HIDDEN),
-            ("pfn", HIDDEN),
-            ("zone", HIDDEN),
-            ("node", HIDDEN),
-            ("iomem", HIDDEN),
-            ("cgroup", HIDDEN),
-            ("cgroup_path", HIDDEN),
-            ("flags", denied()),
-            ("flags_raw", denied()),
-            ("map_count", denied()),
-        ]),
+        physical: Err(HIDDEN),
+        pfn: Err(HIDDEN),
+        pfn_hidden: Ok(true),
+        entry: Ok(Hex(0x8100000000000000)),
+        words: FrameWords::unknown(&denied()),
+        folio: Err(HIDDEN),
+        place: FramePlace::unknown(&HIDDEN),
         ..present()
     }
+}
+
+fn denied() -> Reason {
+    Reason::not_permitted("/proc/kpageflags may be read by root alone")
 }
 
 /// A page without a frame.
 pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
     Translation {
-        physical: None,
-        pfn: None,
+        physical: Err(NO_FRAME),
+        pfn: Err(NO_FRAME),
         state,
         kind,
-        entry: Some(entry),
-        exclusive: None,
-        huge: None,
-        words: FrameWords::default(),
-        place: FramePlace::default(),
+        entry: Ok(Hex(entry)),
+        exclusive: Err(NO_FRAME),
+        huge: Err(NO_FRAME),
+        words: FrameWords::unknown(&NO_FRAME),
+        folio: Err(NO_FRAME),
+        place: FramePlace::unknown(&NO_FRAME),
         symbol: None,
-        why: why(&[
-            ("physical", NO_FRAME),
-            ("pfn", NO_FRAME),
-            ("exclusive", NO_FRAME),
-            ("huge", NO_FRAME),
-            ("flags", NO_FRAME),
-            ("flags_raw", NO_FRAME),
-            ("map_count", NO_FRAME),
-            ("zone", NO_FRAME),
-            ("node", NO_FRAME),
-            ("iomem", NO_FRAME),
-            ("cgroup", NO_FRAME),
-            ("cgroup_path", NO_FRAME),
-        ]),
         ..present()
     }
 }
 
 pub fn swapped() -> Translation {
     Translation {
-        swap: Some(SwapSlot {
+        swap: Ok(SwapSlot {
             kind: 0,
             offset: 0x12,
-            byte_offset: Some(0x12 * 4096),
-            device: Some(Name::from("/dev/zram0")),
+            byte_offset: Some(Hex(0x12 * 4096)),
+            device: Ok(Name::from("/dev/zram0")),
         }),
         ..absent(State::Swapped, Some(Kind::Anonymous), 0x4000000000000240)
     }
 }
 
 pub fn untouched() -> Translation {
-    let mut page = absent(State::Untouched, Some(Kind::Anonymous), 0);
-    let not_swapped = Reason::NotApplicable("the page is not in swap");
-    page.why.note("swap", &not_swapped);
-    page
+    absent(State::Untouched, Some(Kind::Anonymous), 0)
 }
 
 pub fn unmapped() -> Translation {
@@ -248,11 +223,11 @@ pub fn run() -> Run {
     Run {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7dc8000),
-        physical: Some(pa(0x1a4eac000)),
-        pfn: Some(pfn(0x1a4eac)),
+        physical: Ok(pa(0x1a4eac000)),
+        pfn: Ok(pfn(0x1a4eac)),
         pages: 8,
         state: State::Present,
-        why: Why::default(),
+        doubts: Why::default(),
     }
 }
 
@@ -260,33 +235,32 @@ pub fn hidden_run() -> Run {
     Run {
         start: va(0x7ffff7dc8000),
         end: va(0x7ffff7dc9000),
-        physical: None,
-        pfn: None,
+        physical: Err(HIDDEN),
+        pfn: Err(HIDDEN),
         pages: 1,
-        why: why(&[("physical", HIDDEN), ("pfn", HIDDEN)]),
         ..run()
     }
 }
 
 pub fn pages() -> Pages {
-    let flags = Some(PageFlags::from_bits_retain(0x86c));
+    let flags = Ok(PageFlags::from_bits_retain(0x86c));
     Pages {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
         pages: 40,
         state: State::Present,
-        kind: Some(Kind::File),
-        pfn: Some(pfn(0x1a4eac)),
+        kind: Ok(Kind::File),
+        pfn: Ok(pfn(0x1a4eac)),
         frames: None,
         words: FrameWords {
             flags,
-            map_count: Some(31),
+            map_count: Ok(31),
             map_count_average: false,
         },
-        order: Some(0),
-        huge: Some(false),
+        order: Ok(0),
+        huge: Ok(false),
         region: Some(Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6")),
-        why: Why::default(),
+        doubts: Why::default(),
     }
 }
 
@@ -296,61 +270,45 @@ pub fn untouched_pages() -> Pages {
         end: va(0x555555679000),
         pages: 256,
         state: State::Untouched,
-        kind: Some(Kind::Anonymous),
-        pfn: None,
+        kind: Ok(Kind::Anonymous),
+        pfn: Err(NO_FRAME),
         frames: None,
-        words: FrameWords {
-            flags: None,
-            map_count: None,
-            map_count_average: false,
-        },
-        order: None,
-        huge: None,
+        words: FrameWords::unknown(&NO_FRAME),
+        order: Err(NO_FRAME),
+        huge: Err(NO_FRAME),
         region: Some(Name::from("[heap]")),
-        why: why(&[
-            ("pfn", NO_FRAME),
-            ("flags", NO_FRAME),
-            ("flags_raw", NO_FRAME),
-            ("map_count", NO_FRAME),
-        ]),
+        doubts: Why::default(),
     }
 }
 
 pub fn huge_pages() -> Pages {
-    let flags = Some(PageFlags::from_bits_retain(0x40040d868));
+    let flags = Ok(PageFlags::from_bits_retain(0x40040d868));
     Pages {
         start: va(0x7fffe0000000),
         end: va(0x7fffe0200000),
         pages: 512,
-        kind: Some(Kind::Anonymous),
-        pfn: Some(pfn(0x13d400)),
+        kind: Ok(Kind::Anonymous),
+        pfn: Ok(pfn(0x13d400)),
         words: FrameWords {
             flags,
-            map_count: Some(1),
+            map_count: Ok(1),
             map_count_average: true,
         },
-        order: Some(9),
-        huge: Some(true),
+        order: Ok(9),
+        huge: Ok(true),
         region: Some(Name::default()),
         ..pages()
     }
 }
 
 pub fn hidden_pages() -> Pages {
-    let denied = || Reason::not_permitted("/proc/kpageflags may be read by root alone");
     Pages {
         start: va(0x7ffff7de8000),
         end: va(0x7ffff7de9000),
         pages: 1,
-        pfn: None,
-        words: FrameWords::default(),
-        order: None,
-        why: why(&[
-            ("pfn", HIDDEN),
-            ("flags", denied()),
-            ("flags_raw", denied()),
-            ("map_count", denied()),
-        ]),
+        pfn: Err(HIDDEN),
+        words: FrameWords::unknown(&denied()),
+        order: Err(denied()),
         ..pages()
     }
 }
@@ -362,13 +320,12 @@ pub fn frames() -> Frames {
         frames: 8,
         bytes: Some(8 * 4096),
         words: FrameWords {
-            flags: Some(PageFlags::from_bits_retain(0x86c)),
-            map_count: Some(31),
+            flags: Ok(PageFlags::from_bits_retain(0x86c)),
+            map_count: Ok(31),
             map_count_average: true,
         },
-        zone: Some("Normal".into()),
-        node: Some(0),
-        why: Why::default(),
+        zone: Ok("Normal".into()),
+        node: Ok(0),
     }
 }
 
@@ -403,12 +360,12 @@ pub fn group(key: &str, pages: u64) -> Group {
         key: key.into(),
         pages,
         bytes: pages * 4096,
-        why: Why::default(),
+        doubts: Why::default(),
     }
 }
 
 pub fn flags() -> FlagsReport {
-    let flags = Some(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
+    let flags = Ok(PageFlags::from_bits_retain(1 << 2 | 1 << 4 | 1 << 27));
     let meaning = |bit, name: &str, meaning: &str| FlagMeaning {
         bit,
         name: name.into(),
@@ -416,14 +373,14 @@ pub fn flags() -> FlagsReport {
     };
     FlagsReport {
         address: Some(va(0x555555558010)),
-        pfn: Some(pfn(0x1a4eac)),
-        physical: Some(pa(0x1a4eac000)),
+        pfn: Ok(pfn(0x1a4eac)),
+        physical: Ok(pa(0x1a4eac000)),
         words: FrameWords {
             flags,
-            map_count: Some(0),
+            map_count: Ok(0),
             map_count_average: false,
         },
-        folio: Some(FolioReport {
+        folio: Ok(FolioReport {
             order: 9,
             bytes: 2 << 20,
             head: pfn(0x1a4e00),
@@ -431,9 +388,11 @@ pub fn flags() -> FlagsReport {
             mapped: None,
         }),
         place: FramePlace {
-            iomem: None,
-            cgroup: Some(6338),
-            cgroup_path: Some(CgroupPath::Gone(6338)),
+            iomem: Err(Reason::not_permitted(
+                "the addresses in /proc/iomem are hidden",
+            )),
+            cgroup: Ok(6338),
+            cgroup_path: Ok(CgroupPath::Gone(6338)),
             ..place()
         },
         meanings: vec![
@@ -441,10 +400,6 @@ pub fn flags() -> FlagsReport {
             meaning(4, "dirty", "written to since it was last saved"),
             meaning(27, "bit27", "unknown to pmdb: this kernel is newer"),
         ],
-        why: why(&[(
-            "iomem",
-            Reason::not_permitted("the addresses in /proc/iomem are hidden"),
-        )]),
     }
 }
 
@@ -457,8 +412,8 @@ pub fn decoded_entry() -> Decoded {
         swap: Some(SwapSlot {
             kind: 31,
             offset: 4,
-            byte_offset: Some(4 * 4096),
-            device: None,
+            byte_offset: Some(Hex(4 * 4096)),
+            device: Err(NOT_SWAPPED),
         }),
         bits: vec![
             BitMeaning {

@@ -6,7 +6,7 @@ use crate::report::*;
 use std::collections::BTreeMap;
 
 /// Of a private region.
-fn permissions(letters: &str) -> Permissions {
+pub fn permissions(letters: &str) -> Permissions {
     Permissions {
         read: letters.contains('r'),
         write: letters.contains('w'),

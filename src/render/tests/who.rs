@@ -1,6 +1,6 @@
 //! Samples of `who` and `summary`.
 
-use super::pages::{counter, data, pfn, va, why};
+use super::pages::{counter, data, pfn, va};
 use crate::kernel::*;
 use crate::report::*;
 
@@ -8,25 +8,23 @@ const FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
 
 pub fn summary() -> SummaryRow {
     SummaryRow {
-        flags: Some(FLAGS),
-        flags_raw: Some(FLAGS),
+        flags: Ok(FLAGS),
         letters: Some(FLAGS.letters()),
         state: Some(State::Present),
         pages: 40_512,
         bytes: 40_512 << 12,
-        why: Why::default(),
+        doubts: Why::default(),
     }
 }
 
 pub fn summary_without_frame() -> SummaryRow {
     SummaryRow {
-        flags: None,
-        flags_raw: None,
+        flags: Err(Reason::NotApplicable("no frame is mapped here")),
         letters: None,
         state: Some(State::Swapped),
         pages: 12,
         bytes: 12 << 12,
-        why: Why::default(),
+        doubts: Why::default(),
     }
 }
 
@@ -34,7 +32,7 @@ pub fn summary_unreadable() -> SummaryRow {
     let denied = Reason::not_permitted("/proc/kpageflags may be read by root alone");
     SummaryRow {
         state: Some(State::Present),
-        why: why(&[("flags", denied)]),
+        flags: Err(denied),
         ..summary_without_frame()
     }
 }
@@ -66,8 +64,8 @@ pub fn who_counted() -> WhoSummary {
         pfn: pfn(0x1a4eac),
         physical: Some(PhysicalAddress::new(0x1a4eac000)),
         words: FrameWords {
-            flags: Some(FLAGS),
-            map_count: Some(3),
+            flags: Ok(FLAGS),
+            map_count: Ok(3),
             map_count_average: false,
         },
         counts: WhoCounts {
@@ -83,14 +81,13 @@ pub fn who_counted() -> WhoSummary {
         ended: SearchEnd::Counted,
         because: None,
         moved: false,
-        why: Why::default(),
     }
 }
 
 pub fn who_searched() -> WhoSummary {
     WhoSummary {
         words: FrameWords {
-            map_count: Some(5),
+            map_count: Ok(5),
             ..who_counted().words
         },
         counts: WhoCounts {
@@ -111,8 +108,8 @@ pub fn who_zero() -> WhoSummary {
     let because = "the kernel does not count who maps the page of zeros";
     WhoSummary {
         words: FrameWords {
-            flags: Some(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
-            map_count: Some(0),
+            flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),
+            map_count: Ok(0),
             map_count_average: false,
         },
         counts: WhoCounts {
@@ -130,7 +127,7 @@ pub fn who_zero() -> WhoSummary {
 pub fn who_limited() -> WhoSummary {
     WhoSummary {
         words: FrameWords {
-            map_count: Some(2_002),
+            map_count: Ok(2_002),
             ..who_counted().words
         },
         ended: SearchEnd::Limit,
@@ -149,8 +146,12 @@ pub fn who_limited_uncounted() -> WhoSummary {
 pub fn who_interrupted() -> WhoSummary {
     WhoSummary {
         words: FrameWords {
-            flags: None,
-            map_count: None,
+            flags: Err(Reason::not_permitted(
+                "/proc/kpageflags may be read by root alone",
+            )),
+            map_count: Err(Reason::not_permitted(
+                "/proc/kpagecount may be read by root alone",
+            )),
             map_count_average: false,
         },
         counts: WhoCounts {
@@ -159,16 +160,6 @@ pub fn who_interrupted() -> WhoSummary {
             ..who_counted().counts
         },
         ended: SearchEnd::Interrupted,
-        why: why(&[
-            (
-                "flags",
-                Reason::not_permitted("/proc/kpageflags may be read by root alone"),
-            ),
-            (
-                "map_count",
-                Reason::not_permitted("/proc/kpagecount may be read by root alone"),
-            ),
-        ]),
         ..who_counted()
     }
 }
@@ -176,8 +167,8 @@ pub fn who_interrupted() -> WhoSummary {
 pub fn who_nobody() -> WhoSummary {
     WhoSummary {
         words: FrameWords {
-            flags: Some(PageFlags::BUDDY),
-            map_count: Some(0),
+            flags: Ok(PageFlags::BUDDY),
+            map_count: Ok(0),
             map_count_average: false,
         },
         counts: WhoCounts::default(),

@@ -5,7 +5,7 @@ use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};
-use crate::report::{CgroupPath, FolioReport, FramePlace, Reason, RegionBrief, SymbolBrief, Why};
+use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrief, SymbolBrief};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -55,15 +55,15 @@ pub const ANONYMOUS: &str = "(anonymous)";
 pub fn region(line: &mut Line, region: &RegionBrief) {
     line.push(Role::Address, format!("{}..{}", region.start, region.end))
         .plain("  ")
-        .plain(&region.perms)
+        .plain(region.perms.to_string())
         .plain("  ");
     let (role, name) = region_name(&region.name);
     line.push(role, name);
     if region.deleted {
         line.push(Role::Warn, " (deleted)");
     }
-    if region.offset != 0 {
-        line.plain(format!("  file offset {:#x}", region.offset));
+    if region.offset != Hex(0) {
+        line.plain(format!("  file offset {:#x}", region.offset.0));
     }
 }
 
@@ -102,21 +102,22 @@ pub fn folio(
 
 /// Where a frame lies and who pays for it, as far as it is known; nothing when nothing is.
 pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
-    let resources = place.iomem.as_ref().map(|names| {
+    let resources = place.iomem.as_ref().ok().map(|names| {
         let names = names.iter().map(Name::to_string);
         names.collect::<Vec<_>>().join(" > ")
     });
-    let cgroup = match (place.cgroup, &place.cgroup_path) {
-        (Some(0), _) => Some("charged to no cgroup".to_owned()),
-        (_, Some(gone @ CgroupPath::Gone(_))) => {
+    let cgroup = match (&place.cgroup, &place.cgroup_path) {
+        (Ok(0), _) => Some("charged to no cgroup".to_owned()),
+        (_, Ok(gone @ CgroupPath::Gone(_))) => {
             Some(format!("cgroup {gone} (removed, or not shown here)"))
         }
-        (_, Some(path)) => Some(format!("cgroup {path}")),
-        (inode, None) => inode.map(|inode| format!("cgroup inode {inode}")),
+        (_, Ok(path)) => Some(format!("cgroup {path}")),
+        (Ok(inode), Err(_)) => Some(format!("cgroup inode {inode}")),
+        (Err(_), Err(_)) => None,
     };
     let parts = [
-        place.zone.as_ref().map(|zone| format!("zone {zone}")),
-        place.node.map(|node| format!("node {node}")),
+        place.zone.as_ref().ok().map(|zone| format!("zone {zone}")),
+        place.node.as_ref().ok().map(|node| format!("node {node}")),
         resources,
         cgroup,
     ];
@@ -132,12 +133,12 @@ pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result
 
 /// Whether [`place`] says already why a field has no value: nobody pays.
 pub fn is_place_said(place: &FramePlace, field: &str) -> bool {
-    field == "cgroup_path" && place.cgroup == Some(0)
+    field == "cgroup_path" && place.cgroup == Ok(0)
 }
 
 /// The word that stands for a missing value: `hidden`, `?` (not known here), `-` (there is none).
-pub fn missing(why: &Why, field: &str) -> (Role, &'static str) {
-    match why.of(field) {
+pub fn missing(reason: Option<&Reason>) -> (Role, &'static str) {
+    match reason {
         Some(Reason::FrameHidden) => (Role::Warn, "hidden"),
         Some(Reason::NotApplicable(_)) => (Role::Dim, "-"),
         Some(

@@ -7,7 +7,9 @@ use super::words;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation};
+use crate::report::{
+    Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why,
+};
 use std::io::{self, Write};
 
 /// Writes it.
@@ -18,7 +20,7 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     line.push(words::state_role(page.state), page.state.word())
         .plain(": ")
         .prose(Role::Plain, what(page));
-    if page.huge == Some(true) {
+    if page.huge == Ok(true) {
         line.plain("; ")
             .prose(Role::Plain, "one entry maps the whole huge page");
     }
@@ -32,14 +34,13 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     if let Some(owner) = explanation.owner {
         let mut line = field(look, "whose");
         // An average says neither how many it are nor that it is one.
-        let words = &page.words;
-        let count = words.map_count.filter(|_| !words.map_count_average);
+        let count = page.words.exact_map_count();
         line.prose(Role::Plain, whose(owner, count));
         line.end(out)?;
     }
     frame(look, page, out)?;
-    if let Some(folio) = &page.folio {
-        block::folio(look, folio, page.huge, out)?;
+    if let Ok(folio) = &page.folio {
+        block::folio(look, folio, page.huge.as_ref().ok().copied(), out)?;
     }
     block::place(look, &page.place, out)?;
     behind(look, explanation, out)?;
@@ -50,7 +51,7 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     let unsaid = |&(field, reason): &(&str, &Reason)| {
         field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_))
     };
-    for (field, reason) in page.why.iter().filter(unsaid) {
+    for (field, reason) in Why::of_record(page).iter().filter(unsaid) {
         notes.add(field, reason);
     }
     notes.write(look, out)
@@ -66,21 +67,23 @@ fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<(
     }
     if let Some(region) = &page.region {
         let (role, name) = block::region_name(&region.name);
-        line.word("  ", role, name).plain(" ").plain(&region.perms);
+        line.word("  ", role, name)
+            .plain(" ")
+            .plain(region.perms.to_string());
     }
     line.end(out)
 }
 
 /// Whether the kernel may drop the page instead of writing it to swap: anonymous memory is backed by swap but for that.
 fn may_be_dropped(page: &Translation) -> bool {
-    page.words.flags.is_some_and(|flags| {
+    page.words.flags.as_ref().is_ok_and(|flags| {
         flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED)
     })
 }
 
 /// What the page is.
 fn what(page: &Translation) -> &'static str {
-    if page.why.of("state").is_some() {
+    if page.doubts.of("state").is_some() {
         return words::UNCERTAIN;
     }
     match (page.state, page.kind) {
@@ -126,15 +129,15 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
 
 fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "frame");
-    match (page.pfn, page.physical) {
-        (Some(frame), Some(physical)) => line
+    match (&page.pfn, &page.physical) {
+        (Ok(frame), Ok(physical)) => line
             .push(Role::Frame, frame)
             .plain(", physical address ")
             .push(Role::Physical, physical),
-        (None, Some(physical)) => line
+        (Err(_), Ok(physical)) => line
             .plain("physical address ")
             .push(Role::Physical, physical),
-        _ if page.pfn_hidden == Some(true) => line.push(Role::Warn, "hidden"),
+        _ if page.pfn_hidden == Ok(true) => line.push(Role::Warn, "hidden"),
         _ => return Ok(()),
     };
     line.end(out)
@@ -157,7 +160,7 @@ fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Re
         }
         line.end(out)?;
     }
-    if let Some(slot) = &explanation.page.swap {
+    if let Ok(slot) = &explanation.page.swap {
         let mut line = field(look, "swap");
         swap(&mut line, slot);
         line.end(out)?;
@@ -167,8 +170,8 @@ fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Re
 
 fn swap(line: &mut Line, slot: &SwapSlot) {
     match &slot.device {
-        Some(device) => line.push(Role::Name, device),
-        None => line.plain(format!("area {}", slot.kind)),
+        Ok(device) => line.push(Role::Name, device),
+        Err(_) => line.plain(format!("area {}", slot.kind)),
     };
     line.plain(format!(", slot {:#x}", slot.offset));
     if let Some(byte) = slot.byte_offset {

@@ -7,7 +7,7 @@ use super::words;
 use crate::kernel::PageFlags;
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::report::{Decoded, FlagMeaning, FlagsReport};
+use crate::report::{Decoded, FlagMeaning, FlagsReport, Why};
 use std::io::{self, Write};
 
 /// Where a bit's name and its meaning begin.
@@ -18,12 +18,12 @@ const MEANING: usize = NAME + 16;
 /// Writes what is known of a frame.
 pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "frame");
-    match report.pfn {
-        Some(frame) => line.push(Role::Frame, frame),
-        None => line.push(Role::Warn, "hidden"),
+    match &report.pfn {
+        Ok(frame) => line.push(Role::Frame, frame),
+        Err(_) => line.push(Role::Warn, "hidden"),
     };
     line.tab_to(REMARK).indent_here();
-    if let Some(physical) = report.physical {
+    if let Ok(physical) = &report.physical {
         line.plain("physical ").push(Role::Physical, physical);
     }
     if let Some(address) = report.address {
@@ -31,18 +31,19 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
             .push(Role::Address, address);
     }
     line.end(out)?;
-    if let Some(flags) = report.words.flags {
+    if let Ok(flags) = report.words.flags {
         raw_flags(look, flags, out)?;
         meanings(look, &report.meanings, out)?;
     }
-    if let Some(times) = report.words.map_count {
+    if let Ok(times) = report.words.map_count {
         let mut line = field(look, "mapped");
         line.plain(match times {
             // The kernel keeps no count for it, however many page tables hold it.
             0 if report
                 .words
                 .flags
-                .is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) =>
+                .as_ref()
+                .is_ok_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) =>
             {
                 "not counted, as always for the page of zeros".to_owned()
             }
@@ -51,13 +52,16 @@ pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Resu
         });
         line.end(out)?;
     }
-    if let Some(folio) = &report.folio {
+    if let Ok(folio) = &report.folio {
         block::folio(look, folio, None, out)?;
     }
     block::place(look, &report.place, out)?;
     let mut notes = Footnotes::default();
-    let why = report.why.iter();
-    for (field, reason) in why.filter(|(field, _)| !block::is_place_said(&report.place, field)) {
+    let why = Why::of_record(report);
+    for (field, reason) in why
+        .iter()
+        .filter(|(field, _)| !block::is_place_said(&report.place, field))
+    {
         notes.add(field, reason);
     }
     notes.write(look, out)
@@ -143,7 +147,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 line.plain(format!("slot {:#x}", slot.offset))
                     .tab_to(REMARK)
                     .plain(format!("type {}", slot.kind));
-                if let Some(device) = &slot.device {
+                if let Ok(device) = &slot.device {
                     line.plain(", ").push(Role::Name, device);
                 }
                 if let Some(byte) = slot.byte_offset {

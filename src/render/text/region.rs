@@ -149,7 +149,7 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
             None => match region.why.of(name) {
                 None | Some(Reason::NotApplicable(_)) => continue,
                 Some(_) => {
-                    let (role, text) = missing(&region.why, name);
+                    let (role, text) = missing(region.why.of(name));
                     line.push(role, text);
                 }
             },

@@ -5,7 +5,7 @@ use super::footnotes::Footnotes;
 use super::look::Look;
 use super::tables::Table;
 use super::{watch, words};
-use crate::kernel::{FrameNumber, Kind, Name, PageFlags, State};
+use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::columns::{Cell, Words};
 use crate::render::theme::Role;
 use crate::render::units::count;
@@ -19,20 +19,20 @@ pub fn row<'a>(
 ) -> Option<(Table, Vec<Cell<'a>>)> {
     let row = match record {
         Record::Run(run) => {
-            notes.collect(&run.why);
+            notes.collect(&Why::of_row(run));
             (Table::Runs, run_cells(run))
         }
         Record::Pages(pages) => {
-            notes.collect(&pages.why);
+            notes.collect(&Why::of_row(pages));
             (Table::Pages, page_cells(pages))
         }
         Record::Frames(frames) => (Table::Frames, frame_cells(frames)),
         Record::Group(group) => {
-            notes.collect(&group.why);
+            notes.collect(&group.doubts);
             (Table::Groups(group.by), group_cells(group))
         }
         Record::Summary(summary) => {
-            notes.collect(&summary.why);
+            notes.collect(&Why::of_row(summary));
             (Table::Summary, summary_cells(summary))
         }
         Record::Mapper(mapper) => (Table::Mappers, mapper_cells(look, mapper)),
@@ -67,11 +67,8 @@ fn run_cells(run: &Run) -> Vec<Cell<'_>> {
         Cell::new(run.end),
         Cell::size(run.end.get().saturating_sub(run.start.get())),
         Cell::new(count(run.pages)),
-        match run.physical {
-            Some(physical) => Cell::new(physical),
-            None => absent(&run.why, "physical", run.state),
-        },
-        frame(run.pfn, &run.why, run.state),
+        fact(&run.physical, |physical| Cell::new(*physical)),
+        fact(&run.pfn, |frame| Cell::new(*frame)),
         state(run.state),
     ]
 }
@@ -87,34 +84,25 @@ fn page_cells(pages: &Pages) -> Vec<Cell<'_>> {
         Cell::size(pages.end.get().saturating_sub(pages.start.get())),
         Cell::new(count(pages.pages)),
         state(pages.state),
-        match (pages.kind, pages.huge) {
+        match (&pages.kind, &pages.huge) {
             // That of zeros is one, however often it is mapped: the word says it.
-            (Some(kind), _) if pages.frames.is_some() && !is_of_zeros(kind) => {
+            (Ok(kind), _) if pages.frames.is_some() && !is_of_zeros(*kind) => {
                 let frames = match pages.frames {
                     Some(frames @ 2..) => format!("{} frames", count(frames)),
                     _ => "one frame".to_owned(),
                 };
                 Cell::new(format!("{}, {frames}", kind.word()))
             }
-            (Some(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), Some(true)) => {
+            (Ok(kind @ (Kind::Anonymous | Kind::File | Kind::Shmem)), Ok(true)) => {
                 Cell::new(format!("{} huge", kind.word()))
             }
-            (Some(kind), _) => Cell::new(kind.word()),
-            (None, _) => absent(&pages.why, "kind", State::Untouched),
+            (Ok(kind), _) => Cell::new(kind.word()),
+            (Err(reason), _) => missing_cell(reason),
         },
-        frame(pages.pfn, &pages.why, pages.state),
-        match pages.words.map_count {
-            Some(times) => Cell::new(words::map_count(
-                count(times),
-                pages.words.map_count_average,
-            )),
-            None => absent(&pages.why, "map_count", pages.state),
-        },
+        fact(&pages.pfn, |frame| Cell::new(*frame)),
+        map_count(&pages.words),
         Cell::of(role, name),
-        match pages.words.flags {
-            Some(flags) => flags_cell(flags),
-            None => absent(&pages.why, "flags", pages.state),
-        },
+        fact(&pages.words.flags, |flags| flags_cell(*flags)),
     ]
 }
 
@@ -129,17 +117,10 @@ fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
         frames.physical.map_or_else(unknown, Cell::new),
         frames.bytes.map_or_else(unknown, Cell::size),
         Cell::new(count(frames.frames)),
-        frames.words.map_count.map_or_else(unknown, |times| {
-            Cell::new(words::map_count(
-                count(times),
-                frames.words.map_count_average,
-            ))
-        }),
-        frames.zone.as_ref().map_or_else(unknown, Cell::new),
-        frames
-            .node
-            .map_or_else(unknown, |node| Cell::new(node.to_string())),
-        frames.words.flags.map_or_else(unknown, flags_cell),
+        map_count(&frames.words),
+        fact(&frames.zone, Cell::new),
+        fact(&frames.node, |node| Cell::new(node.to_string())),
+        fact(&frames.words.flags, |flags| flags_cell(*flags)),
     ]
 }
 
@@ -161,14 +142,16 @@ fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
     vec![
         Cell::new(count(row.pages)),
         Cell::size(row.bytes),
-        row.flags_raw
-            .map_or_else(none, |flags| Cell::new(format!("{:#018x}", flags.bits()))),
+        row.flags.as_ref().map_or_else(
+            |_| none(),
+            |flags| Cell::new(format!("{:#018x}", flags.bits())),
+        ),
         row.letters.as_ref().map_or_else(none, Cell::new),
-        match (row.flags, row.state) {
-            (Some(flags), _) => flags_cell(flags),
-            (None, Some(State::Present)) => Cell::of(Role::Warn, "?"),
-            (None, Some(state)) => Cell::of(words::state_role(state), state.word()),
-            (None, None) => none(),
+        match (&row.flags, row.state) {
+            (Ok(flags), _) => flags_cell(*flags),
+            (Err(_), Some(State::Present)) => Cell::of(Role::Warn, "?"),
+            (Err(_), Some(state)) => Cell::of(words::state_role(state), state.word()),
+            (Err(_), None) => none(),
         },
     ]
 }
@@ -180,7 +163,7 @@ fn mapper_cells<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
         Cell::new(&mapper.name),
         Cell::new(mapper.address),
         Cell::new(count(mapper.pages)),
-        Cell::new(region.map_or("-", |region| &region.perms)),
+        region.map_or(Cell::new("-"), |region| Cell::new(region.perms.letters())),
         match region {
             Some(region) => named_region(look, &region.name, region.deleted),
             None => Cell::of(Role::Dim, "gone"),
@@ -286,18 +269,27 @@ fn state(state: State) -> Cell<'static> {
     Cell::of(words::state_role(state), state.word())
 }
 
-fn frame(frame: Option<FrameNumber>, why: &Why, state: State) -> Cell<'static> {
-    match frame {
-        Some(frame) => Cell::new(frame),
-        None => absent(why, "pfn", state),
-    }
+fn map_count(words: &FrameWords) -> Cell<'_> {
+    fact(&words.map_count, |times| {
+        Cell::new(words::map_count(count(*times), words.map_count_average))
+    })
+}
+
+/// The cell of a fact, or what stands for it.
+fn fact<'a, T>(fact: &'a Fact<T>, cell: impl FnOnce(&'a T) -> Cell<'a>) -> Cell<'a> {
+    fact.as_ref().map_or_else(missing_cell, cell)
+}
+
+fn missing_cell<'a>(reason: &Reason) -> Cell<'a> {
+    let (role, text) = missing(Some(reason));
+    Cell::of(role, text)
 }
 
 /// What stands for a missing value. Without a reason it is unknown if there could be one, and none otherwise.
 fn absent(why: &Why, field: &str, state: State) -> Cell<'static> {
     let (role, text) = match (why.of(field), state) {
         (None, State::Present) => (Role::Warn, "?"),
-        _ => missing(why, field),
+        (reason, _) => missing(reason),
     };
     Cell::of(role, text)
 }

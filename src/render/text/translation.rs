@@ -7,7 +7,7 @@ use super::words;
 use crate::kernel::{PageMapEntry, State};
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{Nearest, Reason, RegionBrief, Translation};
+use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};
 use std::io::{self, Write};
 
 /// Writes the block.
@@ -19,8 +19,8 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     swap(look, t, out)?;
     flags(look, t, out)?;
     mapped(look, t, out)?;
-    if let Some(folio) = &t.folio {
-        block::folio(look, folio, t.huge, out)?;
+    if let Ok(folio) = &t.folio {
+        block::folio(look, folio, t.huge.as_ref().ok().copied(), out)?;
     }
     block::place(look, &t.place, out)?;
     if let Some(region) = &t.region {
@@ -32,8 +32,8 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
         neighbours(look, t, nearest, out)?;
     }
     let mut notes = Footnotes::default();
-    for (field, reason) in t
-        .why
+    let why = Why::of_record(t);
+    for (field, reason) in why
         .iter()
         .filter(|(field, reason)| !is_said(t, field, reason))
     {
@@ -47,7 +47,7 @@ fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
     matches!(reason, Reason::NotApplicable(_))
         && (field == "swap"
             || ["entry", "pfn_hidden", "uffd_wp", "file_mapped"].contains(&field)
-            || t.why.of("physical") == Some(reason)
+            || t.physical.as_ref().err() == Some(reason)
             || block::is_place_said(&t.place, field))
 }
 
@@ -64,10 +64,10 @@ fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
 
 fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "physical");
-    match (t.physical, t.why.of("physical")) {
-        (Some(physical), _) => {
+    match &t.physical {
+        Ok(physical) => {
             line.push(Role::Physical, physical);
-            if let Some(frame) = t.pfn {
+            if let Ok(frame) = t.pfn {
                 line.tab_to(REMARK)
                     .plain("frame ")
                     .push(Role::Frame, frame)
@@ -75,7 +75,7 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
             }
         }
         // The frame is there and only its number is not shown: the offset in it is known all the same.
-        (None, _) if t.pfn_hidden == Some(true) => {
+        Err(_) if t.pfn_hidden == Ok(true) => {
             line.push(Role::Warn, "hidden")
                 .tab_to(REMARK)
                 .plain(format!(
@@ -83,15 +83,14 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
                     t.page_offset
                 ));
         }
-        (None, None) => return Ok(()),
-        (None, Some(Reason::NotApplicable(reason))) => {
+        Err(Reason::NotApplicable(reason)) => {
             line.push(Role::Dim, "none")
                 .tab_to(REMARK)
                 .indent_here()
                 .prose(Role::Dim, reason);
         }
-        (None, Some(_)) => {
-            line.push(Role::Warn, block::missing(&t.why, "physical").1);
+        Err(reason) => {
+            line.push(Role::Warn, block::missing(Some(reason)).1);
         }
     }
     line.end(out)
@@ -110,11 +109,11 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::state(t.state),
     };
-    match t.why.of("state") {
+    match t.doubts.of("state") {
         None => line.prose(Role::Dim, meaning),
         Some(_) => line.prose(Role::Warn, words::UNCERTAIN),
     };
-    if t.huge == Some(true) {
+    if t.huge == Ok(true) {
         line.prose(
             Role::Note,
             "(mapped huge: one page-table entry for the whole huge page)",
@@ -124,7 +123,9 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let Some(raw) = t.entry else { return Ok(()) };
+    let Ok(Hex(raw)) = t.entry else {
+        return Ok(());
+    };
     let entry = PageMapEntry::new(raw);
     let mut line = field(look, "entry");
     line.push(Role::Raw, format!("{raw:#018x}"))
@@ -151,22 +152,22 @@ fn entry(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let Some(slot) = &t.swap else { return Ok(()) };
+    let Ok(slot) = &t.swap else { return Ok(()) };
     let mut line = field(look, "swap");
     line.plain(format!("slot {:#x}", slot.offset))
         .tab_to(REMARK);
     line.plain(format!("area {}", slot.kind));
-    if let Some(device) = &slot.device {
+    if let Ok(device) = &slot.device {
         line.plain(", ").push(Role::Name, device);
     }
-    if let Some(byte) = slot.byte_offset {
+    if let Some(Hex(byte)) = slot.byte_offset {
         line.plain(format!(", at byte {byte:#x}"));
     }
     line.end(out)
 }
 
 fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let Some(flags) = t.words.flags else {
+    let Ok(flags) = t.words.flags else {
         return Ok(());
     };
     let mut line = field(look, "flags");
@@ -184,14 +185,13 @@ fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
-    let times = t
-        .words
-        .map_count
-        .map(|times| words::times(times, t.words.map_count_average));
-    let by = t.exclusive.map(|exclusive| match exclusive {
-        true => "exclusive: by this mapping alone",
-        false => "not exclusive",
-    });
+    let counted = t.words.map_count.as_ref().ok();
+    let times = counted.map(|times| words::times(*times, t.words.map_count_average));
+    let by = match t.exclusive {
+        Ok(true) => Some("exclusive: by this mapping alone"),
+        Ok(false) => Some("not exclusive"),
+        Err(_) => None,
+    };
     if times.is_none() && (by.is_none() || t.state != State::Present) {
         return Ok(());
     }
@@ -215,11 +215,10 @@ fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
 
 /// Whether the kernel's own mark of exclusive pages, which is that of a whole huge page, is not what is true of this page.
 fn is_of_first_page(t: &Translation) -> bool {
-    let marked = t.entry.map(|raw| PageMapEntry::new(raw).is_exclusive());
-    t.huge == Some(true)
-        && t.exclusive
-            .zip(marked)
-            .is_some_and(|(is, marked)| is != marked)
+    let (Ok(is), Ok(Hex(raw))) = (&t.exclusive, &t.entry) else {
+        return false;
+    };
+    t.huge == Ok(true) && *is != PageMapEntry::new(*raw).is_exclusive()
 }
 
 fn neighbours(look: &Look, t: &Translation, near: &Nearest, out: &mut dyn Write) -> io::Result<()> {

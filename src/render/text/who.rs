@@ -5,7 +5,7 @@ use super::look::Look;
 use super::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{SearchEnd, WhoSummary};
+use crate::report::{SearchEnd, WhoSummary, Why};
 use std::io::{self, Write};
 
 /// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and what that leaves open.
@@ -32,7 +32,7 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         ),
     };
     line.word(": ", Role::Plain, found);
-    if let Some(times) = summary.words.map_count {
+    if let Ok(times) = summary.words.map_count {
         let times = words::map_count(count(times), summary.words.map_count_average);
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
@@ -83,7 +83,7 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
     }
     moved(look, summary, out)?;
     let mut notes = Footnotes::default();
-    notes.collect(&summary.why);
+    notes.collect(&Why::of_record(summary));
     notes.write(look, out)
 }
 
@@ -125,7 +125,7 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
 
 /// How many mappings the kernel counts that were not found, as far as its count tells.
 fn missing(summary: &WhoSummary) -> Option<u64> {
-    let times = summary.words.map_count?;
+    let times = *summary.words.map_count.as_ref().ok()?;
     let missing = times.checked_sub(summary.counts.mappings)?;
     (missing > 0 && summary.because.is_none()).then_some(missing)
 }

@@ -1,0 +1,272 @@
+//! How the fields of records are written as JSON. The type of a field decides: one that may be unknown is a [`Fact`].
+
+use super::{Fact, Reason};
+use crate::kernel::address::serialize_hex;
+use crate::kernel::{
+    Device, FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, State, VirtualAddress,
+};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a field is in JSON, for the reference and the schema.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Form {
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// A string of hexadecimal digits behind `0x`.
+    Hex,
+    /// A string.
+    Text,
+    /// A list.
+    List(&'static Form),
+    /// An object with these fields.
+    Object(&'static [FieldDescription]),
+    /// An object whose keys are data: names, and what each has.
+    Map(&'static Form),
+    /// The form, or `null`.
+    OrNull(&'static Form),
+    /// Flags: two fields, a list of names and a number.
+    Flags,
+}
+
+/// One field of a record.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FieldDescription {
+    /// Its name in JSON. Not used where `is_flat`.
+    pub name: &'static str,
+    /// What it says.
+    pub about: &'static str,
+    /// What it is in JSON.
+    pub form: Form,
+    /// Whether it is left out when there is nothing to say.
+    pub is_optional: bool,
+    /// Whether the fields of its object stand in its place.
+    pub is_flat: bool,
+}
+
+impl FieldDescription {
+    /// A field that is always there, and stands for itself.
+    pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
+        FieldDescription {
+            name,
+            about,
+            form,
+            is_optional: false,
+            is_flat: false,
+        }
+    }
+}
+
+/// A type that may be a field of a record.
+pub trait Field {
+    /// What it is in JSON.
+    const FORM: Form;
+
+    /// Writes it under `name`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error>;
+
+    /// Writes `null` under `name`.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &())
+    }
+
+    /// Writes its own fields, where it is an object.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    fn write_flat<M: SerializeMap>(&self, _map: &mut M) -> Result<(), M::Error> {
+        Ok(())
+    }
+
+    /// Whether it has nothing to say, so that an optional field is left out.
+    fn is_absent(&self) -> bool {
+        false
+    }
+
+    /// Visits the reasons for what is `null` in it.
+    fn reasons<'a>(
+        &'a self,
+        _name: &'static str,
+        _visit: &mut dyn FnMut(&'static str, &'a Reason),
+    ) {
+    }
+}
+
+/// Types that serialize as they are.
+macro_rules! leaf {
+    ($($type:ty => $form:expr),* $(,)?) => {
+        $(impl Field for $type {
+            const FORM: Form = $form;
+
+            fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+                map.serialize_entry(name, self)
+            }
+        })*
+    };
+}
+pub(super) use leaf;
+
+leaf! {
+    u8 => Form::Number,
+    u32 => Form::Number,
+    u64 => Form::Number,
+    usize => Form::Number,
+    f64 => Form::Number,
+    String => Form::Text,
+    &'static str => Form::Text,
+    Name => Form::Text,
+    State => Form::Text,
+    Kind => Form::Text,
+    Permissions => Form::Text,
+    Device => Form::Text,
+    VirtualAddress => Form::Hex,
+    PhysicalAddress => Form::Hex,
+    FrameNumber => Form::Number,
+    Hex => Form::Hex,
+}
+
+/// A word as a hexadecimal string.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hex(pub u64);
+
+impl fmt::LowerHex for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_hex(&self.0, serializer)
+    }
+}
+
+impl Field for bool {
+    const FORM: Form = Form::Bool;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+
+    fn is_absent(&self) -> bool {
+        !self
+    }
+}
+
+/// Flags by name, and under `flags_raw` as a number.
+impl Field for PageFlags {
+    const FORM: Form = Form::Flags;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &self.names())?;
+        map.serialize_entry(FLAGS_RAW, &Hex(self.bits()))
+    }
+
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &())?;
+        map.serialize_entry(FLAGS_RAW, &())
+    }
+}
+
+/// The second form of flags.
+const FLAGS_RAW: &str = "flags_raw";
+
+/// What there may not be: `null`, which needs no reason.
+impl<T: Field> Field for Option<T> {
+    const FORM: Form = Form::OrNull(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Some(value) => value.write(name, map),
+            None => T::write_null(name, map),
+        }
+    }
+
+    fn write_null<M: SerializeMap>(name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        T::write_null(name, map)
+    }
+
+    fn write_flat<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        self.as_ref().map_or(Ok(()), |value| value.write_flat(map))
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        if let Some(value) = self {
+            value.reasons(name, visit);
+        }
+    }
+}
+
+/// What may not be known: `null`, and the reason under `why`.
+impl<T: Field> Field for Fact<T> {
+    const FORM: Form = Form::OrNull(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Ok(value) => value.write(name, map),
+            Err(_) => T::write_null(name, map),
+        }
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        match self {
+            Ok(value) => value.reasons(name, visit),
+            Err(reason) => {
+                visit(name, reason);
+                if matches!(T::FORM, Form::Flags) {
+                    visit(FLAGS_RAW, reason);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Field + Serialize> Field for Vec<T> {
+    const FORM: Form = Form::List(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<K: Serialize + Ord, T: Field + Serialize> Field for BTreeMap<K, T> {
+    const FORM: Form = Form::Map(&T::FORM);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: Field> Field for Box<T> {
+    const FORM: Form = T::FORM;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        T::write(self, name, map)
+    }
+
+    fn reasons<'a>(&'a self, name: &'static str, visit: &mut dyn FnMut(&'static str, &'a Reason)) {
+        T::reasons(self, name, visit);
+    }
+}

@@ -1,0 +1,127 @@
+//! The declaration of a record: its fields, what each says, and how each is written, in one place.
+
+/// Declares a record: a struct of public fields, its JSON, and a description of its fields for the reference.
+///
+/// Each field is a [`Field`](super::field::Field), whose type decides how it is written. Before its name may stand
+/// - `[optional]`: it is left out when it has nothing to say,
+/// - `[flat]`: it is a record itself, whose fields stand in its place,
+/// - `[as "name"]`: its name in JSON, where Rust would not have that.
+///
+/// Behind the name of the record may stand how the reasons for its unknown fields are written:
+/// - `with why`: as an object `why`, which is always there,
+/// - `with why if any`: the same for a row, left out when everything is known that can be,
+/// - `within "name"`: it is only part of another record, as the field of that name, and that record has its reasons.
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        pub struct $record:ident $(with $why:ident $($when:ident)*)? $(within $within:literal)? {
+            $($fields:tt)*
+        }
+    ) => {
+        record!(@declare [$(#[$meta])*] $record [$($why $($when)*)?] [$($within)?] { $($fields)* });
+    };
+
+    (
+        @declare [$($meta:tt)*] $record:ident $why:tt $within:tt {
+            $(
+                $(#[doc = $about:literal])+
+                $([$($mark:tt)+])? $field:ident: $type:ty,
+            )*
+        }
+    ) => {
+        $($meta)*
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $record {
+            $(
+                $(#[doc = $about])+
+                pub $field: $type,
+            )*
+        }
+
+        impl $record {
+            /// Its fields, in the order of JSON.
+            pub const FIELDS: &'static [crate::report::field::FieldDescription] = &[
+                $(crate::report::field::FieldDescription {
+                    name: record!(@name $field $([$($mark)+])?),
+                    about: concat!($($about, "\n"),+),
+                    form: <$type as crate::report::field::Field>::FORM,
+                    is_optional: record!(@is_optional $([$($mark)+])?),
+                    is_flat: record!(@is_flat $([$($mark)+])?),
+                },)*
+            ];
+        }
+
+        impl crate::report::field::Field for $record {
+            const FORM: crate::report::field::Form = crate::report::field::Form::Object(Self::FIELDS);
+
+            fn write<M: serde::ser::SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+                map.serialize_entry(name, self)
+            }
+
+            fn write_flat<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                $(record!(@write self map $field $([$($mark)+])?);)*
+                Ok(())
+            }
+
+            fn reasons<'a>(
+                &'a self,
+                _name: &'static str,
+                visit: &mut dyn FnMut(&'static str, &'a crate::report::Reason),
+            ) {
+                $(crate::report::field::Field::reasons(
+                    &self.$field,
+                    record!(@path $within $field $([$($mark)+])?),
+                    visit,
+                );)*
+            }
+        }
+
+        impl serde::Serialize for $record {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use crate::report::field::Field;
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                self.write_flat(&mut map)?;
+                record!(@why self map $why);
+                map.end()
+            }
+        }
+    };
+
+    (@name $field:ident [as $name:literal]) => { $name };
+    (@name $field:ident $([$mark:ident])?) => { stringify!($field) };
+
+    (@path [$within:literal] $field:ident [as $name:literal]) => { concat!($within, ".", $name) };
+    (@path [$within:literal] $field:ident $([$mark:ident])?) => { concat!($within, ".", stringify!($field)) };
+    (@path [] $field:ident $([$($mark:tt)+])?) => { record!(@name $field $([$($mark)+])?) };
+
+    (@is_optional [optional]) => { true };
+    (@is_optional $([$($mark:tt)+])?) => { false };
+
+    (@is_flat [flat]) => { true };
+    (@is_flat $([$($mark:tt)+])?) => { false };
+
+    (@write $self:ident $map:ident $field:ident [optional]) => {
+        if !crate::report::field::Field::is_absent(&$self.$field) {
+            record!(@write $self $map $field);
+        }
+    };
+    (@write $self:ident $map:ident $field:ident [flat]) => {
+        crate::report::field::Field::write_flat(&$self.$field, $map)?
+    };
+    (@write $self:ident $map:ident $field:ident $([as $name:literal])?) => {
+        crate::report::field::Field::write(&$self.$field, record!(@name $field $([as $name])?), $map)?
+    };
+
+    (@why $self:ident $map:ident []) => {};
+    (@why $self:ident $map:ident [why]) => {
+        $map.serialize_entry("why", &crate::report::Why::of_record($self))?
+    };
+    (@why $self:ident $map:ident [why if any]) => {
+        let why = crate::report::Why::of_row($self);
+        if !why.is_empty() {
+            $map.serialize_entry("why", &why)?;
+        }
+    };
+}
+pub(super) use record;

@@ -13,6 +13,7 @@ mod memory;
 mod page;
 mod place;
 mod read;
+mod reason;
 mod record;
 mod region;
 mod session;
@@ -33,13 +34,14 @@ pub use memory::*;
 pub use page::*;
 pub use place::*;
 pub use read::*;
+pub use reason::{Fact, Reason};
 pub use region::*;
 pub use session::*;
 pub use sink::{Sink, Stopped};
 pub use walk::*;
 pub use watch::*;
 pub use who::*;
-pub use why::{Fact, Reason, Why};
+pub use why::Why;
 
 use serde::Serialize;
 

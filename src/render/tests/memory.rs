@@ -1,6 +1,6 @@
 //! Samples of `x`, `find` and `telescope`.
 
-use super::regions::permissions;
+use super::pages::permissions;
 use crate::kernel::{Kind, State, VirtualAddress};
 use crate::report::*;
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! Samples of records about pages, frames and regions.
 
-use super::regions::permissions;
 use crate::kernel::*;
 use crate::report::*;
 use std::collections::BTreeMap;
@@ -24,6 +23,16 @@ pub fn why(pairs: &[(&'static str, Reason)]) -> Why {
         why.note(field, reason);
     }
     why
+}
+
+/// Of a private region.
+pub fn permissions(letters: &str) -> Permissions {
+    Permissions {
+        read: letters.contains('r'),
+        write: letters.contains('w'),
+        execute: letters.contains('x'),
+        shared: false,
+    }
 }
 
 pub fn libc() -> RegionBrief {

@@ -5,16 +5,6 @@ use crate::kernel::*;
 use crate::report::*;
 use std::collections::BTreeMap;
 
-/// Of a private region.
-pub fn permissions(letters: &str) -> Permissions {
-    Permissions {
-        read: letters.contains('r'),
-        write: letters.contains('w'),
-        execute: letters.contains('x'),
-        shared: false,
-    }
-}
-
 /// A row of `regions`.
 pub fn region_row() -> RegionReport {
     RegionReport {

@@ -1,0 +1,84 @@
+//! Facts that may be unknown, and why.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// A fact, or the reason why it is not known. Never a zero in place of a reason.
+pub type Fact<T> = Result<T, Reason>;
+
+/// Why a fact is not known.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Reason {
+    /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
+    FrameHidden,
+    /// A file could not be opened or read with these rights.
+    NotPermitted {
+        /// What was tried and the answer.
+        what: String,
+        /// What would help, where there is something to name.
+        remedy: Option<String>,
+    },
+    /// This kernel does not tell.
+    NotOnThisKernel(String),
+    /// The files of the target do not tell, or what they tell cannot be used.
+    NotInFile(String),
+    /// The question has no answer for this page (it has no frame, say).
+    NotApplicable(&'static str),
+    /// The target changed while it was being read.
+    Changed,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::NotPermitted { .. } | Reason::FrameHidden => match self.remedy() {
+                Some(remedy) => write!(f, "{} ({remedy})", self.cause()),
+                None => f.write_str(self.cause()),
+            },
+            _ => f.write_str(self.cause()),
+        }
+    }
+}
+
+impl Reason {
+    /// The kernel's refusal, without a way out to name.
+    pub fn not_permitted(what: impl Into<String>) -> Self {
+        Reason::NotPermitted {
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    /// Why, without the way out.
+    pub fn cause(&self) -> &str {
+        match self {
+            Reason::FrameHidden => "frame numbers are hidden without CAP_SYS_ADMIN",
+            Reason::NotPermitted { what, .. } => what,
+            Reason::NotOnThisKernel(text) | Reason::NotInFile(text) => text,
+            Reason::NotApplicable(text) => text,
+            Reason::Changed => "the target changed while it was being read",
+        }
+    }
+
+    /// The way out, where more rights are one.
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Reason::FrameHidden => Some(
+                "run pmdb outside of containers and with that capability: sudo or setcap give it",
+            ),
+            Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether more rights would help.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Reason::FrameHidden | Reason::NotPermitted { .. })
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

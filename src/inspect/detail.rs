@@ -211,7 +211,7 @@ impl View<'_> {
         let entry = look.entry.unwrap_or_default();
         let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
-        let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.raw() == 0;
+        let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
         let no_frame = || match is_hidden {
             true => Reason::NotOnThisKernel(
                 "the page map does not show the frames of device mappings (VM_PFNMAP)".into(),
@@ -300,6 +300,9 @@ impl View<'_> {
             soft_dirty: match (look.entry, &available.soft_dirty) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason.clone()),
+                (Some(entry), Ok(())) if entry.is_empty() => {
+                    Err(Reason::NotApplicable("nothing is there that was written"))
+                }
                 (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
             },
             place: match of_frame {
@@ -426,7 +429,6 @@ impl PageDetail {
 
 /// What decides which frame or slot it is: everything but the soft-dirty and exclusive bits.
 fn frame_bits(entry: PageMapEntry) -> u64 {
-    const SOFT_DIRTY: u64 = 1 << 55;
     const EXCLUSIVE: u64 = 1 << 56;
-    entry.raw() & !(SOFT_DIRTY | EXCLUSIVE)
+    entry.without_soft_dirty().raw() & !EXCLUSIVE
 }

@@ -31,6 +31,8 @@ pub struct World {
     pub regions: Mutex<Vec<Region>>,
     /// Page-map entries by page index.
     pub entries: BTreeMap<u64, u64>,
+    /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
+    pub soft_dirty: bool,
     /// First pages of huge mappings.
     pub huge: Vec<u64>,
     pub flags: HashMap<u64, u64>,
@@ -209,13 +211,14 @@ impl Process for Fake {
     fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
         let count = (END / PAGE).saturating_sub(first).min(into.len() as u64);
         let into = into.get_mut(..count as usize).unwrap_or_default();
-        into.fill(PageMapEntry::default());
+        let soft_dirty = u64::from(self.0.soft_dirty) << 55;
+        into.fill(PageMapEntry::new(soft_dirty));
         let shown = match self.0.hidden {
             true => !((1 << 55) - 1),
             false => u64::MAX,
         };
         for (page, raw) in self.0.entries.range(first..first + count) {
-            into[(page - first) as usize] = PageMapEntry::new(*raw & shown);
+            into[(page - first) as usize] = PageMapEntry::new(*raw & shown | soft_dirty);
         }
         self.0.entries_read.fetch_add(count, Ordering::Relaxed);
         if let Some(then) = self.0.then.lock().expect("a lock").take() {

@@ -297,18 +297,18 @@ impl View<'_> {
             .floor(start)
             .checked_add(page.bytes())
             .unwrap_or(wanted.end());
-        let end = match (viewed, first.entry.raw()) {
+        let end = match viewed {
             _ if why != ReadEnd::NotResident || first.state == State::Present => next,
-            (None, _) => {
+            None => {
                 let above = self.regions().iter().map(|viewed| viewed.range().start());
                 above
                     .filter(|&region| region > start)
                     .min()
                     .unwrap_or(wanted.end())
             }
-            (Some(viewed), _) if first.state == State::Outside => viewed.range().end(),
-            (Some(viewed), 0) => self.alike(viewed, next, wanted.end())?,
-            (Some(viewed), raw) => self.same_entries(raw, next, viewed.range().end())?,
+            Some(viewed) if first.state == State::Outside => viewed.range().end(),
+            Some(viewed) if first.entry.is_empty() => self.alike(viewed, next, wanted.end())?,
+            Some(viewed) => self.same_entries(first.entry, next, viewed.range().end())?,
         };
         let range = AddressRange::new(start, end.min(wanted.end()));
         Ok(Absent {
@@ -384,22 +384,23 @@ impl View<'_> {
         }
     }
 
-    /// Where entries are no longer `raw`.
+    /// Where entries are no longer the same as `first`, whether they were written or not.
     fn same_entries(
         &self,
-        raw: u64,
+        first: PageMapEntry,
         from: VirtualAddress,
         end: VirtualAddress,
     ) -> Result<VirtualAddress> {
         let page = self.page();
-        let first = page.index(from);
+        let index = page.index(from);
         let pages = AddressRange::new(from, end).map_or(0, |range| range.pages(page));
-        let entries = entries(self.target(), first, pages.min(MOST_PAGES))?;
+        let entries = entries(self.target(), index, pages.min(MOST_PAGES))?;
+        let one = first.without_soft_dirty();
         let alike = |entry: &&PageMapEntry| {
-            let (one, other) = (PageMapEntry::new(raw), **entry);
+            let other = entry.without_soft_dirty();
             let swap = |entry: PageMapEntry| entry.swap().map(|slot| slot.kind);
             // Of slots of swap each has its own number; of markers the number says which.
-            other.raw() == raw
+            other == one
                 || swap(one).is_some()
                     && swap(one) == swap(other)
                     && one.raw() >> 55 == other.raw() >> 55
@@ -444,7 +445,7 @@ impl View<'_> {
         let page = self.page();
         let after = entries(self.target(), page.index(start), range.pages(page))?;
         // The process may have made copies of its own meanwhile.
-        let untouched = after.iter().take_while(|entry| entry.raw() == 0).count() as u64;
+        let untouched = after.iter().take_while(|entry| entry.is_empty()).count() as u64;
         let settled = (untouched * page.bytes()).saturating_sub(page.offset(start));
         Ok(match usize::try_from(settled).unwrap_or(usize::MAX) {
             0 => Err(Reason::Changed),

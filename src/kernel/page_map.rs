@@ -113,9 +113,18 @@ impl PageMapEntry {
     pub const fn is_exclusive(self) -> bool {
         self.bit(56)
     }
-    /// Bit 55: soft-dirty. Zero for ever where the kernel has no soft-dirty tracking.
+    /// Bit 55 of what is there: soft-dirty. Zero for ever where the kernel has no soft-dirty tracking. On an empty entry the bit is the
+    /// region's (VM_SOFTDIRTY), and nothing was written.
     pub const fn is_soft_dirty(self) -> bool {
-        self.bit(55)
+        self.bit(55) && !self.is_empty()
+    }
+    /// Whether nothing is there. Kernels that track soft-dirty pages set bit 55 on holes too.
+    pub const fn is_empty(self) -> bool {
+        self.without_soft_dirty().0 == 0
+    }
+    /// The same with bit 55 clear.
+    pub const fn without_soft_dirty(self) -> Self {
+        Self(self.0 & !(1 << 55))
     }
     /// The frame of a present page; `None` when the page is not present, or when the kernel
     /// hides the number (it then shows 0: the opener had no CAP_SYS_ADMIN).
@@ -189,12 +198,28 @@ mod tests {
         assert!(hidden.is_present() && hidden.is_frame_hidden() && hidden.is_file_or_shared());
         assert_eq!(hidden.frame(), None);
         let soft_dirty_hole = PageMapEntry::new(1 << 55);
-        assert!(soft_dirty_hole.is_soft_dirty());
+        assert!(soft_dirty_hole.is_empty() && !soft_dirty_hole.is_soft_dirty());
         assert!(!soft_dirty_hole.is_present() && !soft_dirty_hole.is_frame_hidden());
         assert_eq!(
             (soft_dirty_hole.frame(), soft_dirty_hole.swap()),
             (None, None)
         );
+    }
+
+    #[test]
+    fn an_entry_is_empty_whatever_its_soft_dirty_bit_says() {
+        const SOFT_DIRTY: u64 = 1 << 55;
+        assert!(PageMapEntry::new(0).is_empty());
+        for bit in (0..64).filter(|bit| 1 << bit != SOFT_DIRTY) {
+            let entry = PageMapEntry::new(1 << bit);
+            let written = PageMapEntry::new(1 << bit | SOFT_DIRTY);
+            assert!(!entry.is_empty() && !written.is_empty(), "bit {bit}");
+            assert!(
+                !entry.is_soft_dirty() && written.is_soft_dirty(),
+                "bit {bit}"
+            );
+            assert_eq!(written.without_soft_dirty(), entry);
+        }
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Fake {
     /// Pages of these that are in the page cache, by page index of where they are mapped.
     pub(crate) cached: Vec<u64>,
     pub(crate) frames_hidden: bool,
+    /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
+    pub(crate) soft_dirty: bool,
     pub(crate) registers: Option<Registers>,
     /// `/proc/kpageflags`; `None` when it may not be read.
     pub(crate) flags: Option<BTreeMap<u64, PageFlags>>,
@@ -72,6 +74,7 @@ impl Fake {
             files: BTreeMap::new(),
             cached: Vec::new(),
             frames_hidden: false,
+            soft_dirty: false,
             registers: None,
             flags: Some(BTreeMap::new()),
             counts: Some(BTreeMap::new()),
@@ -141,12 +144,15 @@ impl Fake {
 
     fn entry_of(&self, index: u64) -> PageMapEntry {
         let entry = self.entries.get(&index).copied().unwrap_or_default();
+        let soft_dirty = u64::from(self.soft_dirty) << 55;
         let gone = self.watched.gone_after_read.lock().expect("a sound lock");
-        match gone.contains(&index) && self.watched.memory_reads.load(Ordering::Relaxed) > 0 {
-            true => PageMapEntry::default(),
-            false if self.frames_hidden && entry.is_present() => PageMapEntry::new(PRESENT),
-            false => entry,
-        }
+        let entry =
+            match gone.contains(&index) && self.watched.memory_reads.load(Ordering::Relaxed) > 0 {
+                true => PageMapEntry::default(),
+                false if self.frames_hidden && entry.is_present() => PageMapEntry::new(PRESENT),
+                false => entry,
+            };
+        PageMapEntry::new(entry.raw() | soft_dirty)
     }
 }
 

@@ -16,7 +16,7 @@ pub struct PageRegion {
 type Arguments = [u64; 12];
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`
-const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 

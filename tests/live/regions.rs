@@ -276,7 +276,9 @@ fn vsyscall_and_vvar() {
             "this kernel has none",
         );
     };
-    assert!(support::entries(&*attached.process, vvar.range.start().get(), 1)[0].raw() == 0);
+    let is_hidden = support::has_vm_flag(target.pid(), vvar.range.start().get(), "pf");
+    let entry = support::entries(&*attached.process, vvar.range.start().get(), 1)[0];
+    assert!(entry.is_empty() || !is_hidden, "{entry:?}");
     if attached.process.categories().is_empty() {
         return skip(
             "regions::vsyscall_and_vvar (scan)",
@@ -310,7 +312,9 @@ fn vsyscall_and_vvar() {
             seen[usize::from(expected)] += 1;
         }
     }
-    assert!(seen[0] > 5 && seen[1] > 0, "{seen:?}");
+    // Later kernels have an ordinary [vvar], and a process need not have another device mapping.
+    assert!(seen[0] > 5, "{seen:?}");
+    assert!(seen[1] > 0 || support::release() >= (7, 0), "{seen:?}");
 }
 
 fn smaps_of_every_region() {

@@ -17,13 +17,19 @@ pub fn shows_frames() -> bool {
     entry.is_some_and(|entry| entry & ((1 << 55) - 1) != 0)
 }
 
-/// Whether the kernel has PAGEMAP_SCAN, by its release: Linux 6.7.
+/// Whether the kernel has PAGEMAP_SCAN: Linux 6.7.
 pub fn has_scan() -> bool {
+    release() >= (6, 7)
+}
+
+/// The first two numbers of the kernel's release.
+pub fn release() -> (u32, u32) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
         .map_while(|part| part.parse::<u32>().ok());
-    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+    let mut number = || numbers.next().expect("a number");
+    (number(), number())
 }
 
 pub fn page_bytes() -> u64 {
@@ -65,6 +71,22 @@ pub fn plain_entry(pid: u32, address: u64) -> Option<u64> {
         .read_at(&mut bytes, address / page_bytes() * 8)
         .expect("a read");
     (read == 8).then(|| u64::from_ne_bytes(bytes))
+}
+
+/// Whether nothing is there, by the page map read by hand. Kernels that track soft-dirty pages set bit 55 on holes too.
+pub fn is_hole(pid: u32, address: u64) -> bool {
+    plain_entry(pid, address).is_some_and(|entry| entry & !(1 << 55) == 0)
+}
+
+/// Whether smaps gives the region that starts there that flag.
+pub fn has_vm_flag(pid: u32, start: u64, flag: &str) -> bool {
+    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
+    let region = smaps
+        .lines()
+        .skip_while(|line| !line.starts_with(&format!("{start:08x}-")));
+    let mut flags = region.filter_map(|line| line.strip_prefix("VmFlags:"));
+    let flags = flags.next().expect("the flags of a region");
+    flags.split_whitespace().any(|one| one == flag)
 }
 
 /// The page-map entries of `pages` pages from `address` on, through pmdb.

@@ -48,7 +48,7 @@ trap off EXIT
 test -b $device || refuse "no device node $device"
 echo 64M > $setting/disksize
 mkswap $device >/dev/null 2>&1 || refuse "mkswap fails"
-swapon $device 2>/dev/null || refuse "swapon fails"
+swapon -p 32000 $device 2>/dev/null || refuse "swapon fails"
 "#;
 
 /// Turns on a swap file, in a folder of its own below the one that is named to it.
@@ -147,6 +147,11 @@ pub fn swap() -> Result<Changed, String> {
         areas.lines().count() > 1
     };
     change(is_on, SWAP, &[])
+}
+
+/// A zram device, used before all other areas of swap.
+pub fn swap_on_zram() -> Result<Changed, String> {
+    change(|| false, SWAP, &[])
 }
 
 /// A swap file on the disk that this program was built on, used before all else.

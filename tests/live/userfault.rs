@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
-const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
-const UFFDIO_WRITEPROTECT: libc::c_ulong = 0xc018_aa06;
-const UFFDIO_POISON: libc::c_ulong = 0xc020_aa08;
+const UFFDIO_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
+const UFFDIO_REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
+const UFFDIO_WRITEPROTECT: libc::Ioctl = 0xc018_aa06_u32 as libc::Ioctl;
+const UFFDIO_POISON: libc::Ioctl = 0xc020_aa08_u32 as libc::Ioctl;
 const WP_UNPOPULATED: u64 = 1 << 13;
 const POISON: u64 = 1 << 14;
 const WP_ASYNC: u64 = 1 << 15;
@@ -86,8 +86,8 @@ pub fn told() -> i64 {
 /// Registers a range with a handler that is told of each missing page (`mode` 1), write (`mode` 2, and write-protects the range) or
 /// page that only its object has (`mode` 4), and lets it pass.
 pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
-    const UFFDIO_ZEROPAGE: libc::c_ulong = 0xc020_aa04;
-    const UFFDIO_CONTINUE: libc::c_ulong = 0xc020_aa07;
+    const UFFDIO_ZEROPAGE: libc::Ioctl = 0xc020_aa04_u32 as libc::Ioctl;
+    const UFFDIO_CONTINUE: libc::Ioctl = 0xc020_aa07_u32 as libc::Ioctl;
     const PAGEFAULT_FLAG_WP: u64 = 2;
     const PAGEFAULT_FLAG_MINOR: u64 = 4;
     const FEATURE_MINOR_SHMEM: u64 = 1 << 10;

@@ -472,6 +472,51 @@ fn memory_of_a_device_is_not_read_even_with_fault() {
     assert_eq!(watched.memory_reads.load(Ordering::Relaxed), 0);
 }
 
+/// A kernel that tracks soft-dirty pages sets bit 55 everywhere, on holes too: nothing but the entry looks different.
+#[test]
+fn a_soft_dirty_bit_on_every_entry_changes_no_answer() {
+    let fake = heap_and_file()
+        .region(0x70_0000, 0x70_1000, "rw-s", 0, "/dev/mem")
+        .region(0x71_0000, 0x71_4000, "rw-p", 0, "")
+        .entry(0x71_0000, SWAP_ENTRY | 1 << 57 | 1 << 5 | 31)
+        .entry(0x71_1000, SWAP_ENTRY | 2 << 5 | 31)
+        .entry(0x71_2000, SWAP_ENTRY | 0x1234 << 5 | 26)
+        .entry(0x71_3000, SWAP_ENTRY | 0x1234 << 5 | 23);
+    let tracked = Fake {
+        soft_dirty: true,
+        ..fake.clone()
+    };
+    let pages = (0x50_0000..0x50_8000u64).step_by(0x1000);
+    let others = [0x60_0000, 0x60_1000, 0x60_2000, 0x70_0000, 0x80_0000];
+    let others = others
+        .into_iter()
+        .chain((0x71_0000..0x71_4000).step_by(0x1000));
+    let each = pages.chain(others).flat_map(|page| {
+        ["translate", "explain", "x/600xg"].map(|command| format!("{command} {page:#x}"))
+    });
+    let whole = [
+        "walk all",
+        "walk all by state",
+        "walk all by kind",
+        "regions",
+        "find all, \"abcdef\"",
+        "telescope 0x601010 1",
+        "translate 0x500000..0x508000",
+    ];
+    for line in each.chain(whole.map(str::to_owned)) {
+        let [plain, tracked] = [&fake, &tracked].map(|fake| {
+            let (records, flow) = Session::on(fake.clone()).run(&line, None);
+            let objects = records.iter().map(|record| {
+                let mut object = serde_json::to_value(record).expect("JSON");
+                object.as_object_mut().expect("an object").remove("entry");
+                object
+            });
+            (objects.collect::<Vec<_>>(), format!("{flow:?}"))
+        });
+        assert_eq!(tracked, plain, "{line}");
+    }
+}
+
 #[test]
 fn print_says_where_the_contents_of_a_cached_page_are_shown() {
     let mut session = Session::on(heap_and_file());

@@ -68,6 +68,18 @@ fn evidence(raw: u64) -> Evidence {
     }
 }
 
+/// As the kernel gives it, and as one does that tracks soft-dirty pages: it sets bit 55 also where nothing is.
+fn classify(evidence: Evidence, place: Option<Place>, rules: &dyn Rules) -> (State, Option<Kind>) {
+    let plain = super::classify(evidence, place, rules);
+    let with_bit = |entry: PageMapEntry| PageMapEntry::new(entry.raw() | 1 << 55);
+    let tracked = Evidence {
+        entry: evidence.entry.map(with_bit),
+        ..evidence
+    };
+    assert_eq!(super::classify(tracked, place, rules), plain, "{tracked:?}");
+    plain
+}
+
 #[test]
 fn what_is_behind_untouched_pages() {
     use Behind::{Contents, Hole, PastEnd};

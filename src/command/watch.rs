@@ -4,7 +4,7 @@ use super::through::left_out;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{self, Change, Doubt, Filter, Look, Need, View, Watcher, is_average};
+use crate::inspect::{self, Change, Doubt, Filter, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, PageField, Spanned};
 use crate::report::{
@@ -108,7 +108,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             .map(|range| range.pages(view.page()))
             .sum(),
         every: every.as_secs_f64(),
-        blind: Watcher::blind(
+        blind: Watcher::unobservable(
             &view,
             &now(&spans, &view, &context.state.symbols, &target),
             wanted,
@@ -207,8 +207,8 @@ impl Watch<'_> {
             let looked = self.look(sink, &mut watcher);
             self.looks += 1;
             match looked {
-                Ok(Look::GoOn) => {}
-                Ok(Look::Over) => return Ok("exited"),
+                Ok(Sampled::Alive) => {}
+                Ok(Sampled::Exited) => return Ok("exited"),
                 Err(inspect::Error::Stopped(_)) if self.left == 0 => return Ok("count"),
                 Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
                 Err(error) => return Err(error.into()),
@@ -236,12 +236,12 @@ impl Watch<'_> {
     }
 
     /// One look; what changed goes to the sink.
-    fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Look> {
+    fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
         let (left, events) = (&mut self.left, &mut self.events);
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
-        watcher.look(
+        watcher.sample(
             target,
             &mut |view| now(spans, view, symbols, target),
             &mut || sink.borrow_mut().check(),

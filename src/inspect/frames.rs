@@ -92,7 +92,7 @@ pub fn sweep_frames(
     Ok(delivery.looked_at)
 }
 
-/// Reads, on any core.
+/// Reads stretches, on any thread.
 struct Reader<'a> {
     machine: &'a dyn Machine,
     zones: Option<&'a Zones>,
@@ -108,7 +108,7 @@ impl Work for Reader<'_> {
     }
 }
 
-/// Plans, and has the visitor see what was read.
+/// Plans stretches, and delivers their rows to the visitor.
 struct Delivery<'a> {
     next: u64,
     end: u64,

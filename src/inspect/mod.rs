@@ -60,4 +60,4 @@ pub use stats::{RegionStats, region_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::View;
-pub use watch::{Change, Look, Spans, Tell, Watcher};
+pub use watch::{Change, ChangeSink, SampleSpans, Sampled, Watcher};

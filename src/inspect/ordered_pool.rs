@@ -51,7 +51,7 @@ impl Spread {
     pub const COARSE: Spread = Spread {
         threads: 8,
         alone: 4,
-        depth: 2,
+        depth: 4,
     };
     /// For pieces of some 0.02 ms, of which each holds files open.
     pub const FINE: Spread = Spread {

@@ -1,4 +1,4 @@
-//! What is in a region, in bytes, added up as smaps does.
+//! The memory of a region in bytes, added up as smaps does.
 
 use super::Result;
 use super::classify::Backing;
@@ -15,25 +15,25 @@ use super::view::View;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
 
-/// What is in a region. For a quiet process `shared + private` is what smaps calls Rss (for the hugetlb pool Shared_Hugetlb +
-/// Private_Hugetlb), and with the zero page, which smaps does not count, it is `present`.
+/// The memory of a region. While nothing changes, `shared + private` is Rss of smaps (for the hugetlb pool Shared_Hugetlb +
+/// Private_Hugetlb). `present` is that and the zero page, which smaps does not count.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionStats {
-    /// Bytes with a frame mapped, the zero page included.
+    /// Bytes of present pages, the zero page included.
     pub present: u64,
-    /// Bytes with the zero page: nobody's memory.
+    /// Bytes that map the zero page.
     pub zero: Fact<u64>,
-    /// Why `swapped` and `states` are in part no more than the likeliest, if they are.
+    /// Why some states, and so `swapped` and `states`, are only the most likely ones, if they are.
     pub doubt: Option<Doubt>,
     /// Bytes in swap. Shared memory in swap leaves an empty entry in the page map, as if nobody had touched it.
     pub swapped: Fact<u64>,
-    /// Bytes with a frame that is mapped elsewhere too.
+    /// Bytes of frames that are mapped more than once.
     pub shared: Fact<u64>,
-    /// Bytes with a frame that is mapped only here.
+    /// Bytes of frames that are mapped once.
     pub private: Fact<u64>,
     /// The proportional share: each page divided by how often it is mapped, as smaps counts Pss. The hugetlb pool has none.
     pub pss: Fact<u64>,
-    /// Whether `shared`, `private` and `pss` rest on map counts that are averages over large folios.
+    /// Whether `shared`, `private` and `pss` are computed from map counts that are averages over large folios.
     pub average: bool,
     /// Bytes mapped by whole PMDs, or from the hugetlb pool.
     pub huge: Fact<u64>,
@@ -44,7 +44,7 @@ pub struct RegionStats {
 }
 
 impl RegionStats {
-    /// Why the page map tells nothing of the region, if it does not: then its numbers are not of what is there.
+    /// Why the page map hides the pages of the region, if it does. Its numbers are then meaningless.
     pub fn hidden(&self) -> Option<Reason> {
         let any = |state| self.states.of(state) > 0;
         match (any(State::PfnMapped), any(State::Outside)) {
@@ -59,11 +59,11 @@ impl RegionStats {
     }
 }
 
-/// Counts what is in each of `regions` (some of the view's, in address order), in one sweep of them all, and gives it to `each`. Of
-/// `need`, [`Need::COUNTS`] asks for `shared`, `private` and `pss` (without the right to read map counts the first two from bit 56, where
-/// that can be trusted), [`Need::HUGE`] for `huge`, [`Need::ORDER`] for `folios`; what is not asked for says so.
+/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to `each`. Of `need`,
+/// [`Need::COUNTS`] asks for `shared`, `private` and `pss`, [`Need::HUGE`] for `huge`, [`Need::ORDER`] for `folios`; the others are unknown,
+/// with that reason. Without the right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
 ///
-/// Fails when the target is gone, and when `check` or `each` say so.
+/// Fails when the target is gone, and when `check` or `each` fail.
 pub fn region_stats<'v>(
     view: &'v View<'_>,
     regions: &[&ViewedRegion],
@@ -81,8 +81,8 @@ pub fn region_stats<'v>(
         wanted |= Need::FLAGS;
     }
     let wanted = view.obtainable(wanted);
-    // Bit 56 tells that a frame is mapped once as map counts do, where it can be trusted: they are read of other pages alone. Which of
-    // them are averages, and what folios there are, is asked of all.
+    // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages. Flags, which tell
+    // averages and folios, are read for all.
     let is_untold = Filter::new(Need::ENTRIES, |page, _| {
         page.huge != Some(false) || page.exclusive() != Some(true)
     });
@@ -116,24 +116,24 @@ pub fn region_stats<'v>(
     Ok(swept)
 }
 
-/// Bits behind the point in a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c): what is left of each division is cut off there, and with
-/// the same cut the sums are the same.
+/// Fraction bits of a sum of shares (PSS_SHIFT in fs/proc/task_mmu.c). Each division is truncated to as many bits as in the kernel, so that
+/// the sums are equal.
 const PSS_SHIFT: u32 = 12;
 
-/// What has gone by of a region: pages, and bytes of those that are present.
+/// The pages of a region added up so far, and the bytes of present ones.
 struct Tally {
     totals: Totals,
     doubt: Option<Doubt>,
     large: Large,
-    /// Whether map counts are of single pages, as far as that is known.
+    /// Whether map counts are of single pages; `None` if unknown.
     exact: Option<bool>,
     zero: u64,
     shared: u64,
     private: u64,
-    /// Neither told to be shared nor to be private.
+    /// Not known whether shared or private.
     unknown: u64,
-    /// Perhaps the zero page.
-    untold: u64,
+    /// Of unknown kind: perhaps the zero page.
+    unknown_kind: u64,
     /// In units of 2^-12 bytes.
     pss: u64,
     /// Without a map count.
@@ -156,7 +156,7 @@ impl Tally {
             shared: 0,
             private: 0,
             unknown: 0,
-            untold: 0,
+            unknown_kind: 0,
             pss: 0,
             uncounted: 0,
             average: false,
@@ -182,7 +182,7 @@ impl Tally {
         }
         self.large.add(page);
         if page.kind.is_none() {
-            self.untold += bytes;
+            self.unknown_kind += bytes;
         }
         self.average |= page.count_is_average;
         let private = self.is_private(page);
@@ -192,7 +192,7 @@ impl Tally {
             None => self.unknown += bytes,
         }
         match page.map_count.or((private == Some(true)).then_some(1)) {
-            // The kernel keeps the pool out of Rss and Pss.
+            // The kernel does not count the hugetlb pool in Rss and Pss.
             _ if page.kind == Some(Kind::Hugetlb) => {}
             Some(count) => {
                 let one = (size.bytes() << PSS_SHIFT) / count.max(1);
@@ -202,8 +202,8 @@ impl Tally {
         }
     }
 
-    /// As smaps decides it: by a map count below 2; where the kernel keeps no counts of single pages (CONFIG_NO_PAGE_MAPCOUNT) by
-    /// whether the folio is known to have one owner, which then is what bit 56 says.
+    /// Decides as smaps does: a page with a map count below 2 is private. Where the kernel keeps no counts of single pages
+    /// (CONFIG_NO_PAGE_MAPCOUNT), smaps asks whether the folio has one owner, which is then bit 56.
     fn is_private(&self, page: &Page) -> Option<bool> {
         match (page.map_count, page.count_is_average, self.exact) {
             (Some(count), false, _) => Some(count < 2),
@@ -214,7 +214,7 @@ impl Tally {
         }
     }
 
-    /// Of what was asked for and what could be `obtained`.
+    /// The stats, with a reason for each that was not in `need` or not `obtained`.
     fn stats(
         &self,
         view: &View<'_>,
@@ -239,7 +239,7 @@ impl Tally {
         let bytes = |state| self.totals.state(state) << view.page().shift();
         RegionStats {
             present: bytes(State::Present),
-            zero: match (self.untold, &available.flags) {
+            zero: match (self.unknown_kind, &available.flags) {
                 (0, _) => Ok(self.zero),
                 (_, Err(reason)) => Err(reason.clone()),
                 (_, Ok(())) => Err(Reason::Changed),

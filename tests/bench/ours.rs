@@ -49,7 +49,7 @@ impl<'a> Watch<'a> {
     pub fn look(&mut self) {
         let range = self.range;
         let mut changes = 0;
-        let look = self.watcher.look(
+        let look = self.watcher.sample(
             self.target,
             &mut |_| vec![range],
             &mut || Ok(()),
@@ -58,7 +58,7 @@ impl<'a> Watch<'a> {
                 Ok(())
             },
         );
-        look.expect("a look");
+        look.expect("a sample");
         assert_eq!(changes, 0, "nothing moves");
     }
 }

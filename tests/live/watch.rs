@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
-use pmdb::inspect::{Change, Look, Need, View, Watcher};
+use pmdb::inspect::{Change, Need, Sampled, View, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::report::{EventKind, PageFacts};
 use pmdb::target::Target;
@@ -56,10 +56,10 @@ impl Watch {
         watch
     }
 
-    fn look(&mut self) -> (Look, Vec<Change>) {
+    fn look(&mut self) -> (Sampled, Vec<Change>) {
         let span = self.span;
         let mut changes = Vec::new();
-        let look = self.watcher.look(
+        let look = self.watcher.sample(
             &self.target,
             &mut |view| span.map_or_else(|| view.spans(), |span| vec![span]),
             &mut || Ok(()),
@@ -73,7 +73,7 @@ impl Watch {
 
     fn changes(&mut self) -> Vec<Brief> {
         let (look, changes) = self.look();
-        assert_eq!(look, Look::GoOn);
+        assert_eq!(look, Sampled::Alive);
         changes.iter().map(brief).collect()
     }
 }
@@ -482,7 +482,7 @@ fn another_program() {
     // It is looked at anew.
     let view = View::of(&watch.target).expect("a view");
     assert!(view.region(at(memory)).is_none());
-    assert_eq!(watch.look().0, Look::GoOn);
+    assert_eq!(watch.look().0, Sampled::Alive);
 }
 
 fn the_end() {
@@ -492,7 +492,7 @@ fn the_end() {
     puppet.0.send("exit");
     puppet.0.end();
     let (look, changes) = watch.look();
-    assert_eq!(look, Look::Over);
+    assert_eq!(look, Sampled::Exited);
     assert_eq!(
         changes.iter().map(brief).collect::<Vec<_>>(),
         [(Exited, 0, 0, None, None)]
@@ -520,7 +520,7 @@ fn what_cannot_be_seen_is_said() {
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
     let all = Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY;
-    let blind: Vec<EventKind> = Watcher::blind(&view, &view.spans(), all)
+    let blind: Vec<EventKind> = Watcher::unobservable(&view, &view.spans(), all)
         .iter()
         .map(|one| one.0)
         .collect();

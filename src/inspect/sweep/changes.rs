@@ -1,4 +1,4 @@
-//! Which regions have changed while they were swept.
+//! Regions that change during a sweep.
 
 use super::super::view::View;
 use super::super::{Error, Result};
@@ -7,16 +7,16 @@ use crate::target::Liveness;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Regions that are sooner asked about one by one than found among all.
+/// Regions that are checked one by one: reading all takes longer.
 const FEW: usize = 8;
-/// Bytes of the text of maps that the kernel may have written when it is asked for the next ones: as many as were asked for, and of one
-/// line more what did not fit, in which each of 4,096 bytes of a path may be an escape of four (`seq_read_iter` in fs/seq_file.c).
+/// Bytes of `maps` that the kernel may have written ahead of a read: the buffer that was asked for, and the rest of one line. Each of the
+/// 4,096 bytes of its path may be an escape of four bytes (`seq_read_iter` in fs/seq_file.c).
 const WRITTEN: usize = 32 << 10;
 
-/// Looks at the regions of some spans again.
+/// Checks whether the regions of some spans are still the same.
 ///
-/// Where they are many, the text of maps is compared with what it was, as far as the sweep has come each time: by those who read what
-/// lies ahead, while what they have read is delivered.
+/// If there are many, the text of `maps` is compared with the earlier text. The worker threads do so between their reads, each time as far
+/// as the sweep has delivered.
 pub(super) struct Changes<'v> {
     view: &'v View<'v>,
     spans: &'v [AddressRange],
@@ -25,21 +25,21 @@ pub(super) struct Changes<'v> {
     text: Mutex<Text>,
 }
 
-/// What is known of the text of maps.
+/// The result of comparing the text of `maps` so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
-    /// So many bytes are the same still.
+    /// This many bytes are the same.
     Same(usize),
-    /// All of it is.
+    /// All of it is the same.
     SameToTheEnd,
-    /// It is not, or there is none, or it is not looked at.
+    /// It differs, there is none, or it is not compared.
     Other,
 }
 
 impl<'v> Changes<'v> {
     pub fn among(view: &'v View<'v>, spans: &'v [AddressRange]) -> Self {
-        let is_looked_at = view.text().is_known() && touched(view, spans).nth(FEW).is_some();
-        let text = match is_looked_at {
+        let is_compared = view.text().is_known() && touched(view, spans).nth(FEW).is_some();
+        let text = match is_compared {
             true => Text::Same(0),
             false => Text::Other,
         };
@@ -56,10 +56,10 @@ impl<'v> Changes<'v> {
         self.delivered.store(end.get(), Ordering::Release);
     }
 
-    /// Looks at those that have been delivered, unless somebody else does so.
+    /// Compares as far as was delivered, unless another thread is doing so.
     ///
     /// Fails when the target is gone.
-    pub fn look(&self) -> Result<()> {
+    pub fn compare(&self) -> Result<()> {
         let Ok(mut text) = self.text.try_lock() else {
             return Ok(());
         };
@@ -69,12 +69,12 @@ impl<'v> Changes<'v> {
             if behind.is_none_or(|behind| behind > end) {
                 break;
             }
-            *text = self.look_on(bytes)?;
+            *text = self.compare_on(bytes)?;
         }
         Ok(())
     }
 
-    fn look_on(&self, bytes: usize) -> Result<Text> {
+    fn compare_on(&self, bytes: usize) -> Result<Text> {
         let process = &self.view.target().process;
         Ok(match process.still_says(self.view.text(), bytes)? {
             Some(0) => Text::SameToTheEnd,
@@ -83,7 +83,7 @@ impl<'v> Changes<'v> {
         })
     }
 
-    /// The regions that have changed, when all have been delivered.
+    /// Returns the regions that have changed. All must have been delivered.
     ///
     /// Fails when the target is gone or runs another program.
     pub fn finish(self) -> Result<Vec<AddressRange>> {
@@ -95,7 +95,7 @@ impl<'v> Changes<'v> {
         }
         let mut text = *self.text.lock().unwrap_or_else(PoisonError::into_inner);
         while let Text::Same(bytes) = text {
-            text = self.look_on(bytes)?;
+            text = self.compare_on(bytes)?;
         }
         if text == Text::SameToTheEnd {
             return Ok(Vec::new());
@@ -144,7 +144,7 @@ fn touched<'v>(
         .filter(move |region| last.replace(region.range) != Some(region.range))
 }
 
-/// Whether it is the same region still. The name may change (`prctl` gives names) without a page being touched.
+/// Whether both are the same region. The name does not count: `prctl` can set it without changing a page.
 fn is_same(before: &Region, now: &Region) -> bool {
     before.range == now.range
         && before.permissions == now.permissions

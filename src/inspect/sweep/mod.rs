@@ -1,4 +1,4 @@
-//! The engine: every command that looks at pages has them delivered by [`sweep`].
+//! Sweeps: every command on pages gets them from [`sweep`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
 //! [`pieces`](pieces::Pieces) and joins what is asked about their frames; long sweeps have batches read on all
@@ -22,7 +22,7 @@ mod tests;
 pub use chunk::Chunk;
 pub use pages::Pages;
 
-/// The words as they were read, for whoever compares rather than decodes.
+/// The words as they were read, for callers that compare and do not decode.
 pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{Content, UNREAD};
 }
@@ -43,15 +43,15 @@ use std::ops::ControlFlow;
 /// How a sweep went.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sweep {
-    /// Regions of the spans that were no longer the same after they had been delivered; what was may be mixed.
+    /// Regions of the spans that changed during the sweep: their pages may be from before or after the change.
     pub changed: Vec<AddressRange>,
 }
 
-/// Has all pages of `spans` (in order, disjoint) delivered to `visit`, in address order. `check` is asked between reads whether to
-/// go on. What lies in no region is passed over, unless [`Need::HOLES`](super::Need::HOLES) asks for it.
+/// Delivers all pages of `spans` (in order, disjoint) to `visit`, in address order. `check` is called between reads and says whether to
+/// go on. Addresses in no region are left out, unless [`Need::HOLES`](super::Need::HOLES) asks for them.
 ///
-/// Fails when the target is gone or runs another program, when the kernel refuses what is asked for (see
-/// [`View::require`] and [`View::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` say so.
+/// Fails when the target is gone or runs another program, when the kernel refuses a read (see [`View::require`] and
+/// [`View::obtainable`]), and with [`Error::Stopped`](super::Error::Stopped) when `visit` or `check` stop it.
 pub fn sweep<'f>(
     view: &View<'_>,
     spans: &[AddressRange],
@@ -79,7 +79,7 @@ pub fn sweep<'f>(
     Ok(Sweep { changed })
 }
 
-/// Reads, on any core.
+/// Reads batches, on any thread.
 struct Reader<'a, 'f> {
     view: &'a View<'a>,
     question: Question<'f>,
@@ -92,11 +92,11 @@ impl Work for Reader<'_, '_> {
 
     fn work(&self, batch: &mut Batch, gather: &mut Gather, _: &mut Check<'_>) -> Result<()> {
         batch.fill(self.view, self.question, gather)?;
-        self.changes.look()
+        self.changes.compare()
     }
 }
 
-/// Plans, and has the visitor see what was read.
+/// Plans batches, and delivers them to the visitor.
 struct Delivery<'a> {
     view: &'a View<'a>,
     need: Need,

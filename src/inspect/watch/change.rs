@@ -1,9 +1,9 @@
-//! What is told of what happened between two looks.
+//! A change between two samples.
 
 use crate::kernel::{Region, VirtualAddress};
 use crate::report::{EventKind, PageFacts, Stopped};
 
-/// What happened between two looks.
+/// What happened between two samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     /// What.
@@ -23,8 +23,8 @@ pub struct Change {
     pub region_after: Option<Region>,
 }
 
-/// Who is told of each change, and says whether to go on.
-pub type Tell<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
+/// Receives each change, and says whether to go on.
+pub type ChangeSink<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
 
 impl Change {
     pub(super) fn of_process(kind: EventKind) -> Change {

@@ -1,13 +1,13 @@
-//! What changes between two looks at the same addresses. A look costs the reads of what is populated, and
-//! a comparison of raw words; nothing is decoded where they are the same.
+//! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of raw words;
+//! words that are the same are not decoded.
 
-mod before;
 mod change;
-mod memory;
 mod pages;
 mod regions;
+mod sample;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use super::page::Need;
 use super::reason::no_scan;
@@ -19,29 +19,29 @@ use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region};
 use crate::report::{EventKind, Reason, Stopped};
 use crate::target::{self, Categories, Liveness, Target};
-use before::Before;
-use memory::Memory;
 use pages::Merger;
+use sample::Sample;
+use words::PageWords;
 
-pub use change::{Change, Tell};
+pub use change::{Change, ChangeSink};
 
-/// Whether there is more to look at.
+/// The target after a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
-    /// The target is there.
-    GoOn,
-    /// It has exited, which was said.
-    Over,
+pub enum Sampled {
+    /// It can be sampled again.
+    Alive,
+    /// It has exited, and the change was reported.
+    Exited,
 }
 
-/// Which addresses a look is about: asked at each, as regions come, grow and go.
-pub type Spans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
+/// Returns the addresses of a sample. It is called for each, as regions come, grow and go.
+pub type SampleSpans<'a> = dyn FnMut(&View<'_>) -> Vec<AddressRange> + 'a;
 
-/// Takes looks, and tells what changed since the one before.
+/// Takes samples, and reports what changed since the last one.
 #[derive(Default)]
 pub struct Watcher {
     extra: Need,
-    before: Option<Before>,
+    last: Option<Sample>,
 }
 
 impl Watcher {
@@ -50,120 +50,121 @@ impl Watcher {
     pub fn new(extra: Need) -> Watcher {
         Watcher {
             extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
-            before: None,
+            last: None,
         }
     }
 
-    /// Looks at the target and tells what changed since the last look; the first one has nothing to compare with. A new program
-    /// starts anew. `check` is asked between reads.
+    /// Samples the target and reports what changed since the last sample. The first sample, and the first of a new program, has nothing to
+    /// be compared with. `check` is called between reads.
     ///
-    /// Fails when the kernel refuses a read, and when `check` or `tell` say so. That the target exits is no failure.
-    pub fn look(
+    /// Fails when the kernel refuses a read, and when `check` or `sink` fail. That the target exits is no failure.
+    pub fn sample(
         &mut self,
         target: &Target,
-        spans: &mut Spans<'_>,
+        spans: &mut SampleSpans<'_>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
-        tell: &mut Tell<'_>,
-    ) -> Result<Look> {
+        sink: &mut ChangeSink<'_>,
+    ) -> Result<Sampled> {
         match target.process.liveness()? {
-            Liveness::Exited => return self.over(tell),
+            Liveness::Exited => return self.exited(sink),
             Liveness::Executed => {
-                self.before = None;
-                tell(Change::of_process(EventKind::Executed))?;
+                self.last = None;
+                sink(Change::of_process(EventKind::Executed))?;
             }
             Liveness::Alive => {}
         }
-        match self.compare(target, spans, check, tell) {
-            Ok(()) => Ok(Look::GoOn),
-            // It went, or went on to another program, while it was being looked at: which of the two, the next look says.
+        match self.compare(target, spans, check, sink) {
+            Ok(()) => Ok(Sampled::Alive),
+            // It exited, or executed another program, during the sample: its liveness says which.
             Err(Error::Exited | Error::Target(target::Error::Gone { .. })) => {
                 match target.process.liveness()? {
-                    Liveness::Exited => self.over(tell),
-                    Liveness::Executed => self.executed(tell),
-                    Liveness::Alive => Ok(Look::GoOn),
+                    Liveness::Exited => self.exited(sink),
+                    Liveness::Executed => self.executed(sink),
+                    Liveness::Alive => Ok(Sampled::Alive),
                 }
             }
-            Err(Error::Executed) => self.executed(tell),
+            Err(Error::Executed) => self.executed(sink),
             Err(error) => Err(error),
         }
     }
 
-    fn over(&mut self, tell: &mut Tell<'_>) -> Result<Look> {
-        self.before = None;
-        tell(Change::of_process(EventKind::Exited))?;
-        Ok(Look::Over)
+    fn exited(&mut self, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
+        self.last = None;
+        sink(Change::of_process(EventKind::Exited))?;
+        Ok(Sampled::Exited)
     }
 
-    fn executed(&mut self, tell: &mut Tell<'_>) -> Result<Look> {
-        self.before = None;
-        tell(Change::of_process(EventKind::Executed))?;
-        Ok(Look::GoOn)
+    fn executed(&mut self, sink: &mut ChangeSink<'_>) -> Result<Sampled> {
+        self.last = None;
+        sink(Change::of_process(EventKind::Executed))?;
+        Ok(Sampled::Alive)
     }
 
     fn compare(
         &mut self,
         target: &Target,
-        spans: &mut Spans<'_>,
+        spans: &mut SampleSpans<'_>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
-        tell: &mut Tell<'_>,
+        sink: &mut ChangeSink<'_>,
     ) -> Result<()> {
-        /// Looks in a row that may find regions come and gone under way, before one of them is taken as it is.
+        /// Samples in a row during which regions may change before one of them is taken as it is.
         const TRIES: u32 = 3;
         let mut tries = 0;
         let (view, now) = loop {
             tries += 1;
             let view = View::of(target)?;
-            let (now, swept) = self.see(&view, spans(&view), check)?;
+            let (now, swept) = self.take(&view, spans(&view), check)?;
             if swept.changed.is_empty() || tries == TRIES {
                 break (view, now);
             }
         };
-        if let Some(before) = &self.before {
-            tell_regions(before, &now, tell)?;
+        if let Some(before) = &self.last {
+            report_regions(before, &now, sink)?;
             let mut merger = Merger::new(before, &now, &view, self.extra);
-            now.memory.differences(&before.memory, |page, then, now| {
-                merger.push(page, then, now, tell)
+            now.words.differences(&before.words, |page, then, now| {
+                merger.push(page, then, now, sink)
             })?;
-            merger.finish(tell)?;
+            merger.finish(sink)?;
         }
-        self.before = Some(now);
+        self.last = Some(now);
         Ok(())
     }
 
-    /// Sees what is there now.
-    fn see(
+    /// Takes a sample, and returns how its sweep went.
+    fn take(
         &self,
         view: &View<'_>,
         spans: Vec<AddressRange>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
-    ) -> Result<(Before, Sweep)> {
+    ) -> Result<(Sample, Sweep)> {
         let size = view.page();
         let extra = self.extra & (Need::FLAGS | Need::COUNTS);
         let need = view.obtainable(Need::HUGE) | extra | Need::ENTRIES;
-        let nothing = Memory::default();
-        let before = self
-            .before
-            .as_ref()
-            .map_or(&nothing, |before| &before.memory);
-        let mut memory = before.next();
+        let nothing = PageWords::default();
+        let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
+        let mut words = before.next();
         let swept = sweep(view, &spans, need, check, &mut |chunk| {
-            memory.add(chunk, size, before);
+            words.add(chunk, size, before);
             Ok(())
         })?;
         let regions = view
             .regions()
             .iter()
             .map(|viewed| (viewed.region.clone(), viewed.backing));
-        let now = Before {
-            memory,
+        let now = Sample {
+            words,
             regions: regions.collect(),
             spans,
         };
         Ok((now, swept))
     }
 
-    /// What a watch of `spans` cannot see here, each with the reason.
-    pub fn blind(view: &View<'_>, spans: &[AddressRange], extra: Need) -> Vec<(EventKind, Reason)> {
+    /// The changes that a watch of `spans` cannot observe here, each with the reason.
+    pub fn unobservable(
+        view: &View<'_>,
+        spans: &[AddressRange],
+        extra: Need,
+    ) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = view.availability();
         if let Err(reason) = &available.frames {
@@ -206,9 +207,10 @@ impl Watcher {
     }
 }
 
-fn tell_regions(before: &Before, now: &Before, tell: &mut Tell<'_>) -> Result<()> {
-    let regions = |look: &Before| -> Vec<Region> {
-        look.regions
+fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> Result<()> {
+    let regions = |sample: &Sample| -> Vec<Region> {
+        sample
+            .regions
             .iter()
             .map(|(region, _)| region.clone())
             .collect()
@@ -218,7 +220,7 @@ fn tell_regions(before: &Before, now: &Before, tell: &mut Tell<'_>) -> Result<()
     }
     for change in regions::compare(&regions(before), &regions(now)) {
         if before.covers(change.range) || now.covers(change.range) {
-            tell(Change {
+            sink(Change {
                 kind: change.kind,
                 address: Some(change.range.start()),
                 pages: 0,

@@ -1,8 +1,8 @@
-//! What happened to a page, from what was seen of it then and now.
+//! What happened to a page between two samples.
 
-use super::before::Before;
-use super::change::{Change, Tell};
-use super::memory::Seen;
+use super::change::{Change, ChangeSink};
+use super::sample::Sample;
+use super::words::SampledPage;
 use crate::inspect::classify::{Evidence, classify};
 use crate::inspect::doubt::{Doubt, doubt};
 use crate::inspect::page::Need;
@@ -11,10 +11,10 @@ use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
 use crate::report::{EventKind, PageFacts, Stopped, Why};
 
-/// Puts together neighbours that changed the same way.
+/// Joins neighbouring pages that changed the same way.
 pub(super) struct Merger<'a> {
-    before: &'a Before,
-    now: &'a Before,
+    before: &'a Sample,
+    now: &'a Sample,
     rules: &'a dyn Rules,
     size: PageSize,
     extra: Need,
@@ -23,7 +23,7 @@ pub(super) struct Merger<'a> {
 }
 
 impl<'a> Merger<'a> {
-    pub fn new(before: &'a Before, now: &'a Before, view: &'a View<'_>, extra: Need) -> Self {
+    pub fn new(before: &'a Sample, now: &'a Sample, view: &'a View<'_>, extra: Need) -> Self {
         Merger {
             before,
             now,
@@ -34,21 +34,21 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Takes a page that differs.
+    /// Adds a page that differs.
     pub fn push(
         &mut self,
         page: u64,
-        then: Seen,
-        now: Seen,
-        tell: &mut Tell<'_>,
+        then: SampledPage,
+        now: SampledPage,
+        sink: &mut ChangeSink<'_>,
     ) -> Result<(), Stopped> {
         let address = VirtualAddress::new(page << self.size.shift());
-        // What went with its region was said when that did.
+        // Pages that went with their region were reported with it.
         let Some((region, place)) = self.now.place(address) else {
             return Ok(());
         };
         let place_then = self.before.place(address).map(|(_, place)| place);
-        let state = |seen: Seen, place| {
+        let state = |seen: SampledPage, place| {
             let evidence = Evidence {
                 entry: Some(seen.entry),
                 flags: seen.flags,
@@ -70,12 +70,12 @@ impl<'a> Merger<'a> {
                 region: Some(region.clone()),
                 region_after: None,
             };
-            self.add(change, tell)?;
+            self.add(change, sink)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, change: Change, tell: &mut Tell<'_>) -> Result<(), Stopped> {
+    fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
         let size = self.size;
         let slot = self
             .growing
@@ -83,20 +83,20 @@ impl<'a> Merger<'a> {
             .find(|growing| growing.kind == change.kind);
         match slot {
             Some(growing) if goes_on(growing, &change, size) => growing.pages += 1,
-            Some(growing) => tell(std::mem::replace(growing, change))?,
+            Some(growing) => sink(std::mem::replace(growing, change))?,
             None => self.growing.push(change),
         }
         Ok(())
     }
 
-    /// Tells what is left.
-    pub fn finish(mut self, tell: &mut Tell<'_>) -> Result<(), Stopped> {
+    /// Reports the changes that are left.
+    pub fn finish(mut self, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
         self.growing.sort_by_key(|change| change.address);
-        self.growing.into_iter().try_for_each(tell)
+        self.growing.into_iter().try_for_each(sink)
     }
 }
 
-fn facts(seen: Seen, (state, doubt): (State, Option<Doubt>)) -> PageFacts {
+fn facts(seen: SampledPage, (state, doubt): (State, Option<Doubt>)) -> PageFacts {
     let mut why = Why::default();
     if let Some(doubt) = doubt {
         why.note("state", &doubt.reason());
@@ -136,11 +136,11 @@ fn goes_on(growing: &Change, next: &Change, size: PageSize) -> bool {
         && same(&growing.after, &next.after)
 }
 
-/// What happened, by what can be seen from outside: entries then and now.
+/// What happened, as far as the entries of both samples show.
 fn kinds(
-    then: Seen,
+    then: SampledPage,
     before: State,
-    now: Seen,
+    now: SampledPage,
     after: State,
     extra: Need,
 ) -> impl Iterator<Item = EventKind> + use<> {
@@ -162,16 +162,21 @@ fn kinds(
     .flatten()
 }
 
-/// What happened to where the page is.
-fn main_kind(then: Seen, before: State, now: Seen, after: State) -> Option<EventKind> {
+/// What happened to the place of the page.
+fn main_kind(
+    then: SampledPage,
+    before: State,
+    now: SampledPage,
+    after: State,
+) -> Option<EventKind> {
     use State::{Guard, Migrating, Present, Swapped};
     Some(match (before, after) {
         (Guard, Guard) => return None,
         (_, Guard) => EventKind::GuardInstalled,
         (Guard, _) => EventKind::GuardRemoved,
-        // Under way: where it arrives shows at a later look.
+        // It is migrating: a later sample shows its new frame.
         (Present, Migrating) => return None,
-        // The entry of a page under way holds the frame it leaves.
+        // The entry of a migrating page holds the frame that it leaves.
         (Migrating, Present) => {
             let left = then.entry.swap().map(|swap| swap.offset);
             let arrived = now.entry.frame().map(|frame| frame.get());
@@ -187,7 +192,7 @@ fn main_kind(then: Seen, before: State, now: Seen, after: State) -> Option<Event
     })
 }
 
-fn still_present(then: Seen, now: Seen) -> Option<EventKind> {
+fn still_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
     let copied = then.entry.is_file_or_shared() && !now.entry.is_file_or_shared();
     Some(match (then.huge, now.huge) {
         (false, true) => EventKind::Collapsed,
@@ -197,7 +202,7 @@ fn still_present(then: Seen, now: Seen) -> Option<EventKind> {
             (true, false) => EventKind::Split,
             _ => return None,
         },
-        // What was shared with others and now is not: a write made a copy. What was its own has been moved by the kernel.
+        // A page that was shared and no longer is was copied by a write. A page that was exclusive was moved by the kernel.
         _ if !then.entry.is_exclusive() && now.entry.is_exclusive() => EventKind::CopiedOnWrite,
         _ => EventKind::Moved,
     })

@@ -1,9 +1,9 @@
-//! What became of the regions between two looks.
+//! Changes of regions between two samples.
 
 use crate::kernel::{AddressRange, Region};
 use crate::report::EventKind;
 
-/// A stretch of addresses whose region is not what it was.
+/// A range of addresses whose region has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct RegionChange {
     pub kind: EventKind,
@@ -12,8 +12,8 @@ pub(super) struct RegionChange {
     pub after: Option<Region>,
 }
 
-/// Compares two lists in address order. A region that was split or joined by a change of rights is not one that went: what counts is
-/// which object lies at an address.
+/// Compares two lists in address order. A region split or joined by a change of permissions has not gone: the comparison is of the
+/// objects at the addresses.
 pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> {
     let is_new = |list: &[Region], region: &&Region| {
         let index = list.partition_point(|other| other.range.start() < region.range.start());
@@ -64,7 +64,7 @@ pub(super) fn compare(before: &[Region], after: &[Region]) -> Vec<RegionChange> 
     changes
 }
 
-/// The parts of `region` where nothing of `others` is the same object, each with one of `others` that is so elsewhere in it.
+/// The parts of `region` where none of `others` maps the same object, each with one of `others` that maps it elsewhere in `region`.
 fn parts<'a>(region: &Region, others: &[&'a Region]) -> Vec<(AddressRange, Option<&'a Region>)> {
     let kept: Vec<&Region> = overlapping(others, region.range)
         .filter(|other| is_same_object(region, other))
@@ -93,7 +93,7 @@ fn overlapping<'a, 'b>(
         .take_while(move |region| region.range.start() < range.end())
 }
 
-/// Whether both map the same bytes at the addresses that they share.
+/// Whether both map the same object, with the same bytes at the same address.
 fn is_same_object(a: &Region, b: &Region) -> bool {
     let base = |region: &Region| region.offset.wrapping_sub(region.range.start().get());
     a.device == b.device

@@ -1,15 +1,15 @@
-//! Looks at a made-up process.
+//! Samples of a made-up process.
 
 use super::*;
 use crate::inspect::fake::{PAGE, World, region};
 use crate::kernel::Name;
 use crate::report::PageFacts;
 
-/// One look; `meanwhile` is run before the first read.
-fn look(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
+/// One sample; `meanwhile` is run before the first read.
+fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
     let mut meanwhile = Some(meanwhile);
     let mut changes = Vec::new();
-    let looked = watcher.look(
+    let sampled = watcher.sample(
         target,
         &mut |view| view.spans(),
         &mut || {
@@ -23,7 +23,7 @@ fn look(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec
             Ok(())
         },
     );
-    assert_eq!(looked.expect("a look"), Look::GoOn);
+    assert_eq!(sampled.expect("a sample"), Sampled::Alive);
     changes
 }
 
@@ -33,10 +33,10 @@ fn regions_that_change_under_way_are_seen_as_they_are() {
     world.maps(0x1000, 10, 500);
     let (world, target) = world.target();
     let mut watcher = Watcher::new(Need::empty());
-    assert_eq!(look(&mut watcher, &target, || ()), []);
+    assert_eq!(sample(&mut watcher, &target, || ()), []);
     let mut other = region(0x1005, 5);
     other.name = Name::from("[anon:other]");
-    let changes = look(&mut watcher, &target, || {
+    let changes = sample(&mut watcher, &target, || {
         *world.regions.lock().expect("a lock") = vec![region(0x1000, 5), other.clone()];
     });
     let brief = |change: &Change| {
@@ -51,24 +51,24 @@ fn regions_that_change_under_way_are_seen_as_they_are() {
             (EventKind::RegionAppeared, Some(0x1005))
         ]
     );
-    assert_eq!(look(&mut watcher, &target, || ()), []);
+    assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
 
 #[test]
-fn a_look_that_was_stopped_loses_nothing() {
+fn a_sample_that_was_stopped_loses_nothing() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 3, 500);
     let (_, target) = world.target();
     let mut watcher = Watcher::new(Need::empty());
-    assert_eq!(look(&mut watcher, &target, || ()), []);
-    let stopped = watcher.look(
+    assert_eq!(sample(&mut watcher, &target, || ()), []);
+    let stopped = watcher.sample(
         &target,
         &mut |view| view.spans(),
         &mut || Err(Stopped::Interrupted),
         &mut |_| Ok(()),
     );
     assert!(matches!(stopped, Err(Error::Stopped(_))));
-    assert_eq!(look(&mut watcher, &target, || ()), []);
+    assert_eq!(sample(&mut watcher, &target, || ()), []);
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn pages_share_a_row_where_their_frames_follow_each_other() {
     let watched = |before: World, after: World| {
         let mut watcher = Watcher::new(Need::empty());
         let ((_, before), (_, after)) = (before.target(), after.target());
-        assert_eq!(look(&mut watcher, &before, || ()), []);
-        let changes = look(&mut watcher, &after, || ());
+        assert_eq!(sample(&mut watcher, &before, || ()), []);
+        let changes = sample(&mut watcher, &after, || ());
         let frame = |facts: &Option<PageFacts>| Some(facts.as_ref()?.pfn?.get());
         let brief = |change: &Change| {
             let page = change.address.map_or(0, |address| address.get() / PAGE);

@@ -1,4 +1,4 @@
-//! What a look saw, kept for the next one: the raw words of what is populated, and nothing of what is not.
+//! The raw words of the populated pages of a sample.
 
 use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
@@ -6,21 +6,21 @@ use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::target::Categories;
 use std::sync::Arc;
 
-/// What one look saw, in address order.
+/// The words of one sample, in address order.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct PageWords {
     extents: Vec<Extent>,
-    /// For each extent of the look before, whether this one saw the very same.
+    /// For each extent of the last sample, whether this one has the same words.
     same: Vec<bool>,
-    /// Where the extents of the look before are likely to go on.
+    /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
 }
 
 /// Words that were read together.
 struct Extent {
-    /// Shared with the look before, if that saw the same.
+    /// Shared with the last sample, if they are the same.
     words: Arc<Words>,
-    /// Seen by this look, and not the same as before.
+    /// Whether they differ from those of the last sample.
     fresh: bool,
 }
 
@@ -38,9 +38,9 @@ struct Words {
     huge: Vec<(usize, usize)>,
 }
 
-/// What is kept of one page.
+/// The words of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Seen {
+pub(super) struct SampledPage {
     pub entry: PageMapEntry,
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
@@ -68,7 +68,7 @@ impl Words {
         })
     }
 
-    /// Whether a look sees the same again. Compares raw words: nothing is decoded while nothing changes.
+    /// Whether the words of `chunk` are the same. Nothing is decoded.
     fn is_same(&self, chunk: &Chunk<'_>, size: PageSize) -> bool {
         let Content::Read(words) = chunk.content else {
             return false;
@@ -91,14 +91,14 @@ impl Words {
         self.first + self.entries.len() as u64 * self.stride
     }
 
-    /// What was seen of the page with index `page`.
-    fn page(&self, page: u64) -> Seen {
+    /// The words of the page with index `page`.
+    fn page(&self, page: u64) -> SampledPage {
         let into = page.saturating_sub(self.first);
         let index = (into / self.stride) as usize;
         let entry = self.entries.get(index).copied().unwrap_or_default();
         let word = |words: &[u64]| words.get(index).copied().filter(|&word| word != UNREAD);
         let within = self.huge.partition_point(|&(_, end)| end <= index);
-        Seen {
+        SampledPage {
             entry: match entry.frame() {
                 Some(_) => PageMapEntry::new(entry.raw() + into % self.stride),
                 None => entry,
@@ -113,18 +113,18 @@ impl Words {
     }
 }
 
-impl Memory {
-    /// Begins a look after this one.
-    pub fn next(&self) -> Memory {
-        Memory {
+impl PageWords {
+    /// Begins the next sample.
+    pub fn next(&self) -> PageWords {
+        PageWords {
             extents: Vec::with_capacity(self.extents.len()),
             same: vec![false; self.extents.len()],
             cursor: 0,
         }
     }
 
-    /// Takes what the look sees. What was the same in `before` is shared with it.
-    pub fn add(&mut self, chunk: &Chunk<'_>, size: PageSize, before: &Memory) {
+    /// Adds a chunk. Words that are the same as in `before` are shared with it.
+    pub fn add(&mut self, chunk: &Chunk<'_>, size: PageSize, before: &PageWords) {
         let index = size.index(chunk.start);
         let behind = before
             .extents
@@ -153,11 +153,11 @@ impl Memory {
         }));
     }
 
-    /// Visits each page that may differ from `before`, with what was seen of it then and now.
+    /// Visits each page that differs from `before`, with its words then and now.
     pub fn differences<E>(
         &self,
-        before: &Memory,
-        mut visit: impl FnMut(u64, Seen, Seen) -> Result<(), E>,
+        before: &PageWords,
+        mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let old = before.extents.iter().zip(&self.same);
         let mut old = old
@@ -177,7 +177,7 @@ impl Memory {
             page = page.max(start);
             let seen = |one: Option<&&Words>| match one {
                 Some(words) if words.first <= page => words.page(page),
-                _ => Seen::default(),
+                _ => SampledPage::default(),
             };
             let (then, now) = (seen(old.peek()), seen(new.peek()));
             if then != now {

@@ -1,18 +1,18 @@
-//! What a look saw.
+//! A sample of the watched addresses.
 
-use super::memory::Memory;
+use super::words::PageWords;
 use crate::inspect::classify::{Backing, Place};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 
-/// What a look saw: for the next one, the look before.
-pub(super) struct Before {
-    pub memory: Memory,
+/// The words and regions of the watched addresses at one time.
+pub(super) struct Sample {
+    pub words: PageWords,
     pub regions: Vec<(Region, Backing)>,
     pub spans: Vec<AddressRange>,
 }
 
-impl Before {
-    /// What was known of the place of `address`.
+impl Sample {
+    /// The region of `address`, and what classification needs to know of it.
     pub fn place(&self, address: VirtualAddress) -> Option<(&Region, Place)> {
         let after = self
             .regions

@@ -28,3 +28,6 @@ pub use page_flags::PageFlags;
 pub use page_map::{PageMapEntry, SwapEntry};
 pub use region::{Device, Permissions, Region};
 pub use registers::Registers;
+
+#[cfg(test)]
+mod tests;

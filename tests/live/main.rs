@@ -10,8 +10,10 @@ mod access;
 mod answers;
 mod behind;
 mod cgroup;
+mod devices;
 mod explain;
 mod expressions;
+mod failing;
 mod files;
 mod how;
 mod huge;
@@ -19,6 +21,7 @@ mod identity;
 mod lines;
 mod machine;
 mod memory;
+mod nodes;
 mod page_map;
 mod programs;
 mod puppet;
@@ -26,6 +29,7 @@ mod reconcile;
 mod regions;
 #[path = "../skips/mod.rs"]
 mod skips;
+mod soft_dirty;
 mod states;
 mod support;
 mod symbols;
@@ -53,10 +57,12 @@ const TESTS: &[&[Test]] = &[
     answers::threads::TESTS,
     behind::TESTS,
     cgroup::TESTS,
+    devices::TESTS,
     explain::TESTS,
     explain::large::TESTS,
     explain::userfaults::TESTS,
     expressions::TESTS,
+    failing::TESTS,
     files::TESTS,
     huge::TESTS,
     how::TESTS,
@@ -68,10 +74,12 @@ const TESTS: &[&[Test]] = &[
     lines::reasons::TESTS,
     machine::TESTS,
     memory::TESTS,
+    nodes::TESTS,
     page_map::TESTS,
     programs::TESTS,
     reconcile::TESTS,
     regions::TESTS,
+    soft_dirty::TESTS,
     states::TESTS,
     symbols::TESTS,
     walk::TESTS,

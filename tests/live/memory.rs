@@ -23,6 +23,7 @@ pub const TESTS: &[Test] = &[
     ),
     ("memory::fault_reads_through", fault_reads_through),
     ("memory::rows_are_gdb_s", rows_are_gdb_s),
+    ("memory::words_are_the_machine_s", words_are_the_machine_s),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
@@ -418,6 +419,59 @@ fn parts(text: &str) -> Vec<String> {
             lines.map(plain).collect::<Vec<_>>().join("\n")
         })
         .collect()
+}
+
+/// Words are put together in the byte order of the machine, whichever that is: by `x`, `print` and `find`, and by `telescope` those of a pointer.
+fn words_are_the_machine_s() {
+    let mut numbers = Numbers(7);
+    let expected: Vec<u8> = (0..BYTES).map(|_| numbers.next() as u8).collect();
+    let word = |from: usize, size: usize| {
+        let bytes = &expected[from..from + size];
+        match size {
+            2 => u16::from_ne_bytes(bytes.try_into().expect("2 bytes")).into(),
+            4 => u32::from_ne_bytes(bytes.try_into().expect("4 bytes")).into(),
+            _ => u64::from_ne_bytes(bytes.try_into().expect("8 bytes")),
+        }
+    };
+    let mut target = Target::start("memory", &[]);
+    let start = target.numbers()[0];
+    for (unit, size) in [("h", 2), ("w", 4), ("g", 8)] {
+        let (bits, at) = (size * 8, start + 40);
+        let value = word(40, size);
+        let lines = [
+            format!("x/2x{unit} {at:#x}"),
+            format!("print/x u{bits}({at:#x})"),
+            format!("find/{unit}1 {start:#x},+{BYTES}, {value:#x}"),
+        ];
+        let said = records(target.pid(), &lines);
+        let hexadecimal = |value: &Value| {
+            let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
+            u64::from_str_radix(digits.expect("hexadecimal"), 16).expect("a number")
+        };
+        assert_eq!(hexadecimal(&said[0]["values"][0]), value, "{said:?}");
+        assert_eq!(
+            hexadecimal(&said[0]["values"][1]),
+            word(40 + size, size),
+            "{said:?}"
+        );
+        assert_eq!(hexadecimal(&said[1]["value"]), value, "{said:?}");
+        let first = (0..)
+            .find(|&from| word(from, size) == value)
+            .expect("it is there");
+        assert_eq!(
+            hexadecimal(&said[2]["address"]),
+            start + first as u64,
+            "{said:?}"
+        );
+    }
+    // Those of a pointer.
+    let pointer = size_of::<usize>();
+    let said = records(target.pid(), &[format!("telescope {:#x} 1", start + 48)]);
+    assert_eq!(
+        said[0]["value"],
+        format!("{:#x}", word(48, pointer)),
+        "{said:?}"
+    );
 }
 
 fn rows_are_gdb_s() {

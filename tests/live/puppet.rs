@@ -78,6 +78,18 @@ impl Puppet {
 
     /// Maps a file that the test holds open.
     pub fn maps_file(&mut self, file: &std::fs::File, pages: u64, prot: i32, flags: i32) -> u64 {
+        self.maps_file_at(file, 0, pages, prot, flags)
+    }
+
+    /// Maps a part of it.
+    pub fn maps_file_at(
+        &mut self,
+        file: &std::fs::File,
+        offset: u64,
+        pages: u64,
+        prot: i32,
+        flags: i32,
+    ) -> u64 {
         let (pid, fd) = (std::process::id(), file.as_raw_fd());
         let numbers = [
             pages * page_bytes(),
@@ -85,6 +97,7 @@ impl Puppet {
             fd as u64,
             prot as u64,
             flags as u64,
+            offset,
         ];
         self.does("file", &numbers)
     }
@@ -144,7 +157,14 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let writes = number(3) as i32 & libc::PROT_WRITE != 0;
             let file = std::fs::File::options().read(true).write(writes).open(path);
             let file = file.expect("the test's file");
-            fresh(number(3) as i32, number(4) as i32, Some(file.into()))
+            let (fd, null) = (file.as_raw_fd(), std::ptr::null_mut());
+            let (prot, flags, offset) = (
+                number(3) as i32,
+                number(4) as i32,
+                number(5) as libc::off64_t,
+            );
+            // SAFETY: a new mapping at an address of the kernel's choice.
+            answer(unsafe { libc::mmap64(null, number(0), prot, flags, fd, offset) } as i64)
         }
         "secret" => secret(number(0)),
         "hugetlb" => {
@@ -173,8 +193,16 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "unmap" => answer(unsafe { libc::munmap(number(0) as *mut _, number(1)) }.into()),
         "advise" => {
             let advice = number(2) as i32;
-            // SAFETY: memory of the test's own.
-            answer(unsafe { libc::madvise(number(0) as *mut _, number(1), advice) }.into())
+            // Newer kernels tell of failed memory at once, not when it is next touched. Whoever touches it later is ended as ever.
+            extern "C" fn carry_on(_: i32) {}
+            // SAFETY: a handler that does nothing, for as long as the call takes; memory of the test's own.
+            unsafe {
+                let told = libc::signal(libc::SIGBUS, carry_on as *const () as usize);
+                let result = libc::madvise(number(0) as *mut _, number(1), advice);
+                let answered = answer(result.into());
+                libc::signal(libc::SIGBUS, told);
+                answered
+            }
         }
         "protect" => {
             let prot = number(2) as i32;

@@ -179,9 +179,10 @@ pub fn huge_files(folder: &Path) -> Result<Changed, String> {
     change(|| false, HUGE_FILES, &arguments)
 }
 
-/// A free page of 1 GiB in its pool.
-pub fn gigantic_page() -> Result<Changed, String> {
-    let setting = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+/// A free page in the pool of that size.
+pub fn pool_page(bytes: u64) -> Result<Changed, String> {
+    let kib = bytes >> 10;
+    let setting = format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages");
     change(|| false, HUGE_PAGES, &[setting.as_ref(), "1".as_ref()])
 }
 

@@ -1,0 +1,112 @@
+//! Memory of devices: the page map shows nothing of it (VM_PFNMAP), and what is said of it must not be that it is empty.
+
+use super::Test;
+use super::answers::program;
+use super::puppet::Puppet;
+use super::support::{page_bytes, skip};
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+pub const TESTS: &[Test] = &[
+    ("devices::registers_of_a_device", registers_of_a_device),
+    ("devices::physical_memory", physical_memory),
+];
+
+/// The memory of QEMU's pci-testdev, which no driver uses: its file, and where it is on the bus.
+fn test_device() -> Result<(PathBuf, u64), &'static str> {
+    const MISSING: &str = "no PCI device that is there to be tested with (pci-testdev of QEMU)";
+    let devices = std::fs::read_dir("/sys/bus/pci/devices").map_err(|_| MISSING)?;
+    let is = |path: &Path, name: &str, is: &str| {
+        std::fs::read_to_string(path.join(name)).is_ok_and(|text| text.trim() == is)
+    };
+    let mut devices = devices.flatten().map(|entry| entry.path());
+    let device = devices
+        .find(|path| is(path, "vendor", "0x1b36") && is(path, "device", "0x0005"))
+        .ok_or(MISSING)?;
+    let bars = std::fs::read_to_string(device.join("resource")).map_err(|_| MISSING)?;
+    let start = bars.lines().nth(2).and_then(|line| line.split(' ').next());
+    let start = start.and_then(|start| u64::from_str_radix(start.strip_prefix("0x")?, 16).ok());
+    let start = start.filter(|&start| start != 0).ok_or(MISSING)?;
+    Ok((device.join("resource2"), start))
+}
+
+fn read_write(path: &Path) -> Option<File> {
+    File::options().read(true).write(true).open(path).ok()
+}
+
+fn answer(pid: u32, line: String) -> Value {
+    let said = program(&[], pid, true, &[line]);
+    let last = said.lines().last().expect("an answer");
+    serde_json::from_str(last).expect("an object")
+}
+
+/// The physical address that is given of a byte. No frame is: the page map has none.
+fn physical(pid: u32, address: u64) -> Value {
+    let said = answer(pid, format!("translate {address:#x}"));
+    assert_eq!(said["state"], "pfn_mapped", "{said}");
+    assert_eq!(said["kind"], "device_memory", "{said}");
+    assert!(said["pfn"].is_null(), "{said}");
+    assert!(said["why"]["pfn"].is_string(), "{said}");
+    said["physical"].clone()
+}
+
+/// All pages are where the device has them, and nothing is counted of what does not show.
+fn nothing_is_claimed(pid: u32, memory: u64, pages: u64) {
+    let bytes = pages * page_bytes();
+    let walk = answer(pid, format!("walk {memory:#x},+{bytes:#x}"));
+    assert_eq!(walk["pfn_mapped"], pages, "{walk}");
+    let region = answer(pid, format!("region {memory:#x}"));
+    for sum in ["present", "shared", "private", "swapped"] {
+        assert!(region[sum].is_null(), "{region}");
+        assert!(region["why"][sum].is_string(), "{region}");
+    }
+}
+
+fn registers_of_a_device() {
+    const NAME: &str = "devices::registers_of_a_device";
+    let (path, start) = match test_device() {
+        Ok(device) => device,
+        Err(reason) => return skip(NAME, reason),
+    };
+    let Some(file) = read_write(&path) else {
+        return skip(NAME, "its memory may not be mapped here");
+    };
+    let mut puppet = Puppet::start();
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let memory = puppet.maps_file(&file, 2, rw, libc::MAP_SHARED);
+    let pid = puppet.0.pid();
+    for _ in 0..2 {
+        let byte = page_bytes() + 9;
+        assert_eq!(physical(pid, memory + byte), format!("{:#x}", start + byte));
+        nothing_is_claimed(pid, memory, 2);
+        puppet.writes(memory, 2);
+    }
+}
+
+/// A private mapping is copied when it is written to: the copy is ordinary memory, which the page map does not show either.
+fn physical_memory() {
+    const NAME: &str = "devices::physical_memory";
+    let (_, start) = match test_device() {
+        Ok(device) => device,
+        Err(reason) => return skip(NAME, reason),
+    };
+    let Some(file) = read_write("/dev/mem".as_ref()) else {
+        return skip(NAME, "/dev/mem may not be opened here");
+    };
+    let rw = libc::PROT_READ | libc::PROT_WRITE;
+    for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps_file_at(&file, start, 2, rw, flags);
+        let pid = puppet.0.pid();
+        let on_the_bus = Value::from(format!("{start:#x}"));
+        puppet.reads(memory, 1);
+        nothing_is_claimed(pid, memory, 2);
+        if flags == libc::MAP_SHARED {
+            assert_eq!(physical(pid, memory), on_the_bus);
+        }
+        puppet.writes(memory, 1);
+        let is_there = physical(pid, memory) == on_the_bus;
+        assert_eq!(is_there, flags == libc::MAP_SHARED, "written: {flags}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Memory that failed. The kernel gives none of it back before it starts again: these tests run where somebody said that they may, as
+//! `scripts/guests` does.
+
+use super::Test;
+use super::answers::{Truth, says};
+use super::puppet::Puppet;
+use super::support::{page_bytes, plain_entry, pool_page_bytes, skip};
+use super::system;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+pub const TESTS: &[Test] = &[
+    ("failing::a_page", a_page),
+    ("failing::a_page_of_a_huge_page", a_page_of_a_huge_page),
+    ("failing::a_page_of_the_pool", a_page_of_the_pool),
+    ("failing::taken_out_of_use", taken_out_of_use),
+];
+
+const MADV_HWPOISON: i32 = 100;
+const MADV_SOFT_OFFLINE: i32 = 101;
+
+/// Set where memory may be taken away for good.
+const ALLOWED: &str = "PMDB_POISONS_MEMORY";
+
+const FAILED: Truth = Truth::absent("MADV_HWPOISON", "hwpoison", "hwpoison");
+
+/// Has the kernel treat a page as failed, or skips.
+fn fails(name: &str, puppet: &mut Puppet, address: u64, advice: i32) -> bool {
+    let reason = match puppet.advises(address, 1, advice) {
+        Ok(()) => return true,
+        Err(libc::EINVAL) => "this kernel does not handle memory failure (CONFIG_MEMORY_FAILURE)",
+        Err(libc::EPERM) => "only root may poison memory",
+        Err(error) => panic!("madvise({advice}): errno {error}"),
+    };
+    skip(name, reason);
+    false
+}
+
+/// Whether it may be done here.
+fn is_allowed(name: &str) -> bool {
+    let allowed = std::env::var_os(ALLOWED).is_some();
+    if !allowed {
+        skip(
+            name,
+            "memory that fails is lost until the next start: scripts/guests runs this",
+        );
+    }
+    allowed
+}
+
+fn frame(pid: u32, address: u64) -> u64 {
+    plain_entry(pid, address).expect("an entry") & ((1 << 55) - 1)
+}
+
+fn a_page() {
+    const NAME: &str = "failing::a_page";
+    if !is_allowed(NAME) {
+        return;
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 3);
+    puppet.writes(memory, 3);
+    if !fails(NAME, &mut puppet, memory + page_bytes(), MADV_HWPOISON) {
+        return;
+    }
+    let pid = puppet.0.pid();
+    says(pid, memory + page_bytes() + 9, &FAILED);
+    says(
+        pid,
+        memory,
+        &Truth::present("the page before it", "anonymous"),
+    );
+}
+
+/// The huge page is split first: only the one page is lost.
+fn a_page_of_a_huge_page() {
+    const NAME: &str = "failing::a_page_of_a_huge_page";
+    if !is_allowed(NAME) {
+        return;
+    }
+    let (mut puppet, memory, pages) = match Puppet::with_huge_page() {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, reason),
+    };
+    let failed = memory + 5 * page_bytes();
+    if !fails(NAME, &mut puppet, failed, MADV_HWPOISON) {
+        return;
+    }
+    let pid = puppet.0.pid();
+    says(pid, failed, &FAILED);
+    let other = Truth::present("another page of the huge page", "anonymous");
+    says(pid, memory + (pages - 1) * page_bytes(), &other);
+}
+
+/// The page map has no word for it: only PAGEMAP_SCAN tells that something is there, and not what.
+fn a_page_of_the_pool() {
+    const NAME: &str = "failing::a_page_of_the_pool";
+    if !is_allowed(NAME) {
+        return;
+    }
+    let pool = match system::huge_pages() {
+        Ok(pool) => pool,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("hugetlb", pool_page_bytes() / page_bytes());
+    puppet.writes(memory, 1);
+    if fails(NAME, &mut puppet, memory, MADV_HWPOISON) {
+        let said = super::answers::program(
+            &[],
+            puppet.0.pid(),
+            true,
+            &[format!("translate {memory:#x}")],
+        );
+        let said: serde_json::Value = serde_json::from_str(&said).expect("an object");
+        let state = said["state"].as_str().expect("a state");
+        let is_certain = said["why"]["state"].is_null();
+        assert!(
+            state != "present" && state != "untouched" || !is_certain,
+            "{said}"
+        );
+        assert!(said["pfn"].is_null(), "{said}");
+    }
+    drop(puppet);
+    drop(pool);
+}
+
+/// Soft offline: what is in the page moves to another frame, and the old one is used no more.
+fn taken_out_of_use() {
+    const NAME: &str = "failing::taken_out_of_use";
+    const KPF_HWPOISON: u64 = 1 << 19;
+    if !is_allowed(NAME) {
+        return;
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let pid = puppet.0.pid();
+    let before = frame(pid, memory);
+    if !fails(NAME, &mut puppet, memory, MADV_SOFT_OFFLINE) {
+        return;
+    }
+    assert_ne!(frame(pid, memory), before);
+    says(
+        pid,
+        memory,
+        &Truth::present("moved by soft offline", "anonymous"),
+    );
+    let mut word = [0; 8];
+    let flags = File::open("/proc/kpageflags").expect("flags of frames");
+    flags.read_exact_at(&mut word, before * 8).expect("a word");
+    assert_ne!(u64::from_ne_bytes(word) & KPF_HWPOISON, 0);
+    let lines = [format!("flags pfn:{before:#x}")];
+    let said = super::answers::program(&[], pid, true, &lines);
+    assert!(said.contains("\"hwpoison\""), "{said}");
+}

@@ -1,0 +1,101 @@
+//! Memory on several NUMA nodes.
+
+use super::Test;
+use super::answers::program;
+use super::puppet::Puppet;
+use super::support::{at, page_bytes, range, skip};
+use pmdb::inspect::{Need, Watcher};
+use pmdb::report::EventKind;
+use serde_json::Value;
+
+pub const TESTS: &[Test] = &[("nodes::pages_move_between_nodes", pages_move_between_nodes)];
+
+/// Has the kernel move pages of a process to a node: the node that each is on afterwards.
+fn move_pages(pid: u32, address: u64, pages: u64, node: i32) -> Vec<i32> {
+    const MPOL_MF_MOVE: i32 = 2;
+    let addresses: Vec<u64> = (0..pages)
+        .map(|page| address + page * page_bytes())
+        .collect();
+    let pointers: Vec<*const u8> = addresses
+        .iter()
+        .map(|&one| one as usize as *const u8)
+        .collect();
+    let nodes = vec![node; pointers.len()];
+    let mut status = vec![-1; pointers.len()];
+    // SAFETY: as many pointers, nodes and places for an answer as are said; the pointers are of the other process.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            pid,
+            pointers.len(),
+            pointers.as_ptr(),
+            nodes.as_ptr(),
+            status.as_mut_ptr(),
+            MPOL_MF_MOVE,
+        )
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    status
+}
+
+fn pages_by_node(pid: u32, address: u64, pages: u64) -> Vec<(String, u64)> {
+    let line = format!("walk {address:#x},+{:#x} by node", pages * page_bytes());
+    let rows = program(&[], pid, true, &[line]);
+    let rows = rows
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).expect("an object"));
+    let groups = rows.filter(|row| row["type"] == "group");
+    groups
+        .map(|row| {
+            (
+                row["key"].as_str().expect("a key").to_owned(),
+                row["pages"].as_u64().expect("a number"),
+            )
+        })
+        .collect()
+}
+
+fn pages_move_between_nodes() {
+    const NAME: &str = "nodes::pages_move_between_nodes";
+    const PAGES: u64 = 16;
+    if !std::path::Path::new("/sys/devices/system/node/node1").exists() {
+        return skip(NAME, "this machine has one NUMA node");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", PAGES);
+    puppet.writes(memory, PAGES);
+    let pid = puppet.0.pid();
+    for node in [0, 1, 0] {
+        move_pages(pid, memory, PAGES, 1 - node);
+        let target = puppet.0.attach();
+        let span = range(memory, PAGES * page_bytes());
+        let mut watcher = Watcher::new(Need::empty());
+        let mut look = || {
+            let mut changes = Vec::new();
+            let spans = &mut |_: &pmdb::inspect::View<'_>| vec![span];
+            let mut keep = |change| {
+                changes.push(change);
+                Ok(())
+            };
+            watcher
+                .look(&target, spans, &mut || Ok(()), &mut keep)
+                .expect("a look");
+            changes
+        };
+        assert_eq!(look().len(), 0);
+        let status = move_pages(pid, memory, PAGES, node);
+        assert!(status.iter().all(|&one| one == node), "{status:?}");
+        let changes = look();
+        let moved: u64 = changes.iter().map(|change| change.pages).sum();
+        assert!(changes.iter().all(|change| change.kind == EventKind::Moved));
+        assert_eq!(moved, PAGES);
+        assert_eq!(
+            pages_by_node(pid, memory, PAGES),
+            [(node.to_string(), PAGES)]
+        );
+        let asked = [format!("translate {:#x}", at(memory).get() + 1)];
+        let said: Value =
+            serde_json::from_str(&program(&[], pid, true, &asked)).expect("an object");
+        assert_eq!(said["node"], node, "{said}");
+    }
+}

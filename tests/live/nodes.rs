@@ -78,7 +78,7 @@ fn pages_move_between_nodes() {
                 Ok(())
             };
             watcher
-                .look(&target, spans, &mut || Ok(()), &mut keep)
+                .sample(&target, spans, &mut || Ok(()), &mut keep)
                 .expect("a look");
             changes
         };

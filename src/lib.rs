@@ -34,7 +34,7 @@
 //!
 //! # What always holds
 //!
-//! 1. **The target is not disturbed.** No ptrace, no signal. Memory is read only where the page map has just said that a
+//! 1. **The target is not disturbed.** No ptrace, no signal: a file is not opened while somebody holds a lease on it. Memory is read only where the page map has just said that a
 //!    page is resident; what could fault a page in, write-protect or clear something needs an explicit word.
 //! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four answers, each with its
 //!    reason ([`report::Fact`]). A filter on a fact that cannot be known is an error.

@@ -6,7 +6,7 @@ use crate::eval::{self, Integer, Spans, Subject, Value};
 use crate::inspect::{Need, Page, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Expression, Layout, Pattern, Spanned, UnaryOperator};
-use crate::report::{FindSummary, Match, Record, Sink, Stopped};
+use crate::report::{FindSummary, Match, Reason, Record, Sink, Stopped, Why};
 use crate::symbol;
 use crate::target::{self, Target};
 use memchr::memmem::Finder;
@@ -108,6 +108,7 @@ pub(super) fn run(
         cached: 0,
         of_file: Vec::new(),
         unread: 0,
+        cache_unread: None,
     };
     let ended = search.through(&spans, context.sink);
     let (matches, last) = (search.matches, search.last);
@@ -188,6 +189,8 @@ struct Search<'a> {
     of_file: Vec<AddressRange>,
     /// Pages that are there, and were not looked through.
     unread: u64,
+    /// Pages that are in the page cache, and were not looked through there, and why not the first.
+    cache_unread: Option<(u64, Reason)>,
 }
 
 impl Search<'_> {
@@ -195,7 +198,7 @@ impl Search<'_> {
     fn through(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         let need = walk::holes(spans) | Need::BEHIND;
         let mut failed = None;
-        let ended = through::sweep(
+        let mut ended = through::sweep(
             self.view,
             spans.ranges(),
             need,
@@ -221,11 +224,22 @@ impl Search<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
+        let mut why = Why::default();
+        let mut cache_unread = 0;
+        for (pages, reason) in [self.cache_unread.take(), ended.untold.take()]
+            .into_iter()
+            .flatten()
+        {
+            cache_unread += pages;
+            why.note("cache_unread", &reason);
+        }
         let summary = FindSummary {
             matches: self.matches,
             searched: self.searched,
             unread: self.unread,
             cached: self.cached,
+            cache_unread,
+            why,
             cut_short: self.matches >= self.most || ended.stopped.is_some(),
             states: ended.totals.states().map(),
         };
@@ -233,7 +247,6 @@ impl Search<'_> {
             return Err(Stopped::Closed.into());
         }
         ended.say_doubt(sink)?;
-        ended.say_untold(sink)?;
         sink.emit(Record::FindSummary(summary))?;
         match ended.stopped {
             Some(stopped) => Err(stopped.into()),
@@ -286,7 +299,20 @@ impl Search<'_> {
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
             let (read, missed) = match source {
-                Source::File => (self.view.cached(from, into)?.unwrap_or(0), false),
+                Source::File => match self.view.cached(from, into)? {
+                    Ok(read) => (read, false),
+                    Err(reason) => {
+                        // What changes meanwhile may do so for one page alone.
+                        let pages = match reason {
+                            Reason::Changed => 1,
+                            _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
+                        };
+                        self.cache_unread.get_or_insert((0, reason)).0 += pages;
+                        let behind = page.floor(from).checked_add(pages * page.bytes());
+                        (self.next, from) = (None, behind.unwrap_or(range.end()));
+                        continue;
+                    }
+                },
                 _ => {
                     let read = read_resident(self.view.target(), from, into)?;
                     (read.bytes, read.ended.is_some())

@@ -22,7 +22,7 @@ pub(super) struct Ended {
     /// Whether regions changed meanwhile.
     pub changed: bool,
     /// Pages of which it could not be told what is behind them, and why not for the first.
-    untold: Option<(u64, Reason)>,
+    pub untold: Option<(u64, Reason)>,
     /// Why the states of some of the pages that were kept are not certain.
     doubt: Option<Doubt>,
     /// Pages that the filter can neither keep nor leave out, and why not for the first.
@@ -47,18 +47,6 @@ impl Ended {
         };
         let reason = doubt.reason();
         let message = format!("the states of pages that are not present are {reason}");
-        sink.emit(Record::Note(Note { message }))
-    }
-
-    /// Says of how many pages it was not known whether they are in the page cache, where they would have been looked through.
-    pub fn say_untold(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some((pages, reason)) = &self.untold else {
-            return Ok(());
-        };
-        let plural = if *pages == 1 { "" } else { "s" };
-        let message = format!(
-            "{pages} untouched page{plural} may be in the page cache, and could not be looked through there: {reason}"
-        );
         sink.emit(Record::Note(Note { message }))
     }
 

@@ -10,8 +10,8 @@ use crate::report::{
     FolioReport, Hex, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief, Translation,
     Why,
 };
-use crate::symbol::{self, Symbols};
-use crate::target::Target;
+use crate::symbol::{self, NoSymbols, Symbols};
+use crate::target::{self, Target};
 
 pub(super) const ABOUT: About = About {
     name: "translate",
@@ -102,11 +102,16 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let target = view.target();
     let region = detail.region.as_ref();
     let named = region.filter(|region| symbols.may_name(target, region));
+    let mut doubts = Why::default();
     let symbol = named.and_then(|_| {
         let regions = target.process.regions().ok()?;
-        symbol_at(symbols, target, &regions, detail.address)
+        let names = symbols.over(target, &regions);
+        let symbol = brief(&names, detail.address);
+        if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {
+            doubts.note("symbol", &unnamed(reason));
+        }
+        symbol
     });
-    let mut doubts = Why::default();
     if let Some(doubt) = detail.page.doubt {
         doubts.note("state", &doubt.reason());
     }
@@ -168,6 +173,19 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
             above: above.as_ref().map(Into::into),
         }),
         doubts,
+    }
+}
+
+/// Why an address has no name, as its module gives none.
+fn unnamed(reason: NoSymbols) -> Reason {
+    match reason {
+        NoSymbols::Unreadable(target::Error::NotPermitted { what, remedy }) => {
+            Reason::NotPermitted {
+                what,
+                remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),
+            }
+        }
+        reason => Reason::NotInFile(reason.to_string()),
     }
 }
 

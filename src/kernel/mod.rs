@@ -1,9 +1,11 @@
 //! Bytes into types: the kernel's page interfaces, decoded. Pure; no I/O.
 
 pub mod address;
+pub mod auxiliary;
 pub mod config;
 pub mod explain;
 pub mod iomem;
+pub mod locks;
 pub mod maps;
 pub mod mounts;
 pub mod name;

@@ -71,11 +71,16 @@ pub struct FindSummary {
     pub unread: u64,
     /// Pages that are untouched, and were looked through in the page cache of their file.
     pub cached: u64,
+    /// Untouched pages that are in the page cache, or may be, and could not be looked through there.
+    pub cache_unread: u64,
     /// Whether it was broken off before the end of the range: by the count, or by Ctrl-C.
     pub cut_short: bool,
     /// Pages of the range in each state; those that are not present, nor cached, were not looked through.
     #[serde(flatten, serialize_with = "every_state")]
     pub states: BTreeMap<State, u64>,
+    /// Why pages of the page cache could not be looked through, for the first of them.
+    #[serde(skip_serializing_if = "Why::is_empty")]
+    pub why: Why,
 }
 
 /// A row of `telescope`: a word of memory, and where it leads.

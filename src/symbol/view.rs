@@ -274,6 +274,17 @@ impl View<'_> {
         }
     }
 
+    /// Why the program or library that `address` belongs to gives no symbols, if it does not.
+    pub fn why_unnamed(&self, address: VirtualAddress) -> Option<NoSymbols> {
+        let region = self.region_number(address)?;
+        let number = match self.grouped().of_region.get(region).copied()? {
+            Some(number) => number,
+            None => self.module_before(region)?,
+        };
+        let module = self.modules().get(number)?;
+        module.is_executable().then(|| self.placed(number).err())?
+    }
+
     /// The memory of the module that `maps` calls `name` which no file is behind: `.bss`, as far as it is mapped.
     pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
         let grouped = self.grouped();

@@ -2,13 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::{PageFlags, PageMapEntry};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 use rustix::mm;
 use std::cmp::Ordering;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
 ///
@@ -273,13 +272,14 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
 /// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns how much could be read.
 ///
 /// preadv2(2) with RWF_NOWAIT brings pages in: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
-/// mark of earlier read-ahead (`filemap_get_pages`). A mapping for random access does neither (`do_async_mmap_readahead`); but a page
+/// mark of earlier read-ahead (`filemap_get_pages`); POSIX_FADV_RANDOM does not prevent it (6.18: the page is there after EAGAIN). A mapping for random access does neither (`do_async_mmap_readahead`); but a page
 /// that is missing is read from disk there, and its neighbours with it. So mincore(2) is asked right before each few pages: only a
 /// page that leaves the cache between these two calls comes back. (To those who could not write the file it says yes of every page, Linux 5.2: callers
 /// have to see to that first.) While it is read, this program maps the page and some cached ones around it (`filemap_map_pages`), which
 /// their map counts show for a moment.
 ///
-/// It is read through `/proc/self/mem`, so that whoever cuts the file short makes the read fail, and not this program.
+/// The mapping is read by process_vm_readv(2), so that whoever cuts the file short makes the read fail, and not this program. That needs
+/// no rights; `/proc/self/mem` belongs to root where file capabilities were gained, as such a program is not dumpable.
 pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
     let page = rustix::param::page_size();
     let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
@@ -294,7 +294,6 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     let mapping = ClosedPages { start, length };
     // SAFETY: pages that are nobody else's; the advice changes nothing of what they hold.
     unsafe { mm::madvise(mapping.start, length, mm::Advice::Random)? };
-    let own = own_memory()?;
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
         let at = skipped + done;
@@ -305,7 +304,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
         let most = rest.len().min(cached * page - at % page);
         let part = rest.get_mut(..most).unwrap_or_default();
         let from = mapping.address() + at as u64;
-        match retry_on_intr(|| pread(own, &mut *part, from)) {
+        match retry_on_intr(|| own_memory(from, &mut *part)) {
             // The file has been cut short.
             Ok(0) | Err(Errno::IO | Errno::FAULT) => break,
             Ok(read) => done += read,
@@ -315,15 +314,21 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     Ok(done)
 }
 
-/// `/proc/self/mem`, opened once: this program has one address space.
-fn own_memory() -> Result<BorrowedFd<'static>> {
-    static MEMORY: OnceLock<Result<OwnedFd>> = OnceLock::new();
-    let open = || {
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-        rustix::fs::open("/proc/self/mem", flags, rustix::fs::Mode::empty())
+/// Reads memory of this program from `address` on, which may go away meanwhile.
+fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
+    let start = usize::try_from(address).map_err(|_| Errno::FAULT)?;
+    let local = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
     };
-    let memory = MEMORY.get_or_init(open).as_ref();
-    memory.map(AsFd::as_fd).map_err(|error| *error)
+    let remote = libc::iovec {
+        iov_base: std::ptr::with_exposed_provenance_mut(start),
+        iov_len: into.len(),
+    };
+    // SAFETY: the kernel writes at most the length of `into` to it, and reads the other place with the checks of another process's.
+    let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+    usize::try_from(read)
+        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
 /// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.

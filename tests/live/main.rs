@@ -35,6 +35,7 @@ mod support;
 mod symbols;
 mod system;
 mod target;
+mod undisturbed;
 mod userfault;
 mod walk;
 mod watch;
@@ -82,6 +83,7 @@ const TESTS: &[&[Test]] = &[
     soft_dirty::TESTS,
     states::TESTS,
     symbols::TESTS,
+    undisturbed::TESTS,
     walk::TESTS,
     watch::TESTS,
     who::TESTS,
@@ -98,6 +100,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     regions::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,
+    undisturbed::SCENARIOS,
     who::SCENARIOS,
 ];
 

@@ -53,6 +53,13 @@ pub fn command(scenario: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same with a copy of this program.
+pub fn command_as(copy: &std::path::Path, scenario: &str) -> Command {
+    let mut command = Command::new(copy);
+    command.env(SCENARIO, scenario);
+    command
+}
+
 /// The same, run by another program that becomes it.
 pub fn command_by(words: &[&str], scenario: &str) -> Command {
     let mut command = Command::new(words[0]);

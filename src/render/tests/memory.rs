@@ -161,6 +161,8 @@ pub fn find_summary() -> FindSummary {
         searched: 132 << 10,
         unread: 0,
         cached: 4,
+        cache_unread: 0,
+        why: Why::default(),
         cut_short: false,
         states: BTreeMap::from([
             (State::Present, 33),
@@ -175,10 +177,19 @@ pub fn find_summary_early() -> FindSummary {
         matches: 4096,
         unread: 2,
         cached: 0,
+        cache_unread: 3,
+        why: cache_unread(),
         cut_short: true,
-        states: BTreeMap::from([(State::Present, 35)]),
+        states: BTreeMap::from([(State::Present, 35), (State::Untouched, 3)]),
         ..find_summary()
     }
+}
+
+fn cache_unread() -> Why {
+    let mut why = Why::default();
+    let reason = Reason::not_permitted("may not ask what the page cache holds of libc.so.6");
+    why.note("cache_unread", &reason);
+    why
 }
 
 fn link(symbol: Option<SymbolBrief>, address: u64, value: Option<u64>) -> Link {

@@ -136,8 +136,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("match", "address symbol region source"),
     (
         "find-summary",
-        "matches searched unread cached cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
-         pfn_mapped outside unmapped",
+        "matches searched unread cached cache_unread cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
+         pfn_mapped outside unmapped [why]",
     ),
     (
         "telescope",

@@ -130,7 +130,10 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
     }
     let mut separator = "; not resident, not looked through: ";
     let states = summary.states.iter().map(|(state, pages)| match state {
-        State::Untouched => (state, pages.saturating_sub(summary.cached)),
+        State::Untouched => (
+            state,
+            pages.saturating_sub(summary.cached + summary.cache_unread),
+        ),
         _ => (state, *pages),
     });
     for (state, pages) in states.filter(|(state, pages)| **state != State::Present && *pages > 0) {
@@ -140,6 +143,13 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
     }
     if summary.unread > 0 {
         let text = format!("{} could not be read", counted(summary.unread, "page"));
+        line.word("; ", Role::Warn, text);
+    }
+    if summary.cache_unread > 0 {
+        let pages = counted(summary.cache_unread, "untouched page");
+        let why = summary.why.of("cache_unread");
+        let why = why.map_or_else(String::new, |reason| format!(": {reason}"));
+        let text = format!("the page cache could not be looked through for {pages}{why}");
         line.word("; ", Role::Warn, text);
     }
     if summary.cut_short {

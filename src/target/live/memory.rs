@@ -3,10 +3,10 @@
 use super::handle::{Handle, named};
 use super::rights;
 use crate::kernel::status::{Stat, Status};
-use crate::kernel::{Name, PageMapEntry, PageSize};
+use crate::kernel::{Name, PageMapEntry, PageSize, auxiliary};
 use crate::target::{Error, Layout, Result, sys};
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, pread, retry_on_intr};
+use rustix::io::Errno;
 use std::sync::OnceLock;
 
 /// The address space of a process, as long as it runs the same program.
@@ -174,23 +174,15 @@ fn is_zombie(handle: &Handle) -> bool {
     handle.stat().is_ok_and(|stat| stat.state == 'Z')
 }
 
-/// What the ELF header of the program says of its words; where it may not be read, those of pmdb.
+/// What the kernel told the program of its words; where that may not be read, those of pmdb. The program file says the same, but whoever
+/// watches that file (inotify) would see it opened and read.
 fn layout(handle: &Handle, thread: Option<u32>, page: PageSize) -> Layout {
-    let mut header = [0u8; 6];
-    let read = handle
-        .directory()
-        .file(&path(thread, "exe"))
-        .and_then(|file| retry_on_intr(|| pread(&file, &mut header, 0)));
-    let (pointer_bytes, little_endian) = match (read, header) {
-        (Ok(6), [0x7f, b'E', b'L', b'F', class @ (1 | 2), order @ (1 | 2)]) => {
-            (class * 4, order == 1)
-        }
-        _ => (size_of::<usize>() as u8, cfg!(target_endian = "little")),
-    };
+    let told = handle.directory().read(&path(thread, "auxv"));
+    let pointer_bytes = told.ok().and_then(|bytes| auxiliary::pointer_bytes(&bytes));
     Layout {
         page,
-        pointer_bytes,
-        little_endian,
+        pointer_bytes: pointer_bytes.unwrap_or(size_of::<usize>() as u8),
+        little_endian: cfg!(target_endian = "little"),
     }
 }
 

@@ -9,6 +9,7 @@ mod features;
 mod frames;
 mod handle;
 mod kept_file;
+mod lease;
 mod list;
 mod machine;
 mod maps_text;

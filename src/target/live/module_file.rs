@@ -1,6 +1,7 @@
 //! A regular file that is surely the one behind a region.
 
 use super::directory::{Directory, read_all};
+use super::lease;
 use super::rights::raised;
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::target::{ReadAt, sys};
@@ -17,6 +18,10 @@ pub(super) enum Refusal {
     MadeUp,
     /// Another file has taken the place of the one that is mapped.
     Replaced,
+    /// This process (0: unknown) holds a lease on it and would be sent a signal if it were opened.
+    Leased(u32),
+    /// Whether a process holds a lease on it cannot be found out.
+    LeasesHidden(Errno),
     /// A system call failed.
     Failed(Errno),
 }
@@ -33,14 +38,36 @@ pub(super) struct ModuleFile {
     stat: Stat,
 }
 
+/// How a path handle was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Through `map_files`: the kernel led to what the target has mapped, and so could open itself.
+    Mapping,
+    /// By a path, which the target can make lead to another file.
+    Path,
+}
+
 impl ModuleFile {
     /// Opens what so far is only a path handle, which opens nothing, if it is a regular file and the one behind `region`.
-    pub(super) fn open(found: OwnedFd, region: &Region) -> std::result::Result<Self, Refusal> {
-        let stat = regular(&found)?;
-        let file = raised(|| reopen(&found))?;
+    ///
+    /// A file that is not known to be that one is opened with the rights of whoever runs pmdb only.
+    pub(super) fn open(
+        found: OwnedFd,
+        region: &Region,
+        way: Way,
+    ) -> std::result::Result<Self, Refusal> {
+        let (stat, kind) = keeps_bytes(&found)?;
         let mapped = (region.device, region.inode);
-        // btrfs and overlayfs give `stat` other numbers than `maps`.
-        match numbers(&stat) == mapped || as_maps_says(&file)? == Some(mapped) {
+        let is_it = numbers(&stat) == mapped;
+        if !is_it && !OTHER_NUMBERS.contains(&kind) {
+            return Err(Refusal::Replaced);
+        }
+        without_lease([stat.st_ino, region.inode])?;
+        let file = match is_it || way == Way::Mapping {
+            true => raised(|| reopen(&found))?,
+            false => reopen(&found)?,
+        };
+        match is_it || as_maps_says(&file)? == Some(mapped) {
             true => Ok(ModuleFile { file, stat }),
             false => Err(Refusal::Replaced),
         }
@@ -49,10 +76,11 @@ impl ModuleFile {
     /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file that holds bytes. The target
     /// chooses what its paths lead to, and it may have pmdb's rights in mind: nothing is opened of which reading could change something.
     pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
-        let stat = regular(&found)?;
-        if stat.st_size == 0 || is_made_up(&found)? {
+        let (stat, _) = keeps_bytes(&found)?;
+        if stat.st_size == 0 {
             return Err(Refusal::MadeUp);
         }
+        without_lease([stat.st_ino; 2])?;
         let file = reopen(&found)?;
         Ok(ModuleFile { file, stat })
     }
@@ -76,7 +104,7 @@ impl ModuleFile {
     /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
-        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region).is_ok()
+        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path).is_ok()
     }
 }
 
@@ -95,26 +123,44 @@ fn numbers(stat: &Stat) -> (Device, u64) {
     (device, stat.st_ino)
 }
 
-/// What `stat` says of a regular file.
-fn regular(found: &OwnedFd) -> std::result::Result<Stat, Refusal> {
+/// What `stat` reports of a regular file of a file system that keeps bytes, and the kind of that file system.
+fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     let stat = fstat(found)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(stat),
-        _ => Err(Refusal::Special),
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refusal::Special);
+    }
+    let system = fstatfs(found)?;
+    match is_made_up(&system) {
+        true => Err(Refusal::MadeUp),
+        false => Ok((stat, kind_of(&system))),
+    }
+}
+
+/// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,
+/// `CEPH_SUPER_MAGIC`.
+const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
+
+/// Refuses a file that goes by any of these inode numbers when opening it would signal another process.
+fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
+    match lease::on(inodes) {
+        Ok(None) => Ok(()),
+        Ok(Some(lease)) => Err(Refusal::Leased(lease.holder)),
+        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(Refusal::Failed(error)),
+        Err(error) => Err(Refusal::LeasesHidden(error)),
     }
 }
 
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
 pub(super) const TMPFS: u64 = 0x0102_1994;
 
-/// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`.
-const KEEPERS: [u64; 3] = [TMPFS, 0x8584_58f6, 0x6573_5546];
+/// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
+/// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
+const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, 0x9584_58f6, 0x5345_434d];
 
 /// Whether the file is of a file system that makes up its files as they are read (proc, sysfs, tracefs, debugfs, cgroup and the
 /// like). All of them take `simple_statfs` of `fs/libfs.c`, which counts no blocks; sysfs gives its files a size none the less.
-fn is_made_up(found: &OwnedFd) -> Result<bool> {
-    let system = fstatfs(found)?;
-    Ok(system.f_blocks == 0 && !KEEPERS.contains(&kind_of(&system)))
+fn is_made_up(system: &rustix::fs::StatFs) -> bool {
+    system.f_blocks == 0 && !KEEPERS.contains(&kind_of(system))
 }
 
 /// The kind of a file system: a signed number on some machines, and 32 bits wide on all.
@@ -161,5 +207,71 @@ impl ReadAt for ModuleFile {
             .wrapping_mul(1_000_000_000)
             .wrapping_add(stat.st_mtime_nsec as _);
         [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{AddressRange, Name, Permissions};
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use std::path::Path;
+
+    fn found(path: &Path) -> OwnedFd {
+        openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("a file")
+    }
+
+    /// A region that maps the file, or another one.
+    fn region(path: &Path, is_same: bool) -> Region {
+        let (device, inode) = numbers(&fstat(found(path)).expect("its numbers"));
+        let (start, end) = (VirtualAddress::new(0x1000), VirtualAddress::new(0x2000));
+        Region {
+            range: AddressRange::new(start, end).expect("a range"),
+            permissions: Permissions::default(),
+            offset: 0,
+            device,
+            inode: if is_same { inode } else { inode ^ 1 },
+            name: Name::from("/file"),
+            deleted: false,
+        }
+    }
+
+    #[test]
+    fn another_file_than_the_one_that_is_mapped_is_not_even_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, [7; 100]).expect("a file");
+        let kind = kind_of(&fstatfs(found(&path)).expect("its file system"));
+        if OTHER_NUMBERS.contains(&kind) {
+            return println!("skipped: the temporary folder gives files other numbers than maps");
+        }
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify");
+        inotify::add_watch(&watch, &path, WatchFlags::OPEN).expect("a watch");
+        let opens = || {
+            let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+            inotify::Reader::new(&watch, &mut buffer).next().is_ok()
+        };
+        for way in [Way::Path, Way::Mapping] {
+            let refused = ModuleFile::open(found(&path), &region(&path, false), way).err();
+            assert!(refused == Some(Refusal::Replaced) && !opens());
+            assert!(ModuleFile::open(found(&path), &region(&path, true), way).is_ok());
+            assert!(opens());
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_makes_up_as_it_is_read_is_not_opened() {
+        for path in [
+            "/proc/version",
+            "/proc/self/status",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+        ] {
+            let path = Path::new(path);
+            if !path.exists() {
+                continue;
+            }
+            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path);
+            assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::attached::Attached;
 use super::behind;
 use super::kept_file::KeptFile;
-use super::module_file::{ModuleFile, Refusal, TMPFS};
+use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
 use crate::kernel::status::Status;
@@ -51,7 +51,7 @@ impl LiveModules {
             match root
                 .find(name)
                 .map_err(Refusal::Failed)
-                .and_then(|found| ModuleFile::open(found, region))
+                .and_then(|found| ModuleFile::open(found, region, Way::Path))
             {
                 Ok(file) => return Ok(file),
                 Err(Refusal::Failed(Errno::NOENT)) => {}
@@ -70,7 +70,7 @@ impl LiveModules {
     /// The file, by whichever way leads to it.
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
-        let file = match mapped.and_then(|found| ModuleFile::open(found, region)) {
+        let file = match mapped.and_then(|found| ModuleFile::open(found, region, Way::Mapping)) {
             // Without the right to it, or as the region has changed meanwhile.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
                 // Shared anonymous memory has the path of a device, and is not that.
@@ -120,6 +120,19 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
         },
         Refusal::Replaced => Error::NotAvailable {
             what: format!("{name} was replaced"),
+        },
+        Refusal::Leased(holder) => Error::NotAvailable {
+            what: match holder {
+                0 => format!("a lease is held on {name}: opening it would signal the holder"),
+                _ => format!(
+                    "process {holder} holds a lease on {name}: opening it would signal that process"
+                ),
+            },
+        },
+        Refusal::LeasesHidden(error) => Error::NotAvailable {
+            what: format!(
+                "/proc/locks cannot be read ({error}): {name} is not opened, as a process that holds a lease on it would be signalled"
+            ),
         },
         Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
             what: format!("may not open {name}"),

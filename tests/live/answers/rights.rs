@@ -1,14 +1,21 @@
 //! The same pages, asked by who may see less of them.
 
 use super::super::Test;
+use super::super::behind::{DiskFile, Held};
 use super::super::puppet::Puppet;
 use super::super::support::{self, page_bytes, skip};
 use super::super::target::command_by;
+use super::super::undisturbed::looks;
 use super::{Truth, says_to};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 pub const TESTS: &[Test] = &[
     ("answers::in_a_user_namespace", in_a_user_namespace),
     ("answers::without_rights", without_rights),
+    ("answers::with_file_capabilities", with_file_capabilities),
 ];
 
 /// Root there is not root here: frames are hidden, and said to be.
@@ -76,4 +83,127 @@ fn without_rights() {
     let truth = Truth::present("written, asked without CAP_SYS_ADMIN", "anonymous");
     let said = says_to(&without, puppet.0.pid(), memory, &truth);
     hides_frames(&said.translation);
+}
+
+/// `nobody`, as nearly every system has it.
+const USER: u32 = 65534;
+
+/// The program with the file capabilities that the README recommends, run by an ordinary user whose shell has no rights: such a program
+/// is not dumpable, so most of its own `/proc/self` belongs to root.
+struct Capable {
+    folder: tempfile::TempDir,
+}
+
+impl Capable {
+    fn new() -> Result<Self, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), mode).expect("its mode");
+        let program = folder.path().join("pmdb");
+        std::fs::copy(env!("CARGO_BIN_EXE_pmdb"), &program).expect("a copy");
+        let rights = "cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p";
+        let given = Command::new("setcap").arg(rights).arg(&program).output();
+        let given = given.map_err(|error| format!("setcap: {error}"))?;
+        if !given.status.success() {
+            return Err(String::from_utf8_lossy(&given.stderr).into_owned());
+        }
+        let capable = Capable { folder };
+        let output = capable.run(&["-nx", "-batch", "-ex", "info capabilities"]);
+        match output.status.success() {
+            true => Ok(capable),
+            false => Err(format!("such a program does not run here: {output:?}")),
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("setpriv");
+        command
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+            ])
+            .args(["env", "-i", "PATH=/usr/bin:/bin"])
+            .arg(self.folder.path().join("pmdb"))
+            .args(arguments)
+            .current_dir("/")
+            .stdin(Stdio::null());
+        command.output().expect("setpriv")
+    }
+}
+
+fn at(pid: u32, line: &str) -> [String; 7] {
+    [
+        "-nx",
+        "-batch",
+        "--json",
+        "-p",
+        &pid.to_string(),
+        "-ex",
+        line,
+    ]
+    .map(str::to_owned)
+}
+
+fn by_root(pid: u32, line: &str) -> Output {
+    let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_pmdb")));
+    command.args(at(pid, line)).stdin(Stdio::null());
+    command.output().expect("it runs")
+}
+
+/// The last record, which is the summary.
+fn last(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+fn with_file_capabilities() {
+    const NAME: &str = "answers::with_file_capabilities";
+    if !support::is_root() {
+        return skip(NAME, "only root may give a file capabilities");
+    }
+    let capable = match Capable::new() {
+        Ok(capable) => capable,
+        Err(why) => return skip(NAME, &why),
+    };
+    let file = DiskFile::of(2 * page_bytes());
+    let _held = Held::of(&file, 0, 2);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_file(&file, 2, libc::PROT_READ, libc::MAP_SHARED);
+    let pid = puppet.0.pid();
+    let as_user = |line: &str| {
+        let arguments = at(pid, line);
+        capable.run(&arguments.each_ref().map(String::as_str))
+    };
+    // Of a file of root's, whose page cache the kernel does not show to others, what is not known is counted, with the reason.
+    let bytes = 2 * page_bytes();
+    let find = format!("find/b {memory:#x}, +{bytes}, 7");
+    let hidden = last(&as_user(&find));
+    let shows_all = hidden["cached"] == 2;
+    if !shows_all {
+        assert_eq!(
+            (&hidden["matches"], &hidden["cache_unread"]),
+            (&0.into(), &2.into()),
+            "{hidden}"
+        );
+        let why = hidden["why"]["cache_unread"].as_str().unwrap_or_default();
+        assert!(why.contains("the page cache"), "{hidden}");
+    }
+    // A file of the user's own is looked through as root would.
+    std::os::unix::fs::fchown(&*file, Some(USER), Some(USER)).expect("to give it away");
+    for found in [last(&as_user(&find)), last(&by_root(pid, &find))] {
+        assert_eq!(
+            (&found["matches"], &found["cached"]),
+            (&bytes.into(), &2.into()),
+            "{found}"
+        );
+        assert_eq!(found["cache_unread"], 0, "{found}");
+    }
+    for line in looks(memory) {
+        let (user, root) = (as_user(&line), by_root(pid, &line));
+        assert_eq!(user.status.code(), root.status.code(), "{line}: {user:?}");
+        assert_eq!(user.stderr, root.stderr, "{line}");
+    }
 }

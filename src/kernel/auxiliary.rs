@@ -1,0 +1,31 @@
+//! `/proc/PID/auxv`: what the kernel told a program when it started it.
+
+/// Bytes in a pointer of the program. The entries are pairs of its own words, in the byte order of this machine; that of the size of
+/// a program header (`AT_PHENT`, 4, of include/uapi/linux/auxvec.h) has 56 in a 64-bit program and 32 in a 32-bit one.
+pub fn pointer_bytes(bytes: &[u8]) -> Option<u8> {
+    let wide = [4u64, 56].map(u64::to_ne_bytes).concat();
+    let narrow = [4u32, 32].map(u32::to_ne_bytes).concat();
+    let has = |entry: &[u8]| bytes.chunks_exact(entry.len()).any(|pair| pair == entry);
+    match (has(&wide), has(&narrow)) {
+        (true, _) => Some(8),
+        (_, true) => Some(4),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_program_header_tells_the_width() {
+        let wide = [33, 0x7fff_f7fc_1000, 16, 4, 6, 4096, 4, 56, 0, 0];
+        let narrow = [33, 0xf7fc_1000, 16, 4, 6, 4096, 4, 32, 0, 0];
+        let wide: Vec<u8> = wide.iter().copied().flat_map(u64::to_ne_bytes).collect();
+        let narrow: Vec<u8> = narrow.iter().copied().flat_map(u32::to_ne_bytes).collect();
+        assert_eq!(pointer_bytes(&wide), Some(8));
+        assert_eq!(pointer_bytes(&narrow), Some(4));
+        assert_eq!(pointer_bytes(&narrow[..narrow.len() - 12]), None);
+        assert_eq!(pointer_bytes(&[]), None);
+    }
+}

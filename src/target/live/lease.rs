@@ -1,0 +1,32 @@
+//! Files that must not be opened, as their opening would signal another process.
+//!
+//! A process that holds a write lease on a file (`fcntl` F_SETLEASE) is sent SIGIO when another program opens that file, and SIGIO ends a
+//! process that does not handle it. `/proc/locks` lists the leases. What remains: a lease that is taken between the look at that list and
+//! the open; and a lease whose holder is in a pid namespace that the mounted `/proc` does not show, which the kernel leaves out of the list.
+
+use super::directory::{Directory, read_all};
+use crate::kernel::locks::{self, Lease};
+use rustix::fs::{AtFlags, accessat};
+use rustix::io::{Errno, Result};
+
+/// The lease, if there is one, that opening a file for reading would break. The file goes by any of these inode numbers.
+///
+/// # Errors
+/// The leases cannot be read, so it is not known whether an open would signal somebody.
+pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
+    let proc = Directory::open("/proc")?;
+    let text = match proc.file("locks") {
+        Ok(file) => read_all(file)?,
+        // A kernel without file locks has no leases; a /proc that shows only processes (`subset=pid`) hides them.
+        Err(Errno::NOENT) if has_machine_files(&proc) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let leases = locks::leases(&text).into_iter();
+    let is_on = |lease: &Lease| inodes.iter().any(|&inode| lease.may_be_on(inode));
+    Ok(leases.filter(is_on).next())
+}
+
+fn has_machine_files(proc: &Directory) -> bool {
+    use rustix::fs::Access;
+    accessat(proc.fd(), "version", Access::EXISTS, AtFlags::empty()).is_ok()
+}

@@ -11,6 +11,7 @@ use crate::lang::{Command, Spanned};
 use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
 use crate::state::{Change, DebugState};
 use crate::symbol::Symbols;
+use crate::target;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
@@ -53,6 +54,7 @@ impl Session {
     pub fn new(mut state: DebugState, manner: Manner) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
         state.symbols = Symbols::heeding(interrupts.flag());
+        target::live::heed(interrupts.flag());
         Ok(Session {
             state,
             manner,

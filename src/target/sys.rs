@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::kernel::{PageFlags, PageMapEntry};
-use rustix::fd::{AsFd, AsRawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use rustix::fs::FileType;
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 use rustix::mm;
+use rustix::process::Pid;
 use std::cmp::Ordering;
 use std::ffi::c_void;
 
@@ -329,6 +331,34 @@ fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     usize::try_from(read)
         .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+/// Starts a child process that does `work` and ends. It is a copy of this process with one thread: `work` may not wait for others.
+pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
+    // SAFETY: the C library puts its own locks in order; the child ends without returning into the code of its parent.
+    match unsafe { libc::fork() } {
+        0 => {
+            // The child is nobody's to be stopped from the terminal.
+            _ = rustix::process::setsid();
+            _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            // SAFETY: ends the process at once, with nothing of its parent's cleaned up twice.
+            unsafe { libc::_exit(0) }
+        }
+        child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(|| {
+            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::AGAIN)
+        }),
+    }
+}
+
+/// Closes a file of this process by its number if it is of a kind. Only for a child of [`in_child`], which uses none of those.
+pub(crate) fn close_if(number: RawFd, is_wanted: impl FnOnce(FileType) -> bool) {
+    // SAFETY: a number that is looked at while nobody else in this process opens or closes files.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
+    let stat = rustix::fs::fstat(file);
+    if stat.is_ok_and(|stat| is_wanted(FileType::from_raw_mode(stat.st_mode))) {
+        // SAFETY: see above; whoever owns the number never runs in this process.
+        unsafe { rustix::io::close(number) };
+    }
 }
 
 /// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.

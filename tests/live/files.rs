@@ -302,7 +302,7 @@ fn overlay(arguments: &[String]) {
     wait();
 }
 
-fn mount(source: &str, point: &str, kind: &str, flags: libc::c_ulong, options: &str) -> bool {
+pub fn mount(source: &str, point: &str, kind: &str, flags: libc::c_ulong, options: &str) -> bool {
     let texts = [source, point, kind, options];
     let [source, point, kind, options] =
         texts.map(|text| std::ffi::CString::new(text).expect("no zero byte"));

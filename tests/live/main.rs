@@ -27,6 +27,7 @@ mod programs;
 mod puppet;
 mod reconcile;
 mod regions;
+mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;
 mod soft_dirty;
@@ -80,6 +81,7 @@ const TESTS: &[&[Test]] = &[
     programs::TESTS,
     reconcile::TESTS,
     regions::TESTS,
+    silent::TESTS,
     soft_dirty::TESTS,
     states::TESTS,
     symbols::TESTS,
@@ -98,6 +100,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     page_map::SCENARIOS,
     puppet::SCENARIOS,
     regions::SCENARIOS,
+    silent::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,
     undisturbed::SCENARIOS,

@@ -3,6 +3,7 @@
 //! `SEEK_DATA` parts what shared memory holds, in memory or in swap, from what nobody has put anything into; cachestat(2) says how many
 //! pages of a range are in the page cache, so that halving finds where that changes.
 
+use super::distant_file::error_from_bytes;
 use super::module_file::{ModuleFile, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::target::{Behind, BehindRun, Error, Result, sys};
@@ -36,6 +37,50 @@ pub(super) fn runs(
     asked.contents(first, inside, &mut runs)?;
     runs.add(inside, end, Ok(Behind::PastEnd));
     Ok(runs.found)
+}
+
+/// Runs as [`from_bytes`] reads them: three words each, and behind them why the last one is not known.
+pub(super) fn in_bytes(runs: &[BehindRun]) -> Vec<u8> {
+    let mut bytes = (runs.len() as u64).to_ne_bytes().to_vec();
+    let mut unknown = String::new();
+    for BehindRun { range, behind } in runs {
+        let code = match behind {
+            Ok(behind) => CODES.iter().position(|code| code == behind).unwrap_or(0),
+            Err(error) => {
+                unknown = format!("{error}\0{}", error.remedy().unwrap_or_default());
+                CODES.len()
+            }
+        };
+        for word in [range.start().get(), range.end().get(), code as u64] {
+            bytes.extend(word.to_ne_bytes());
+        }
+    }
+    bytes.extend(unknown.into_bytes());
+    bytes
+}
+
+const CODES: [Behind; 4] = [
+    Behind::PastEnd,
+    Behind::Hole,
+    Behind::Contents { cached: false },
+    Behind::Contents { cached: true },
+];
+
+/// The runs that [`in_bytes`] wrote.
+pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BehindRun> {
+    let (words, _) = bytes.as_chunks();
+    let mut words = words.iter().copied().map(u64::from_ne_bytes);
+    let count = usize::try_from(words.next().unwrap_or(0)).unwrap_or(0);
+    let texts = bytes.get(size_of::<u64>() * (1 + 3 * count)..);
+    let unknown = || error_from_bytes(texts.unwrap_or_default());
+    let run = |_| {
+        let mut address = || words.next().map(VirtualAddress::new);
+        let range = AddressRange::new(address()?, address()?)?;
+        let code = usize::try_from(words.next()?).ok()?;
+        let behind = CODES.get(code).copied().ok_or_else(unknown);
+        Some(BehindRun { range, behind })
+    };
+    (0..count).map_while(run).collect()
 }
 
 /// Puts runs of a file together to those of addresses.

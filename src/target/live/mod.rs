@@ -1,10 +1,12 @@
 //! Processes and machines that run now, read from `/proc`.
 
+mod apart;
 mod attached;
 mod behind;
 mod cgroups;
 mod command_line;
 mod directory;
+mod distant_file;
 mod features;
 mod frames;
 mod handle;
@@ -22,7 +24,9 @@ mod populated;
 mod process;
 mod resolve;
 mod rights;
+mod storage;
 
+pub use apart::heed;
 pub(super) use handle::Handle;
 pub use resolve::{Asked, Resolved, resolve};
 pub use rights::{allow_open_files, hold_back as hold_back_rights};

@@ -1,27 +1,63 @@
 //! The files behind regions, by their identity.
 
 use super::attached::Attached;
-use super::behind;
+use super::behind::{self, from_bytes, in_bytes};
+use super::distant_file::{DistantFile, answer};
 use super::kept_file::KeptFile;
 use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
 use super::naming::Root;
 use super::rights::{SETCAP, raised};
+use super::storage::{Storage, is_kernels_own};
 use crate::kernel::status::Status;
-use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, Device, Name, PageMapEntry, Region, VirtualAddress, maps};
 use crate::target::{Behind, BehindRun, Error, InMemory, Modules, OpenedFile, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The files that the target has mapped.
 pub(super) struct LiveModules {
     attached: Arc<Attached>,
+    /// The mounts that the target sees, read when a file is first asked for.
+    storage: OnceLock<Storage>,
 }
 
 impl LiveModules {
     pub(super) fn new(attached: Arc<Attached>) -> Self {
-        LiveModules { attached }
+        LiveModules {
+            attached,
+            storage: OnceLock::new(),
+        }
+    }
+
+    fn storage(&self) -> &Storage {
+        let path = || self.attached.memory().path("mountinfo");
+        self.storage
+            .get_or_init(|| Storage::of(self.attached.directory(), &path()))
+    }
+
+    /// Whether somebody else than this machine's kernel answers for the file behind `region`, and so may not answer.
+    fn is_distant(&self, region: &Region) -> bool {
+        let theirs = self.storage().serves(region);
+        let known = theirs.or_else(|| Storage::own().serves(region));
+        known.unwrap_or_else(|| !is_kernels_own(region))
+    }
+
+    /// A file that only a child process opens, by `open`; `None` if there is none.
+    fn distant(
+        &self,
+        storage: Device,
+        name: &Name,
+        open: impl Fn(&LiveModules) -> Result<Option<ModuleFile>> + Send + Sync + 'static,
+    ) -> Result<Option<Box<dyn ReadAt>>> {
+        let attached = Arc::downgrade(&self.attached);
+        let open = move || match attached.upgrade() {
+            Some(attached) => open(&LiveModules::new(attached)),
+            None => Ok(None),
+        };
+        let file = DistantFile::open(storage, name, Box::new(open))?;
+        Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>))
     }
 
     /// Through `/proc/PID/map_files`: the very file that is mapped, wherever it has gone.
@@ -144,33 +180,89 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
     }
 }
 
+impl LiveModules {
+    /// [`Modules::cached`], by this process itself.
+    fn cached_here(
+        &self,
+        region: &Region,
+        address: VirtualAddress,
+        into: &mut [u8],
+    ) -> Result<usize> {
+        let file = self.file(region)?;
+        let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
+        let end = address.checked_add(into.len() as u64);
+        let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
+            return Ok(0);
+        };
+        // Others bring pages in and throw them out: what is there is asked just before.
+        let runs = behind::runs(&file, region, wanted, self.attached.memory().page)?;
+        let Some(run) = runs.into_iter().next() else {
+            return Ok(0);
+        };
+        let cached = match run.behind? {
+            Behind::Contents { cached: true } => {
+                run.range.end().get().saturating_sub(address.get())
+            }
+            _ => return Ok(0),
+        };
+        // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
+        let rest = file.len().saturating_sub(offset).min(cached);
+        let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
+        let into = into.get_mut(..most).unwrap_or_default();
+        let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
+        match file.filesystem().map_err(failed)? {
+            // A plain read gives a hole no page (`shmem_file_read_iter` in mm/shmem.c asks with SGP_READ), where touching a mapping would,
+            // reads nothing ahead, and changes no map count. Only a page that goes to swap in this very instant comes back.
+            TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
+            _ => sys::cached_bytes(&file, offset, into).map_err(failed),
+        }
+    }
+}
+
 impl Modules for LiveModules {
     fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         if !region.name.as_bytes().starts_with(b"/") {
             return Err(no_file(region));
         }
         let (attached, region) = (Arc::downgrade(&self.attached), region.clone());
+        if self.is_distant(&region) {
+            let name = region.name.clone();
+            let opened = self.distant(region.device, &name, {
+                let region = region.clone();
+                move |modules| modules.file(&region).map(Some)
+            })?;
+            return opened.ok_or_else(|| no_file(&region));
+        }
         let file = self.file(&region)?;
         let again = move || {
             let attached = attached.upgrade()?;
-            LiveModules { attached }.file(&region).ok()
+            LiveModules::new(attached).file(&region).ok()
         };
         Ok(Box::new(KeptFile::new(file, Box::new(again))))
     }
 
     fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        if let Some(storage) = self.storage().served_at(path) {
+            let (name, path) = (Name::new(path), path.to_vec());
+            let open = move |modules: &LiveModules| unmapped(&path, modules.followed(&path));
+            return self.distant(storage, &name, open);
+        }
         let Some(file) = unmapped(path, self.followed(path))? else {
             return Ok(None);
         };
         let (attached, path) = (Arc::downgrade(&self.attached), path.to_vec());
         let again = move || {
             let attached = attached.upgrade()?;
-            unmapped(&path, LiveModules { attached }.followed(&path)).ok()?
+            unmapped(&path, LiveModules::new(attached).followed(&path)).ok()?
         };
         Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
     }
 
     fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        if let Some(storage) = Storage::own().served_at(path) {
+            let (name, path) = (Name::new(path), path.to_vec());
+            return self.distant(storage, &name, move |_| unmapped(&path, own(&path)));
+        }
         let Some(file) = unmapped(path, own(path))? else {
             return Ok(None);
         };
@@ -212,43 +304,37 @@ impl Modules for LiveModules {
     }
 
     fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
-        let file = match region.inode {
-            0 => return Err(no_file(region)),
-            _ => self.file(region)?,
-        };
+        if region.inode == 0 {
+            return Err(no_file(region));
+        }
         let page = self.attached.memory().page;
-        behind::runs(&file, region, range, page)
+        let look = || behind::runs(&self.file(region)?, region, range, page);
+        match self.is_distant(region) {
+            false => look(),
+            true => {
+                let told = answer(region.device, &region.name, || {
+                    look().map(|runs| in_bytes(&runs))
+                })?;
+                Ok(from_bytes(&told))
+            }
+        }
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let file = self.file(region)?;
-        let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
-        let end = address.checked_add(into.len() as u64);
-        let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
-            return Ok(0);
-        };
-        // Others bring pages in and throw them out: what is there is asked just before.
-        let runs = behind::runs(&file, region, wanted, self.attached.memory().page)?;
-        let Some(run) = runs.into_iter().next() else {
-            return Ok(0);
-        };
-        let cached = match run.behind? {
-            Behind::Contents { cached: true } => {
-                run.range.end().get().saturating_sub(address.get())
-            }
-            _ => return Ok(0),
-        };
-        // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
-        let rest = file.len().saturating_sub(offset).min(cached);
-        let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
-        let into = into.get_mut(..most).unwrap_or_default();
-        let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
-        match file.filesystem().map_err(failed)? {
-            // A plain read gives a hole no page (`shmem_file_read_iter` in mm/shmem.c asks with SGP_READ), where touching a mapping would,
-            // reads nothing ahead, and changes no map count. Only a page that goes to swap in this very instant comes back.
-            TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
-            _ => sys::cached_bytes(&file, offset, into).map_err(failed),
+        if !self.is_distant(region) {
+            return self.cached_here(region, address, into);
         }
+        let mut bytes = vec![0; into.len()];
+        let told = answer(region.device, &region.name, || {
+            let read = self.cached_here(region, address, &mut bytes)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        })?;
+        let read = told.len().min(into.len());
+        if let (Some(into), Some(told)) = (into.get_mut(..read), told.get(..read)) {
+            into.copy_from_slice(told);
+        }
+        Ok(read)
     }
 
     fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {

@@ -6,6 +6,7 @@ use super::handle::Handle;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
 use super::rights::raised;
+use super::storage::Storage;
 use crate::kernel::{Name, Region, maps, text};
 use crate::target::sys;
 use rustix::fd::OwnedFd;
@@ -133,7 +134,9 @@ impl<'a> Root<'a> {
 
     /// Takes what looks like the kernel's mark for the end of the name, if the file that is mapped bears that name.
     fn settle_mark(&mut self, region: &mut Region) {
-        if !region.deleted {
+        // Where a server may not answer, a name is not worth the wait.
+        let storage = || Storage::of(self.directory, &self.memory.path("mountinfo"));
+        if !region.deleted || storage().serves(region) == Some(true) {
             return;
         }
         let whole = [region.name.as_bytes(), maps::DELETED].concat();

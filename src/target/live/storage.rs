@@ -1,0 +1,105 @@
+//! Which file systems another program or another machine answers for, and so may not answer at all.
+
+use super::directory::Directory;
+use crate::kernel::mounts::{self, Mount};
+use crate::kernel::{Device, Region};
+
+/// Types of file systems, as mountinfo names them, that a server stands behind. FUSE has subtypes (`fuse.sshfs`).
+const SERVED: [&str; 14] = [
+    "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda",
+    "lustre", "gfs2", "ocfs2",
+];
+
+fn is_served(mount: &Mount) -> bool {
+    let kind = mount.filesystem.split('.').next();
+    kind.is_some_and(|kind| SERVED.contains(&kind))
+}
+
+/// The mounts that a process sees, as far as they can be read.
+pub(super) struct Storage(Vec<Mount>);
+
+impl Storage {
+    /// Of the process with this directory, of which `path` is the mountinfo.
+    pub(super) fn of(directory: &Directory, path: &str) -> Storage {
+        let text = directory.read(path).unwrap_or_default();
+        Storage(mounts::parse(&text).unwrap_or_default())
+    }
+
+    /// Of pmdb itself.
+    pub(super) fn own() -> Storage {
+        match Directory::open("/proc/self") {
+            Ok(own) => Storage::of(&own, "mountinfo"),
+            Err(_) => Storage(Vec::new()),
+        }
+    }
+
+    /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
+    pub(super) fn serves(&self, region: &Region) -> Option<bool> {
+        let mut mounts = self.0.iter().filter(|mount| mount.device == region.device);
+        mounts.next().map(is_served)
+    }
+
+    /// The device of the file system that `path` leads to, links aside, if a server answers for it.
+    pub(super) fn served_at(&self, path: &[u8]) -> Option<Device> {
+        let holds = |mount: &&Mount| {
+            let point = mount.point.as_bytes();
+            let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
+            rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
+        };
+        // Of mounts on one place the last one lies on top.
+        let mounts = self.0.iter().filter(holds);
+        let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
+        nearest
+            .filter(|mount| is_served(mount))
+            .map(|mount| mount.device)
+    }
+}
+
+/// Whether files that the mounts do not tell of are of the kernel's own, which has memory that is mounted nowhere. Anything else was
+/// unmounted while it was in use (`umount -l`), as is done with storage that does not answer.
+pub(super) fn is_kernels_own(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    let own: [&[u8]; 6] = [
+        b"/memfd:",
+        b"/SYSV",
+        b"/dev/zero",
+        b"/anon_hugepage",
+        b"/secretmem",
+        b"/[aio]",
+    ];
+    !name.starts_with(b"/") || own.iter().any(|own| name.starts_with(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_by_the_type_of_its_mount() {
+        let text = b"21 1 254:0 / / rw - ext4 /dev/vda rw\n\
+            22 21 0:50 / /mnt/far rw - fuse.sshfs host: rw\n\
+            23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
+            24 21 0:52 / /net rw - nfs4 host:/ rw\n";
+        let storage = Storage(mounts::parse(text).expect("rows"));
+        let far = Some(Device {
+            major: 0,
+            minor: 50,
+        });
+        for (path, served) in [
+            ("/usr/lib/libc.so.6", None),
+            ("/mnt/far", far),
+            ("/mnt/far/lib/x.so", far),
+            ("/mnt/farther", None),
+            ("/mnt/far/near/x.so", None),
+            (
+                "/net/x",
+                Some(Device {
+                    major: 0,
+                    minor: 52,
+                }),
+            ),
+        ] {
+            assert_eq!(storage.served_at(path.as_bytes()), served, "{path}");
+        }
+    }
+}

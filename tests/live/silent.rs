@@ -1,0 +1,353 @@
+//! Storage that stops answering: a FUSE mount whose server takes requests and never replies.
+
+use super::support::{page_bytes, skip};
+use super::target::{Target, announce, wait};
+use super::{Scenario, Test};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub const TESTS: &[Test] = &[
+    (
+        "silent::what_needs_only_proc_is_answered_and_the_program_ends",
+        what_needs_only_proc_is_answered_and_the_program_ends,
+    ),
+    ("silent::ctrl_c_ends_the_wait", ctrl_c_ends_the_wait),
+];
+
+pub const SCENARIOS: &[Scenario] = &[("served", served)];
+
+/// A file system of one file, which is this program; the protocol is that of include/uapi/linux/fuse.h.
+struct Server {
+    device: File,
+    bytes: Vec<u8>,
+    silent: Arc<AtomicBool>,
+}
+
+/// Words of the protocol, of 32 and of 64 bits.
+#[derive(Clone)]
+enum Part {
+    Wide(u64),
+    Narrow(u32),
+}
+
+use Part::{Narrow, Wide};
+
+fn joined(parts: &[Part]) -> Vec<u8> {
+    let bytes = parts.iter().map(|part| match part {
+        Wide(word) => word.to_ne_bytes().to_vec(),
+        Narrow(word) => word.to_ne_bytes().to_vec(),
+    });
+    bytes.flatten().collect()
+}
+
+impl Server {
+    /// Node 1 is the folder, node 2 the file: `struct fuse_attr`.
+    fn attributes(&self, node: u64) -> Vec<Part> {
+        let (mode, size) = match node {
+            1 => (0o040_755, 0),
+            _ => (0o100_755, self.bytes.len() as u64),
+        };
+        let mut parts = vec![
+            Wide(node),
+            Wide(size),
+            Wide(size / 512),
+            Wide(0),
+            Wide(0),
+            Wide(0),
+        ];
+        parts.extend([0, 0, 0, mode, 1, 0, 0, 0, 4096, 0].map(Narrow));
+        parts
+    }
+
+    /// What a request is answered with: an error number, or bytes.
+    fn answer(&self, operation: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
+        let wide = |at: usize| u64::from_ne_bytes(body[at..at + 8].try_into().expect("a word"));
+        let narrow = |at: usize| u32::from_ne_bytes(body[at..at + 4].try_into().expect("a word"));
+        match operation {
+            // FUSE_LOOKUP
+            1 if body == b"file\0" => {
+                let mut entry = vec![Wide(2), Wide(0), Wide(0), Wide(0), Narrow(0), Narrow(0)];
+                entry.extend(self.attributes(2));
+                Ok(joined(&entry))
+            }
+            1 => Err(libc::ENOENT),
+            // FUSE_GETATTR: good for no time at all, so that each look asks again.
+            3 => {
+                let mut parts = vec![Wide(0), Narrow(0), Narrow(0)];
+                parts.extend(self.attributes(node));
+                Ok(joined(&parts))
+            }
+            // FUSE_OPEN, FUSE_OPENDIR: with FOPEN_KEEP_CACHE, as each open drops what is mapped otherwise.
+            14 | 27 => Ok(joined(&[Wide(0), Narrow(2), Narrow(0)])),
+            // FUSE_READ
+            15 => {
+                let from = (wide(8) as usize).min(self.bytes.len());
+                let end = (from + narrow(16) as usize).min(self.bytes.len());
+                Ok(self.bytes[from..end].to_vec())
+            }
+            // FUSE_STATFS
+            17 => {
+                let mut parts = [1000u64; 5].map(Wide).to_vec();
+                parts.extend([4096, 255, 4096, 0, 0, 0, 0, 0, 0, 0].map(Narrow));
+                Ok(joined(&parts))
+            }
+            // FUSE_RELEASE, FUSE_FLUSH, FUSE_RELEASEDIR, FUSE_ACCESS
+            18 | 25 | 29 | 34 => Ok(Vec::new()),
+            // FUSE_INIT
+            26 => {
+                let mut parts = [7, 31, 65536, 0, 16 << 16 | 16, 65536, 1, 0]
+                    .map(Narrow)
+                    .to_vec();
+                parts.extend([0; 8].map(Narrow));
+                Ok(joined(&parts))
+            }
+            _ => Err(libc::ENOSYS),
+        }
+    }
+
+    fn serve(mut self) {
+        let mut request = vec![0; 1 << 20];
+        while let Ok(length) = self.device.read(&mut request) {
+            let narrow =
+                |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().expect("a word"));
+            let wide =
+                |at: usize| u64::from_ne_bytes(request[at..at + 8].try_into().expect("a word"));
+            let (operation, unique, node) = (narrow(4), wide(8), wide(16));
+            // FUSE_FORGET, FUSE_INTERRUPT and FUSE_BATCH_FORGET want no reply.
+            if matches!(operation, 2 | 36 | 42) || self.silent.load(Ordering::Relaxed) {
+                continue;
+            }
+            let answer = self.answer(operation, node, &request[40..length]);
+            let (error, body) = match answer {
+                Ok(body) => (0, body),
+                Err(error) => (-error, Vec::new()),
+            };
+            let head = [
+                Narrow(16 + body.len() as u32),
+                Narrow(error as u32),
+                Wide(unique),
+            ];
+            let reply = [joined(&head), body].concat();
+            self.device
+                .write_all(&reply)
+                .expect("a kernel that listens");
+        }
+    }
+}
+
+/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces where; or `0` and
+/// why not. After the next line from the test the server is silent; the mount ends with this process.
+fn served(arguments: &[String]) {
+    let device = File::options().read(true).write(true).open("/dev/fuse");
+    let Ok(device) = device else {
+        return announce("0 /dev/fuse cannot be opened");
+    };
+    // SAFETY: takes no memory; only this process sees the namespace.
+    let alone = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
+    let options = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0",
+        device.as_raw_fd()
+    );
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let point = &arguments[0];
+    if !alone
+        || !super::files::mount("none", "/", "none", private, "")
+        || !super::files::mount("pmdb", point, "fuse.pmdb", 0, &options)
+    {
+        return announce("0 FUSE cannot be mounted");
+    }
+    let silent = Arc::new(AtomicBool::new(false));
+    let bytes = std::fs::read("/proc/self/exe").expect("this program");
+    let server = Server {
+        device,
+        bytes,
+        silent: Arc::clone(&silent),
+    };
+    std::thread::spawn(move || server.serve());
+    let file = File::open(format!("{point}/file")).expect("the file");
+    let bytes = page_bytes() as usize;
+    // SAFETY: a new mapping of a file that stays as it is, of which one byte is read.
+    let start = unsafe {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
+        let start = libc::mmap(
+            std::ptr::null_mut(),
+            4 * bytes,
+            prot,
+            flags,
+            file.as_raw_fd(),
+            0,
+        );
+        assert_ne!(start, libc::MAP_FAILED);
+        start.cast::<u8>().read_volatile();
+        start
+    };
+    announce(start as u64);
+    wait();
+    silent.store(true, Ordering::Relaxed);
+    announce("silent");
+    wait();
+    // Without the files being closed one by one, which would ask the server.
+    std::process::abort();
+}
+
+/// A process that has mapped a file of such a mount, and where.
+struct Served {
+    target: Target,
+    start: u64,
+    _point: tempfile::TempDir,
+}
+
+impl Served {
+    fn start() -> Result<Self, String> {
+        let point = tempfile::tempdir().expect("a folder");
+        let mut target = Target::start("served", &[point.path().to_str().expect("a plain path")]);
+        let line = target.line();
+        match line.parse() {
+            Ok(start) => Ok(Served {
+                target,
+                start,
+                _point: point,
+            }),
+            Err(_) => Err(line),
+        }
+    }
+
+    fn falls_silent(&mut self) {
+        self.target.send("be silent");
+        assert_eq!(self.target.line(), "silent");
+    }
+
+    /// pmdb, started with these lines.
+    fn runs(&self, lines: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+        command.args([
+            "-nx",
+            "-q",
+            "-batch",
+            "--json",
+            "--keep-going",
+            "-p",
+            &self.target.pid().to_string(),
+        ]);
+        for line in lines {
+            command.args(["-ex", &line.replace("ADDR", &format!("{:#x}", self.start))]);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Running(Some(command.spawn().expect("it starts")))
+    }
+}
+
+struct Running(Option<Child>);
+
+impl Running {
+    /// What it printed until it ended, and how long that took. A program that does not end fails the test.
+    fn ends(mut self) -> (String, Duration) {
+        let (child, started) = (self.0.take().expect("a child"), Instant::now());
+        let pid = child.id();
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(child.wait_with_output()));
+        match is_done.recv_timeout(Duration::from_secs(30)) {
+            Ok(output) => {
+                let output = output.expect("its output");
+                (
+                    String::from_utf8_lossy(&output.stdout).into_owned(),
+                    started.elapsed(),
+                )
+            }
+            Err(_) => {
+                // SAFETY: the number of a child that was not waited for.
+                unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+                panic!("it does not end");
+            }
+        }
+    }
+}
+
+fn records(text: &str) -> Vec<serde_json::Value> {
+    let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{text}"));
+    text.lines().map(parse).collect()
+}
+
+fn what_needs_only_proc_is_answered_and_the_program_ends() {
+    const NAME: &str = "silent::what_needs_only_proc_is_answered_and_the_program_ends";
+    let mut served = match Served::start() {
+        Ok(served) => served,
+        Err(why) => return skip(NAME, &why),
+    };
+    // As long as the server answers, its file is read like any other.
+    let (healthy, _) = served
+        .runs(&[
+            "translate ADDR",
+            "find ADDR, +4, 0x464c457f",
+            "info modules",
+        ])
+        .ends();
+    let read = records(&healthy);
+    assert_eq!(read[0]["state"], "present", "{healthy}");
+    assert!(read[0]["why"]["symbol"].is_null(), "{healthy}");
+    let module = read.iter().find(|record| {
+        record["name"]
+            .as_str()
+            .is_some_and(|name| name.ends_with("/file"))
+    });
+    let module = module.unwrap_or_else(|| panic!("{healthy}"));
+    assert!(
+        module["symbols"]
+            .as_u64()
+            .is_some_and(|symbols| symbols > 0),
+        "{module}"
+    );
+    served.falls_silent();
+    let lines = [
+        "translate ADDR",
+        "translate ADDR",
+        "region ADDR",
+        "walk ADDR..ADDR+0x4000",
+        "explain ADDR",
+        "x/2xg ADDR",
+        "find ADDR, +0x4000, 1",
+        "info symbol ADDR",
+        "info modules",
+        "regions",
+        "summary",
+    ];
+    let (said, took) = served.runs(&lines).ends();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    let said_records = records(&said);
+    for translation in &said_records[..2] {
+        assert_eq!(
+            (&translation["type"], &translation["state"]),
+            (&"translation".into(), &"present".into()),
+            "{said}"
+        );
+        let why = translation["why"]["symbol"].as_str().unwrap_or_default();
+        assert!(why.contains("does not respond"), "{translation}");
+    }
+}
+
+fn ctrl_c_ends_the_wait() {
+    let mut served = match Served::start() {
+        Ok(served) => served,
+        Err(why) => return skip("silent::ctrl_c_ends_the_wait", &why),
+    };
+    served.falls_silent();
+    let running = served.runs(&["translate ADDR"]);
+    let pid = running.0.as_ref().expect("a child").id();
+    // It waits once it has a child.
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    while std::fs::read_to_string(&children).is_ok_and(|children| children.is_empty()) {
+        std::thread::yield_now();
+    }
+    // SAFETY: the number of a child that was not waited for.
+    unsafe { libc::kill(pid as i32, libc::SIGINT) };
+    let (_, took) = running.ends();
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+}

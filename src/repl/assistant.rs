@@ -1,7 +1,7 @@
 //! What helps while typing: completion, hints, colours.
 
 use super::shared::{PROMPT, Shared};
-use super::{colours, completion, hint};
+use super::{colours, completion, hidden, hint};
 use crate::render::{Role, Theme, cut};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -54,6 +54,9 @@ impl Hinter for Assistant<'_> {
         if pos < line.len() {
             return None;
         }
+        if let Some(hidden) = hidden::named(line) {
+            return Some(Usage(format!("   not shown: {hidden}")));
+        }
         let room = match self.session.borrow().width() {
             // The last column stays free: a terminal would wrap there.
             Some(width) => width.checked_sub(PROMPT.len() + line.width() + 1)?,
@@ -79,14 +82,15 @@ impl Hint for Usage {
 
 impl Highlighter for Assistant<'_> {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        let shown = hidden::without(line);
         match self.theme().is_coloured() {
-            true => Cow::Owned(colours::painted(line, self.theme())),
-            false => Cow::Borrowed(line),
+            true => Cow::Owned(colours::painted(&shown, self.theme())),
+            false => shown,
         }
     }
 
-    fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
-        self.theme().is_coloured() && kind != CmdKind::MoveCursor
+    fn highlight_char(&self, line: &str, _pos: usize, kind: CmdKind) -> bool {
+        (self.theme().is_coloured() || hidden::named(line).is_some()) && kind != CmdKind::MoveCursor
     }
 
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(

@@ -3,8 +3,10 @@
 mod assistant;
 mod colours;
 mod completion;
+mod hidden;
 mod hint;
 mod history;
+mod leave;
 mod shared;
 
 use crate::report::ErrorReport;
@@ -49,6 +51,7 @@ impl<'a> Prompt<'a> {
             })
             .max_history_size(session.borrow().history_size())?
             .build();
+        leave::restoring_terminal()?;
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = History::load(&mut session.borrow_mut(), &mut editor);

@@ -163,3 +163,66 @@ fn help_and_version_are_no_failures() {
         concat!("pmdb ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
+
+/// A process that is there is not said to be absent when pmdb lacks what it takes to look.
+#[test]
+fn too_few_files_are_the_reason_and_not_an_absent_process() {
+    let home = Home::new();
+    for files in 4..12 {
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        let pid = std::process::id().to_string();
+        let output = Command::new("sh")
+            .args([
+                "-c",
+                &script,
+                PMDB,
+                "-nx",
+                "-batch",
+                "-p",
+                &pid,
+                "-ex",
+                "info process",
+            ])
+            .current_dir(home.path("."))
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("there is no process"), "{files}: {said}");
+        assert!(
+            output.status.success() || said.to_lowercase().contains("open files"),
+            "{files}: {said}"
+        );
+    }
+}
+
+#[test]
+fn an_absent_proc_is_the_reason_and_not_an_absent_process() {
+    const NAME: &str = "an_absent_proc_is_the_reason_and_not_an_absent_process";
+    let home = Home::new();
+    let run = |what: &str| -> crate::run::Run {
+        let script = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "sh",
+            "-c",
+            script,
+            PMDB,
+            "-nx",
+            "-batch",
+            "-p",
+            what,
+            "-ex",
+            "info process",
+        ]);
+        command.current_dir(home.path(".")).stdin(Stdio::null());
+        command.output().expect("unshare").into()
+    };
+    if !rustix::process::geteuid().is_root() {
+        return skip(NAME, "only root may mount");
+    }
+    for what in [std::process::id().to_string(), "some-name".to_owned()] {
+        run(&what).failed(1, "/proc is not mounted");
+    }
+}

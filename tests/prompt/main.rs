@@ -526,3 +526,54 @@ fn an_ambiguous_or_missing_name_leaves_the_user_at_the_prompt() {
     let mut terminal = Terminal::new(&["no-such-process"]);
     assert!(terminal.answer("echo on").contains("on\r\n"));
 }
+
+#[test]
+fn signals_that_end_the_prompt_give_the_terminal_back() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        // Without a core file.
+        let home = tempfile::tempdir().expect("a folder");
+        // A shell tells how the terminal is, before and after.
+        let program = env!("CARGO_BIN_EXE_pmdb");
+        let line = format!("ulimit -c 0; echo $$; stty -g; {program} -nx; stty -g; echo over");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &line])
+            .current_dir(home.path())
+            .env_clear();
+        command
+            .env("HOME", home.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("TERM", "xterm");
+        let mut session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let (_, shell) = session.exp_regex("[0-9]+").expect("its number");
+        let before = session.exp_regex("[0-9a-f:]{40,}").expect("how it is").1;
+        session.exp_string(PROMPT).expect("a prompt");
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let child = fs::read_to_string(children).expect("its children");
+        let child = child.trim().parse().expect("one child");
+        let raw = rustix::process::Pid::from_raw(child).expect("a number");
+        let number = rustix::process::Signal::from_named_raw(signal as i32).expect("a signal");
+        rustix::process::kill_process(raw, number).expect("to send it");
+        let after = session.exp_string("over").expect("the end");
+        assert!(after.contains(&before), "{signal}: {before}: {after}");
+    }
+}
+
+#[test]
+fn what_steers_a_terminal_is_not_echoed_when_it_is_pasted_or_called_back() {
+    // Each byte is a character of what was seen.
+    let hostile = |said: &str| said.contains("\u{c2}\u{9b}") || said.contains("\u{e2}\u{80}\u{ae}");
+    let mut terminal = Terminal::new(&[]);
+    terminal.types("\u{1b}[200~# a\u{9b}31mb\u{202e}c\u{1b}[201~");
+    let typed = terminal.sees("not shown: U+009B U+202E");
+    assert!(!hostile(&typed), "{typed:?}");
+    terminal.types("\r");
+    let answered = terminal.sees(PROMPT);
+    assert!(!hostile(&answered), "{answered:?}");
+    terminal.types("\u{10}");
+    let called_back = terminal.sees("not shown: U+009B U+202E");
+    assert!(
+        called_back.contains("# a31mbc") && !hostile(&called_back),
+        "{called_back:?}"
+    );
+}

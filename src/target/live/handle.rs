@@ -26,14 +26,14 @@ impl Handle {
     /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. If the directory still answers afterwards, it
     /// and the pidfd, which was opened later, are of the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
-        let absent = || absent(pid);
         let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {
             Ok(pidfd) => pidfd,
-            Err(Errno::SRCH) => return Err(absent()),
+            Err(Errno::SRCH) => return Err(absent(pid)),
             // The number of a thread: EINVAL, ENOENT since Linux 6.15.
             Err(error) => {
-                let status = directory.read("status").map_err(|_| absent())?;
+                let status = directory.read("status");
+                let status = status.map_err(|error| not_found(pid, error))?;
                 match Status::parse(&status)?.process {
                     process if process != pid => return Handle::open(process),
                     _ => return Err(Error::io(format!("pidfd_open of process {pid}"), error)),
@@ -51,7 +51,8 @@ impl Handle {
     /// The same, and what its `stat` says now.
     pub(super) fn open_with_stat(pid: u32) -> Result<(Self, Stat)> {
         let handle = Self::open(pid)?;
-        let stat = handle.read_stat().map_err(|_| absent(handle.pid))??;
+        let stat = handle.read_stat();
+        let stat = stat.map_err(|error| not_found(handle.pid, error))??;
         Ok((handle, stat))
     }
 
@@ -63,10 +64,8 @@ impl Handle {
             pidfd: OnceLock::new(),
             known: OnceLock::new(),
         };
-        let stat = handle.read_stat().map_err(|error| match error {
-            Errno::MFILE | Errno::NFILE => Error::io(format!("reading /proc/{pid}/stat"), error),
-            _ => absent(pid),
-        })??;
+        let stat = handle.read_stat();
+        let stat = stat.map_err(|error| not_found(pid, error))??;
         Ok((handle, stat))
     }
 
@@ -172,11 +171,27 @@ fn pidfd_of(pid: u32) -> rustix::io::Result<OwnedFd> {
 }
 
 fn directory_of(pid: u32) -> Result<Directory> {
-    let path = format!("/proc/{pid}");
-    Directory::open(&path).map_err(|error| match error {
-        // Of too many open files nothing can be said of the process.
-        Errno::MFILE | Errno::NFILE => Error::io(format!("opening {path}"), error),
-        _ => absent(pid),
+    Directory::open(&format!("/proc/{pid}")).map_err(|error| not_found(pid, error))
+}
+
+/// Why nothing can be read of the process `pid`: it is not there only if `/proc` is, and there was enough to look with.
+pub(super) fn not_found(pid: u32, error: Errno) -> Error {
+    match error {
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
+            Error::io(format!("opening /proc/{pid}"), error)
+        }
+        _ => no_proc().unwrap_or_else(|| absent(pid)),
+    }
+}
+
+/// The error that says so, if `/proc` is not mounted here.
+pub(super) fn no_proc() -> Option<Error> {
+    /// `PROC_SUPER_MAGIC` (include/uapi/linux/magic.h)
+    const PROC: u64 = 0x9fa0;
+    let is_proc = |system: rustix::fs::StatFs| system.f_type as u64 & 0xffff_ffff == PROC;
+    let is_there = rustix::fs::statfs("/proc").is_ok_and(is_proc);
+    (!is_there).then(|| Error::NotAvailable {
+        what: "/proc is not mounted here: pmdb reads there what it reports of a process".to_owned(),
     })
 }
 

@@ -21,9 +21,8 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
         Err(Errno::NOENT) if has_machine_files(&proc) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let leases = locks::leases(&text).into_iter();
-    let is_on = |lease: &Lease| inodes.iter().any(|&inode| lease.may_be_on(inode));
-    Ok(leases.filter(is_on).next())
+    let mut leases = locks::leases(&text).into_iter();
+    Ok(leases.find(|lease| inodes.iter().any(|&inode| lease.may_be_on(inode))))
 }
 
 fn has_machine_files(proc: &Directory) -> bool {

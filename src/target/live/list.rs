@@ -2,7 +2,7 @@
 
 use super::command_line;
 use super::directory::Directory;
-use super::handle::Handle;
+use super::handle::{Handle, no_proc};
 use super::rights;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
@@ -85,6 +85,9 @@ fn make_room(files: usize) -> Result<()> {
 
 /// The numbers in `/proc`.
 pub(super) fn process_ids() -> Result<Vec<u32>> {
+    if let Some(error) = no_proc() {
+        return Err(error);
+    }
     let numbers = Directory::open("/proc").and_then(|proc| proc.numbers("."));
     numbers.map_err(|error| Error::io("listing /proc", error))
 }

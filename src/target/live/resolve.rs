@@ -1,6 +1,7 @@
 //! Which process somebody means: by number, by thread, by name.
 
 use super::directory::Directory;
+use super::handle::not_found;
 use super::list;
 use crate::kernel::status::Status;
 use crate::kernel::{Name, maps};
@@ -78,8 +79,9 @@ fn by_number(digits: &str) -> Result<Resolved> {
     };
     let number: u32 = digits.parse().map_err(|_| absent())?;
     // A thread has a directory too, though no listing shows it.
-    let directory = Directory::open(&format!("/proc/{number}")).map_err(|_| absent())?;
-    let pid = Status::parse(&directory.read("status").map_err(|_| absent())?)?.process;
+    let directory = Directory::open(&format!("/proc/{number}"));
+    let status = directory.and_then(|directory| directory.read("status"));
+    let pid = Status::parse(&status.map_err(|error| not_found(number, error))?)?.process;
     Ok(Resolved {
         pid,
         asked: if pid == number {

@@ -158,6 +158,15 @@ fn command(file: &str, offset: &str, length: &str) -> String {
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }
 
+/// A path as a shell takes it. What a terminal must not get stands for itself nowhere: such a path is found by no command.
+pub(super) fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
 /// What was found, in a few words, or the error.
 pub(super) fn told<T>(result: &Result<T, Error>, tell: impl FnOnce(&T) -> String) -> String {
     match result {
@@ -171,5 +180,25 @@ pub(super) fn counted(number: usize, one: &str, several: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         number => format!("{number} {several}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_a_quoted_path_for_one_word() {
+        for (path, word) in [
+            ("/sys/fs/cgroup", "/sys/fs/cgroup"),
+            ("/mnt/a b", "'/mnt/a b'"),
+            ("/mnt/$(reboot);it's", "'/mnt/$(reboot);it'\\''s'"),
+        ] {
+            assert_eq!(quoted(path), word);
+            let printed = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {word}")])
+                .output();
+            assert_eq!(printed.expect("a shell").stdout, path.as_bytes());
+        }
     }
 }

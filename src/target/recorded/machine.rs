@@ -1,6 +1,6 @@
 //! A machine with its reads written down.
 
-use super::log::{Log, Read, counted, told};
+use super::log::{Log, Read, counted, quoted, told};
 use super::modules::RecordedModules;
 use super::process::RecordedProcess;
 use crate::kernel::iomem::Resources;
@@ -133,7 +133,7 @@ impl Machine for RecordedMachine {
         self.log.add(
             "cgroup",
             Read {
-                repeat: Some(format!("find {file} -inum {inode}")),
+                repeat: Some(format!("find {} -inum {inode}", quoted(&file))),
                 file,
                 what: format!("the cgroup whose directory has the inode {inode}"),
                 found: Some(told(&answer, |path| {

@@ -140,12 +140,12 @@ impl Server {
     }
 }
 
-/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces where; or `0` and
+/// Mounts the file system in a mount namespace of its own, maps its file as code, touches the first page, and announces where; or
 /// why not. After the next line from the test the server is silent; the mount ends with this process.
 fn served(arguments: &[String]) {
     let device = File::options().read(true).write(true).open("/dev/fuse");
     let Ok(device) = device else {
-        return announce("0 /dev/fuse cannot be opened");
+        return announce("/dev/fuse cannot be opened");
     };
     // SAFETY: takes no memory; only this process sees the namespace.
     let alone = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
@@ -159,7 +159,7 @@ fn served(arguments: &[String]) {
         || !super::files::mount("none", "/", "none", private, "")
         || !super::files::mount("pmdb", point, "fuse.pmdb", 0, &options)
     {
-        return announce("0 FUSE cannot be mounted");
+        return announce("FUSE cannot be mounted");
     }
     let silent = Arc::new(AtomicBool::new(false));
     let bytes = std::fs::read("/proc/self/exe").expect("this program");

@@ -198,12 +198,18 @@ fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
             number(row, "flags_raw").map(visible),
             words.flags.map(visible),
         ),
-        differ("map count", row["map_count"].as_u64(), words.count),
+        map_count(row, words),
         (!state_fits(state, words)).then(|| format!("{state}: the entry is {:x?}", words.entry)),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// The vdso is mapped by every process, also by those that look.
+fn map_count(record: &Value, words: &Words) -> Option<String> {
+    let is_everybodys = record["kind"] == "vdso";
+    differ("map count", record["map_count"].as_u64(), words.count).filter(|_| !is_everybodys)
 }
 
 /// Whether the entry allows for that state. What it says of pages that are neither present nor in swap depends on the kernel; there the
@@ -246,7 +252,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
         differ("frame", record["pfn"].as_u64(), frame),
         differ("physical", number(record, "physical"), physical),
         differ("flags", number(record, "flags_raw"), words.flags),
-        differ("map count", record["map_count"].as_u64(), words.count),
+        map_count(record, words),
         differ("cgroup", record["cgroup"].as_u64(), words.cgroup),
         node.and_then(|node| differ("node", record["node"].as_u64(), Some(node))),
         bit("soft_dirty", 55),

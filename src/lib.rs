@@ -19,8 +19,10 @@
 //! - **[`inspect`]**: the engine: what a page is, sweeping ranges, totals, watching. No text, no parsing.
 //! - **[`symbol`]**: the ELF files behind regions, and the debug files that belong to them: names and lines to addresses and back,
 //!   only when asked.
-//! - **[`target`]**: where bytes come from, three traits: a process, its machine, the files behind its regions. The only
-//!   system calls that need `unsafe` are in `target/sys.rs`.
+//! - **[`process`]**: the target decoded: a process, its machine, the files behind its regions. It asks a source for bytes and decodes
+//!   them with [`kernel`], here and nowhere else.
+//! - **[`source`]**: where bytes come from: one trait. The live source reads `/proc`; a recorded one writes down what it is asked
+//!   (`--how`). The only system calls that need `unsafe` are in `source/sys.rs`.
 //! - **[`render`]**: records become text or JSON.
 //! - **[`report`]**: the records themselves, plain data, and the sink that takes them.
 //! - **[`lang`]**: the command language: text to syntax tree and back. Pure. Its truth is in `grammar/`.
@@ -30,7 +32,7 @@
 //!
 //! # The way of one line
 //!
-//! `repl → session → lang::parse_line → command → eval → inspect → target → kernel → record → sink → render`
+//! `repl → session → lang::parse_line → command → eval → inspect → process (source, kernel) → record → sink → render`
 //!
 //! # What always holds
 //!
@@ -38,8 +40,8 @@
 //!    page is resident; what could fault a page in, write-protect or clear something needs an explicit word.
 //! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four answers, each with its
 //!    reason ([`report::Fact`]). A filter on a fact that cannot be known is an error.
-//! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`target`] fetches and decodes nothing
-//!    by itself. Byte order, page size and pointer width are the target's.
+//! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`source`] fetches and decodes nothing,
+//!    and [`process`] brings the two together. Byte order, page size and pointer width are the target's.
 //! 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
 //! 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. Exec, exit and reuse of
 //!    the number are noticed. Regions are read anew by each command.
@@ -57,6 +59,7 @@ pub mod eval;
 pub mod inspect;
 pub mod kernel;
 pub mod lang;
+pub mod process;
 pub mod render;
 pub mod repl;
 pub mod report;
@@ -64,6 +67,6 @@ pub mod session;
 #[cfg(test)]
 #[path = "../tests/skips/mod.rs"]
 mod skips;
+pub mod source;
 pub mod state;
 pub mod symbol;
-pub mod target;

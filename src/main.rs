@@ -10,15 +10,15 @@ use pmdb::lang::TargetName;
 use pmdb::report::ErrorReport;
 use pmdb::session::{self, Manner, Origin, Outcome, Session, Surroundings, Tally};
 use pmdb::state::DebugState;
-use pmdb::{repl, target};
+use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     demo::become_child_if_asked();
-    target::live::hold_back_rights();
-    target::live::allow_open_files();
+    source::live::hold_back_rights();
+    source::live::allow_open_files();
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -63,7 +63,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
             (false, false) => Surroundings::Script,
         },
     };
-    let mut state = DebugState::new(target::live::machine());
+    let mut state = DebugState::new(process::machine());
     apply(arguments, &mut state);
     let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
     session.greet();

@@ -2,8 +2,8 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome, ps};
 use crate::lang::TargetName;
+use crate::process;
 use crate::report::{Record, TargetReport};
-use crate::target::{self, live};
 
 pub(super) const ABOUT: About = About {
     name: "attach",
@@ -26,27 +26,27 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         TargetName::Name(name) => name.clone(),
         TargetName::Itself => "self".to_owned(),
     };
-    let resolved = match (live::resolve(&asked), name) {
-        (Err(target::Error::Ambiguous { name, candidates }), _) => {
+    let resolved = match (process::resolve(&asked), name) {
+        (Err(process::Error::Ambiguous { name, candidates }), _) => {
             for entry in &candidates {
                 context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
             }
-            return Err(target::Error::Ambiguous { name, candidates }.into());
+            return Err(process::Error::Ambiguous { name, candidates }.into());
         }
         (resolved, _) => resolved?,
     };
-    let target = live::attach(resolved.pid)?;
+    let target = process::attach(resolved.pid)?;
     target.process.set_scan(context.state.settings.scan);
     let target = context.state.attach(target);
     let identity = target.process.identity();
     let remarks = match resolved.asked {
-        live::Asked::Thread(thread) => vec![format!(
+        process::Asked::Thread(thread) => vec![format!(
             "{thread} is a thread of it: $pc and $sp are those of its main thread"
         )],
-        live::Asked::Itself => {
+        process::Asked::Itself => {
             vec!["it is pmdb itself: looking changes what is looked at".to_owned()]
         }
-        live::Asked::Process | live::Asked::Name => Vec::new(),
+        process::Asked::Process | process::Asked::Name => Vec::new(),
     };
     if remarks.is_empty() && !context.sink.is_greeting() {
         return Ok(Flow::Done);

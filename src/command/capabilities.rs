@@ -1,8 +1,8 @@
 //! `info capabilities`: what this kernel and these rights give.
 
 use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::process::{Feature, Finding};
 use crate::report::{Capabilities, Capability, Record};
-use crate::target::{Feature, Finding};
 
 pub(super) const ABOUT: About = About {
     name: "info capabilities",

@@ -2,9 +2,9 @@
 
 use super::Error;
 use crate::kernel::{FrameNumber, VirtualAddress};
+use crate::process::Target;
 use crate::report::Sink;
 use crate::state::DebugState;
-use crate::target::Target;
 use std::sync::Arc;
 
 /// What a command is given.

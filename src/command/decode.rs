@@ -7,8 +7,8 @@ use crate::inspect::{Rules, doubt};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
+use crate::process::Machine;
 use crate::report::{BitMeaning, Decoded, Hex, Reason, Record, SwapSlot};
-use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
     name: "decode",
@@ -48,7 +48,7 @@ pub(super) fn run(
     };
     let machine = context.state.machine().clone();
     if reading != Some(Reading::Flags) {
-        let entry = entry(PageMapEntry::new(raw), &*machine);
+        let entry = entry(PageMapEntry::new(raw), &machine);
         context.sink.emit(Record::Decoded(entry))?;
     }
     if reading != Some(Reading::Entry) {
@@ -56,14 +56,14 @@ pub(super) fn run(
         context.sink.emit(Record::Decoded(Decoded::Flags {
             flags,
             names: flags,
-            bits: flags::meanings(flags, &*machine),
+            bits: flags::meanings(flags, &machine),
         }))?;
     }
     Ok(Flow::Done)
 }
 
 /// Every set bit of an entry, and what lies in bits 0 to 54.
-fn entry(entry: PageMapEntry, machine: &dyn Machine) -> Decoded {
+fn entry(entry: PageMapEntry, machine: &Machine) -> Decoded {
     let layout = machine.swap_layout();
     let mut bits: Vec<BitMeaning> = entry
         .set_bits()

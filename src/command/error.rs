@@ -3,7 +3,7 @@
 use crate::kernel::VirtualAddress;
 use crate::lang::Place;
 use crate::report::{RegionBrief, Stopped};
-use crate::{eval, inspect, target};
+use crate::{eval, inspect, process};
 
 /// A failed command.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub enum Error {
         nearest: Vec<RegionBrief>,
     },
     /// Bytes could not be had.
-    Target(target::Error),
+    Target(process::Error),
     /// Anything else.
     Refused {
         /// What was tried and why it failed.
@@ -38,8 +38,8 @@ impl From<Stopped> for Error {
     }
 }
 
-impl From<target::Error> for Error {
-    fn from(error: target::Error) -> Self {
+impl From<process::Error> for Error {
+    fn from(error: process::Error) -> Self {
         Error::Target(error)
     }
 }
@@ -56,12 +56,12 @@ impl From<inspect::Error> for Error {
             inspect::Error::Target(error) => Error::Target(error),
             inspect::Error::Stopped(stopped) => Error::Stopped(stopped),
             inspect::Error::Exited | inspect::Error::Executed => {
-                Error::Target(target::Error::Gone {
+                Error::Target(process::Error::Gone {
                     what: error.to_string(),
                 })
             }
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
-                Error::Target(target::Error::NotPermitted {
+                Error::Target(process::Error::NotPermitted {
                     what: format!("{what} cannot be known here: {}", reason.cause()),
                     remedy: reason.remedy().unwrap_or_default().to_owned(),
                 })
@@ -94,8 +94,8 @@ impl Error {
     /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 1 anything else.
     pub fn status(&self) -> u8 {
         match self {
-            Error::Target(target::Error::Gone { .. }) => 3,
-            Error::Target(target::Error::NotPermitted { .. }) => 4,
+            Error::Target(process::Error::Gone { .. }) => 3,
+            Error::Target(process::Error::NotPermitted { .. }) => 4,
             Error::Evaluation(error) => error.status(),
             _ => 1,
         }

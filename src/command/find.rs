@@ -6,9 +6,9 @@ use crate::eval::{self, Integer, Spans, Subject, Value};
 use crate::inspect::{Need, Page, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Expression, Layout, Pattern, Spanned, UnaryOperator};
+use crate::process::{self, Target};
 use crate::report::{FindSummary, Match, Reason, Record, Sink, Stopped, Why};
 use crate::symbol;
-use crate::target::{self, Target};
 use memchr::memmem::Finder;
 
 pub(super) const ABOUT: About = About {
@@ -160,7 +160,7 @@ fn bytes(
         }
         .into());
     }
-    Ok(target::Layout::bytes(words, number as u64, size))
+    Ok(process::Layout::bytes(words, number as u64, size))
 }
 
 /// Whether a number can be written in so many bytes, with or without a sign.

@@ -6,8 +6,8 @@ use crate::inspect::{View, frame_detail, frame_words};
 use crate::kernel::explain::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, VirtualAddress};
 use crate::lang::{Expression, Spanned};
+use crate::process::Machine;
 use crate::report::{Fact, FlagMeaning, FlagsReport, FramePlace, FrameWords, Reason, Record};
-use crate::target::Machine;
 
 pub(super) const ABOUT: About = About {
     name: "flags",
@@ -45,7 +45,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         }
     };
     let report = match frame {
-        Ok(frame) => report(&*machine, frame, address),
+        Ok(frame) => report(&machine, frame, address),
         Err(reason) => without_frame(&reason, address),
     };
     context.sink.emit(Record::PageFlags(report))?;
@@ -72,11 +72,7 @@ fn frame_at(
     }
 }
 
-fn report(
-    machine: &dyn Machine,
-    frame: FrameNumber,
-    address: Option<VirtualAddress>,
-) -> FlagsReport {
+fn report(machine: &Machine, frame: FrameNumber, address: Option<VirtualAddress>) -> FlagsReport {
     let detail = frame_detail(machine, frame);
     let words = frame_words(machine, detail.flags, detail.map_count);
     FlagsReport {
@@ -111,7 +107,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
 }
 
 /// What each set flag says, in the company of the others.
-pub(super) fn meanings(flags: PageFlags, machine: &dyn Machine) -> Vec<FlagMeaning> {
+pub(super) fn meanings(flags: PageFlags, machine: &Machine) -> Vec<FlagMeaning> {
     let context = FlagContext {
         kernel: machine.kernel().number,
         false_flags: machine.false_flags(),

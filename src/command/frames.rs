@@ -8,8 +8,8 @@ use crate::inspect::{
     sweep_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
+use crate::process::Machine;
 use crate::report::{self, FramesSummary, Reason, Record, Stopped};
-use crate::target::Machine;
 use std::cell::RefCell;
 
 pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Arguments) -> Outcome {
@@ -46,7 +46,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     };
     let size = machine.page();
     if by.is_some_and(|by| by.need().contains(Need::ZONES)) {
-        require_of_frames(Need::ZONES, &*machine)?;
+        require_of_frames(Need::ZONES, &machine)?;
     }
     let mut grouped = by.map(Groups::new);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
@@ -56,7 +56,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     let mut visit = |frames: &Frames| {
         if !filter
             .as_ref()
-            .is_none_or(|filter| filter.matches(&as_page(&*machine, frames), None))
+            .is_none_or(|filter| filter.matches(&as_page(&machine, frames), None))
         {
             return Ok(());
         }
@@ -66,11 +66,11 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         }
         matched += frames.frames;
         if let Some(groups) = &mut grouped {
-            groups.add(&as_page(&*machine, frames), None);
+            groups.add(&as_page(&machine, frames), None);
             return Ok(());
         }
         left -= 1;
-        let zone = inspect::zone(&*machine, frames.first);
+        let zone = inspect::zone(&machine, frames.first);
         let unread = || Reason::Changed;
         sink.borrow_mut().emit(Record::Frames(report::Frames {
             pfn: frames.first,
@@ -78,7 +78,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
             frames: frames.frames,
             bytes: frames.frames.checked_mul(size.bytes()),
             words: frame_words(
-                &*machine,
+                &machine,
                 frames.flags.ok_or_else(unread),
                 frames.map_count.ok_or_else(unread),
             ),
@@ -90,7 +90,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         .as_ref()
         .is_some_and(|filter| filter.need().contains(Need::EACH));
     let swept = sweep_frames(
-        &*machine,
+        &machine,
         range,
         need,
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
@@ -109,7 +109,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         return Err(Stopped::Closed.into());
     }
     if let (Some(by), Some(grouped)) = (by, grouped) {
-        let name = |key| groups::name(&*machine, key);
+        let name = |key| groups::name(&machine, key);
         let rows = grouped.finish();
         groups::emit(by, &rows, arguments.limit, size, name, context.sink)?;
     }
@@ -147,7 +147,7 @@ fn each(frames: &Frames) -> impl Iterator<Item = Frames> + use<> {
 }
 
 /// A frame as a page that nobody has mapped, for filters that ask only about its frame.
-fn as_page(machine: &dyn Machine, frames: &Frames) -> Page {
+fn as_page(machine: &Machine, frames: &Frames) -> Page {
     const PRESENT: u64 = 1 << 63;
     Page {
         address: VirtualAddress::default(),

@@ -4,8 +4,8 @@ use super::through::flags_key;
 use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, OfFrame};
 use crate::kernel::PageSize;
 use crate::lang::GroupKey;
+use crate::process::Machine;
 use crate::report::{Group, Note, Reason, Record, Sink, Stopped, Why};
-use crate::target::Machine;
 
 /// By what `by KEY` groups; `None` for runs, which are a stream.
 pub(super) fn by(key: GroupKey) -> Option<GroupBy> {
@@ -66,7 +66,7 @@ fn word(by: GroupBy) -> &'static str {
 
 /// What a group is called, and why its pages may not be that. Regions are known to a view alone: of them this is what pages in none are
 /// called.
-pub(super) fn name(machine: &dyn Machine, key: Key) -> (String, Why) {
+pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
     let name = match key {
         Key::State(state, Some(doubt)) => {
@@ -117,7 +117,7 @@ pub(super) fn because(field: &'static str, reason: Reason) -> Why {
 }
 
 /// The name of a zone; with its node, where there are several.
-fn zone_name(machine: &dyn Machine, zone: InZone) -> String {
+fn zone_name(machine: &Machine, zone: InZone) -> String {
     let Ok(zones) = machine.zones() else {
         return String::new();
     };

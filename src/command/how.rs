@@ -2,7 +2,7 @@
 
 use super::{Context, Error, Outcome};
 use crate::report::{KernelRead, ReadsSummary, Record, Sink, Stopped};
-use crate::target::recorded::{Log, Read, Reads, dump_of_any};
+use crate::source::recorded::{Log, Read, Reads, dump_of_any};
 use std::sync::Arc;
 
 /// Runs a command with what it reads written down, and emits that when it has ended, also where it failed or was broken off: then it

@@ -1,8 +1,8 @@
 //! `ps [TEXT]`: processes to attach to.
 
 use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::process::ProcessEntry;
 use crate::report::{Note, ProcessRow, Record};
-use crate::target::ProcessEntry;
 
 pub(super) const ABOUT: About = About {
     name: "ps",

@@ -8,8 +8,8 @@ use crate::inspect::{
 };
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Spanned};
+use crate::process::Target;
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
-use crate::target::Target;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

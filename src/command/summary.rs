@@ -6,8 +6,8 @@ use crate::eval::{self, Extent, Spans};
 use crate::inspect::{self, Doubt, GroupBy, GroupKey, Groups, Need, OfFrame, View, sweep_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
+use crate::process::Machine;
 use crate::report::{Fact, FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
-use crate::target::Machine;
 use std::cell::RefCell;
 
 pub(super) const ABOUT: About = About {
@@ -45,7 +45,7 @@ pub(super) fn run(context: &mut Context, summarized: &Summarized) -> Outcome {
     match summarized {
         Summarized::Process => pages(context, None),
         Summarized::Frames => {
-            let all = all_frames(&**context.state.machine())?;
+            let all = all_frames(context.state.machine())?;
             frames(context, all)
         }
         Summarized::Range(range) => match eval::range(range, context.state)? {
@@ -56,7 +56,7 @@ pub(super) fn run(context: &mut Context, summarized: &Summarized) -> Outcome {
 }
 
 /// Frames up to the end of the last zone.
-fn all_frames(machine: &dyn Machine) -> Result<FrameRange, Error> {
+fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
     let zones = machine.zones()?;
     let ends = zones
         .iter()
@@ -133,7 +133,7 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     let mut counted = 0u64;
     let sink = RefCell::new(&mut *context.sink);
     let swept = sweep_frames(
-        &*machine,
+        &machine,
         range,
         Need::FLAGS,
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),

@@ -3,12 +3,12 @@
 mod memory;
 
 use super::{Context, Error, run};
-use crate::inspect::fake::{World, region};
 use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
+use crate::process::Target;
+use crate::process::fake::{World, region};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
-use crate::target::Target;
 use std::time::Duration;
 
 /// Keeps what it is given, and says to stop at one of the records, once.
@@ -435,7 +435,7 @@ fn a_number_that_is_no_address_is_taken_for_a_line() {
 
 #[test]
 fn regions_without_a_page_map_leave_the_totals_what_they_are() {
-    use crate::target::fake::Fake;
+    use crate::process::fake::Fake;
     let fake = Fake::new()
         .region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]")
         .page(0x50_0000, 0x1234, b"here")
@@ -487,8 +487,8 @@ fn who_without_the_right_to_frames_is_a_refusal() {
 
 #[test]
 fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
+    use crate::process::fake::Fake;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
-    use crate::target::fake::Fake;
     let file = Builder::with(vec![
         entry("_Z10overloadedi", 0x1000, 0x10, GLOBAL, FUNCTION),
         entry("_Z10overloadedd", 0x1020, 0x10, GLOBAL, FUNCTION),

@@ -6,12 +6,12 @@ use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kind_untold};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
+use crate::process::{self, Target};
 use crate::report::{
     FolioReport, Hex, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief, Translation,
     Why,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
-use crate::target::{self, Target};
 
 pub(super) const ABOUT: About = About {
     name: "translate",
@@ -156,7 +156,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
             byte_offset: slot.offset.checked_mul(page.bytes()).map(Hex),
             device: view.swap_device(slot),
         }),
-        words: frame_words(&*target.machine, detail.flags, detail.map_count),
+        words: frame_words(&target.machine, detail.flags, detail.map_count),
         folio: match (detail.folio, frame) {
             (Ok((folio, mapping)), Some(frame)) => Ok(FolioReport {
                 mapped: Some(mapping),
@@ -179,7 +179,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
 /// Why an address has no name, as its module gives none.
 fn unnamed(reason: NoSymbols) -> Reason {
     match reason {
-        NoSymbols::Unreadable(target::Error::NotPermitted { what, remedy }) => {
+        NoSymbols::Unreadable(process::Error::NotPermitted { what, remedy }) => {
             Reason::NotPermitted {
                 what,
                 remedy: Some(remedy).filter(|remedy| !remedy.is_empty()),

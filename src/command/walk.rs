@@ -245,7 +245,7 @@ impl Walk<'_> {
                 let name = format!("{} {} {}", region.range, region.permissions, region.name);
                 (name.trim_end().to_owned(), Why::default())
             }
-            None => groups::name(&*self.view.target().machine, key),
+            None => groups::name(&self.view.target().machine, key),
         }
     }
 

@@ -7,12 +7,12 @@ use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{self, Change, Doubt, Filter, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, PageField, Spanned};
+use crate::process::Target;
 use crate::report::{
     Blind, Event, EventKind, Note, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
     WatchSummary,
 };
 use crate::symbol::Symbols;
-use crate::target::Target;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -219,7 +219,7 @@ impl Watch<'_> {
                 Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
                 // It went while it was being searched: the next look says how.
                 Err(inspect::Error::Exited | inspect::Error::Executed) => continue,
-                Err(inspect::Error::Target(crate::target::Error::Gone { .. })) => continue,
+                Err(inspect::Error::Target(crate::process::Error::Gone { .. })) => continue,
                 Err(error) => return Err(error.into()),
             }
             let pause = match end.map(|end| end.saturating_duration_since(Instant::now())) {
@@ -308,7 +308,7 @@ impl Watch<'_> {
 /// With the mark of map counts that are averages.
 fn marked(facts: PageFacts, target: &Target) -> PageFacts {
     PageFacts {
-        map_count_average: is_average(&*target.machine, facts.flags, facts.map_count),
+        map_count_average: is_average(&target.machine, facts.flags, facts.map_count),
         ..facts
     }
 }

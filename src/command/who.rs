@@ -6,9 +6,9 @@ use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
 use crate::kernel::{Device, FrameNumber, VirtualAddress};
 use crate::lang::{Expression, Spanned};
+use crate::process::Machine;
 use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
-use crate::target::Machine;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -83,7 +83,7 @@ pub(super) fn run(
     if ended == Ended::Stopped(Stopped::Closed) {
         return Err(Stopped::Closed.into());
     }
-    let summary = summary(answer, &question, &*machine);
+    let summary = summary(answer, &question, &machine);
     context.sink.emit(Record::WhoSummary(summary))?;
     match ended {
         Ended::Stopped(stopped) => Err(stopped.into()),
@@ -190,7 +190,7 @@ impl Listener<'_> {
     }
 }
 
-fn summary(answer: Answer, question: &Question, machine: &dyn Machine) -> WhoSummary {
+fn summary(answer: Answer, question: &Question, machine: &Machine) -> WhoSummary {
     let uncounted = answer.uncounted.map(|reason| reason.to_string());
     let (ended, because) = match answer.ended {
         Ended::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),

@@ -17,7 +17,7 @@ mod protocol;
 pub use child::become_child_if_asked;
 pub use protocol::Area;
 
-use crate::target::{Error, Result};
+use crate::process::{Error, Result};
 use protocol::Announcement;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

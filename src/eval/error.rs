@@ -1,8 +1,8 @@
 //! Why an expression has no value.
 
 use crate::lang::Place;
+use crate::process;
 use crate::report::Reason;
-use crate::target;
 use std::fmt;
 
 /// `Result` with this room's error.
@@ -18,7 +18,7 @@ pub struct Error {
     /// The way out.
     pub hint: Option<String>,
     /// The failure underneath, when bytes could not be had.
-    pub cause: Option<target::Error>,
+    pub cause: Option<process::Error>,
 }
 
 impl Error {
@@ -39,7 +39,7 @@ impl Error {
     }
 
     /// Bytes that could not be had for what stands at a place.
-    pub fn target(at: Place, cause: target::Error) -> Self {
+    pub fn target(at: Place, cause: process::Error) -> Self {
         Error {
             at,
             message: cause.to_string(),
@@ -53,7 +53,7 @@ impl Error {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
             Reason::FrameHidden | Reason::NotPermitted { .. } => {
-                Some(target::Error::NotPermitted {
+                Some(process::Error::NotPermitted {
                     what: message.clone(),
                     remedy: String::new(),
                 })
@@ -76,8 +76,8 @@ impl Error {
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
         match &self.cause {
-            Some(target::Error::Gone { .. }) => 3,
-            Some(target::Error::NotPermitted { .. }) => 4,
+            Some(process::Error::Gone { .. }) => 3,
+            Some(process::Error::NotPermitted { .. }) => 4,
             _ => 1,
         }
     }

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::{Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOperator};
-use crate::target::Target;
+use crate::process::Target;
 use std::cell::OnceCell;
 
 /// Works out the parts of one line.

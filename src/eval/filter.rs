@@ -15,7 +15,7 @@ use super::space::Space;
 use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion};
 use crate::kernel::{PageFlags, PageSize};
 use crate::lang::{self, FilterField, PageField, Place, RegionField, Spanned};
-use crate::target::Machine;
+use crate::process::Machine;
 use ask::{Answers, Fields};
 use predicate::Predicate;
 use std::sync::Arc;
@@ -54,11 +54,11 @@ pub fn page_filter(
 /// With the place of a field that frames do not have, of an unknown flag, or of what has no value.
 pub fn frame_filter(
     filter: &Spanned<lang::Filter<PageField>>,
-    machine: &Arc<dyn Machine>,
+    machine: &Arc<Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter<'static>> {
     let mut fields = FrameFields {
-        machine: &**machine,
+        machine,
         need: Need::empty(),
     };
     let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
@@ -144,7 +144,7 @@ fn page_space(field: PageField) -> Option<Space> {
 }
 
 struct FrameFields<'m> {
-    machine: &'m dyn Machine,
+    machine: &'m Machine,
     need: Need,
 }
 

@@ -6,8 +6,8 @@ use super::{Integer, Value};
 use crate::inspect::{self, ReadEnd};
 use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
 use crate::lang::{IntegerType, Place};
+use crate::process::Target;
 use crate::report::Reason;
-use crate::target::Target;
 use std::fmt;
 
 /// Bytes of the widest thing that is read.

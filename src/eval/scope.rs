@@ -3,8 +3,8 @@
 use super::Value;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
+use crate::process::Target;
 use crate::symbol::Symbols;
-use crate::target::Target;
 
 /// Where the meaning of what is not written in a line comes from: the debugging session, or a test.
 pub trait Scope {

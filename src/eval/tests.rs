@@ -10,10 +10,10 @@ mod values;
 use super::{Error, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{self, Command, HistoryReference, Line, Range, Spanned};
+use crate::process::Target;
+use crate::process::fake::{Fake, Watched};
 use crate::symbol::Symbols;
 use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, LOCAL, OBJECT, entry};
-use crate::target::Target;
-use crate::target::fake::{Fake, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

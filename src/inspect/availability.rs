@@ -2,8 +2,8 @@
 
 use super::reason::reason;
 use crate::kernel::{FrameNumber, PageFlags};
+use crate::process::{self, Categories, Target};
 use crate::report::{Fact, Reason};
-use crate::target::{self, Categories, Target};
 
 /// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Availability {
             true => Err(Reason::FrameHidden),
             false => Ok(()),
         };
-        let probe = |read: target::Result<usize>| match (&frames, read) {
+        let probe = |read: process::Result<usize>| match (&frames, read) {
             (_, Err(error)) => Err(reason(&error)),
             (Err(hidden), Ok(_)) => Err(hidden.clone()),
             (Ok(()), Ok(_)) => Ok(()),

@@ -5,7 +5,7 @@ pub use super::evidence::{Backing, Evidence, Place};
 use super::rules::Rules;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
-use crate::target::{Behind, Categories};
+use crate::process::{Behind, Categories};
 
 /// Decides the state of a page, and its kind where the evidence tells.
 pub fn classify(

@@ -14,8 +14,8 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
+use crate::process::{Behind, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, Reason};
-use crate::target::{Behind, Categories, Target};
 use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
@@ -225,7 +225,7 @@ impl View<'_> {
         };
         let of_frame = frame
             .clone()
-            .map(|frame| frame_detail(&*self.target().machine, frame));
+            .map(|frame| frame_detail(&self.target().machine, frame));
         let flags = of_frame.clone().and_then(|detail| detail.flags);
         let map_count = of_frame.clone().and_then(|detail| detail.map_count);
         let folio = match of_frame.clone().and_then(|detail| detail.folio) {
@@ -257,7 +257,7 @@ impl View<'_> {
             map_count: map_count.clone().ok(),
             huge: huge.clone().ok(),
             count_is_average: is_average(
-                &*self.target().machine,
+                &self.target().machine,
                 flags.clone().ok(),
                 map_count.clone().ok(),
             ),
@@ -311,7 +311,7 @@ impl View<'_> {
                 Err(reason) => FramePlace {
                     iomem: physical
                         .clone()
-                        .and_then(|physical| resources(&*self.target().machine, physical)),
+                        .and_then(|physical| resources(&self.target().machine, physical)),
                     ..FramePlace::unknown(&reason)
                 },
             },

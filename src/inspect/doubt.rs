@@ -4,8 +4,8 @@ use super::evidence::{Backing, Evidence, Place};
 use super::rules::Rules;
 use crate::kernel::State;
 use crate::kernel::swaps::SwapMeaning;
+use crate::process::Categories;
 use crate::report::Reason;
-use crate::target::Categories;
 
 /// Why the state of an entry without a page is no more than the likeliest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -1,7 +1,7 @@
 //! Why pages could not be looked at.
 
+use crate::process;
 use crate::report::{Reason, Stopped};
-use crate::target;
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Bytes could not be had.
     #[error(transparent)]
-    Target(#[from] target::Error),
+    Target(#[from] process::Error),
     /// Ctrl-C, or nobody reads any more. What was delivered before is true.
     #[error("stopped")]
     Stopped(Stopped),

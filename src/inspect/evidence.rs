@@ -1,7 +1,7 @@
 //! What is known of a page before it is decided what it is.
 
 use crate::kernel::{Kind, PageFlags, PageMapEntry};
-use crate::target::{Behind, Categories};
+use crate::process::{Behind, Categories};
 
 /// What stands behind the pages of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -40,7 +40,7 @@ impl View<'_> {
         let told = |code: &str| {
             of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code))
         };
-        let machine = &*self.target().machine;
+        let machine = &self.target().machine;
         let facts = Facts {
             state: page.state,
             // Of what may be a marker alone, what would be there behind it.
@@ -83,7 +83,7 @@ impl View<'_> {
 
     /// The flags of the first page of the folio, where those of the others do not say what holds for all (before Linux 6.10).
     fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
-        let machine = &*self.target().machine;
+        let machine = &self.target().machine;
         let (folio, _) = detail.folio.as_ref().ok()?;
         let is_asked =
             detail.page.flags?.contains(PageFlags::COMPOUND_TAIL) && self.kernel() < (6, 10);
@@ -100,7 +100,7 @@ impl View<'_> {
             return false;
         }
         let mut counts = vec![0; pages];
-        let machine = &*self.target().machine;
+        let machine = &self.target().machine;
         let read = machine.frame_counts(folio.head, &mut counts).unwrap_or(0);
         counts.iter().take(read).any(|&times| times > 1)
     }

@@ -1,8 +1,8 @@
 //! Folios: the pages that the kernel manages as one. `/proc/kpageflags` marks the first as a head and the others as its tails.
 
 use crate::kernel::{FrameNumber, PageFlags, PageSize};
+use crate::process::{self, Machine};
 use crate::report::FolioReport;
-use crate::target::{self, Machine};
 use std::ops::Range;
 
 /// 2^`order` frames that belong together, from `head` on. A page by itself is a folio of order 0.
@@ -43,13 +43,13 @@ impl Folio {
     /// which of them which folio is. Most follow from each other; at the ends a few words more are read. `last` is the folio found
     /// last, in frames that lie before these.
     pub(super) fn each(
-        machine: &dyn Machine,
+        machine: &Machine,
         first: FrameNumber,
         frames: usize,
         flags: &dyn Fn(usize) -> Option<PageFlags>,
         last: &mut Option<Folio>,
         set: &mut dyn FnMut(Range<usize>, Folio),
-    ) -> target::Result<()> {
+    ) -> process::Result<()> {
         let mut at = 0;
         while at < frames {
             let frame = FrameNumber::new(first.get() + at as u64);
@@ -90,18 +90,18 @@ impl Folio {
 
     /// The folio of `frame`, which has these flags; see [`Folio::find_with`].
     pub(super) fn find(
-        machine: &dyn Machine,
+        machine: &Machine,
         frame: FrameNumber,
         flags: PageFlags,
-    ) -> target::Result<Option<Folio>> {
+    ) -> process::Result<Option<Folio>> {
         Folio::find_with(frame, flags, &mut |frame| Folio::flags_of(machine, frame))
     }
 
     /// The flags of one frame; `None` beyond memory.
     pub(super) fn flags_of(
-        machine: &dyn Machine,
+        machine: &Machine,
         frame: FrameNumber,
-    ) -> target::Result<Option<PageFlags>> {
+    ) -> process::Result<Option<PageFlags>> {
         let mut flags = [PageFlags::empty()];
         let read = machine.frame_flags(frame, &mut flags)?;
         Ok((read > 0).then_some(flags[0]))

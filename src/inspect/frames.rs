@@ -7,8 +7,8 @@ use super::page::{InZone, Need};
 use super::reason::reason;
 use crate::kernel::zones::{Spanned, Zone, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
+use crate::process::{self, Machine};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
-use crate::target::{self, Machine};
 use std::ops::ControlFlow;
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -65,7 +65,7 @@ const READ_FRAMES: u64 = 8192;
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames(
-    machine: &dyn Machine,
+    machine: &Machine,
     range: FrameRange,
     need: Need,
     check: &mut dyn FnMut(u64) -> Result<(), Stopped>,
@@ -94,7 +94,7 @@ pub fn sweep_frames(
 
 /// Reads stretches, on any thread.
 struct Reader<'a> {
-    machine: &'a dyn Machine,
+    machine: &'a Machine,
     zones: Option<&'a Zones>,
     need: Need,
 }
@@ -174,10 +174,10 @@ struct Stretch {
 impl Stretch {
     fn read(
         &mut self,
-        machine: &dyn Machine,
+        machine: &Machine,
         zones: Option<&Zones>,
         need: Need,
-    ) -> target::Result<()> {
+    ) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
         if need.intersects(Need::FLAGS | Need::ORDER) {
@@ -263,18 +263,14 @@ fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
 
 /// Whether a map count may be an average over the large folio that the frame is of: where the kernel counts so, or may do so, and the
 /// flags do not say that it is a page by itself.
-pub fn is_average(machine: &dyn Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
+pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
     map_count.is_some_and(|times| times > 0)
         && flags.is_none_or(PageFlags::is_in_large_folio)
         && machine.has_exact_map_counts() != Some(true)
 }
 
 /// The words of one frame on `machine`, with the mark of a map count that is an average.
-pub fn frame_words(
-    machine: &dyn Machine,
-    flags: Fact<PageFlags>,
-    map_count: Fact<u64>,
-) -> FrameWords {
+pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u64>) -> FrameWords {
     let known = (flags.as_ref().ok().copied(), map_count.as_ref().ok());
     FrameWords {
         map_count_average: is_average(machine, known.0, known.1.copied()),
@@ -284,7 +280,7 @@ pub fn frame_words(
 }
 
 /// All there is to know of one frame; each part says why when it is not known.
-pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
+pub fn frame_detail(machine: &Machine, frame: FrameNumber) -> FrameDetail {
     let mut cgroup = [0];
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);
     let cgroup = one(cgroup_read, cgroup);
@@ -309,21 +305,21 @@ pub fn frame_detail(machine: &dyn Machine, frame: FrameNumber) -> FrameDetail {
 }
 
 /// The flags of one frame.
-pub(super) fn flags_of(machine: &dyn Machine, frame: FrameNumber) -> Fact<PageFlags> {
+pub(super) fn flags_of(machine: &Machine, frame: FrameNumber) -> Fact<PageFlags> {
     let mut flags = [PageFlags::empty()];
     let read = machine.frame_flags(frame, &mut flags);
     one(read, flags)
 }
 
 /// How often one frame is mapped.
-pub(super) fn count_of(machine: &dyn Machine, frame: FrameNumber) -> Fact<u64> {
+pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
     let mut count = [0];
     let read = machine.frame_counts(frame, &mut count);
     one(read, count)
 }
 
 /// The folio of a frame with these flags.
-fn folio(machine: &dyn Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio> {
+fn folio(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio> {
     let found = Folio::find(machine, frame, flags);
     found
         .map_err(|error| reason(&error))?
@@ -331,7 +327,7 @@ fn folio(machine: &dyn Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Fo
 }
 
 /// The memory zone of a frame.
-pub fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {
+pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
     let zones = machine.zones().map_err(|error| reason(&error))?;
     match zones.stretch(frame).spanned {
         Spanned::By(index) => zones.get(index).cloned().ok_or(Reason::Changed),
@@ -344,7 +340,7 @@ pub fn zone(machine: &dyn Machine, frame: FrameNumber) -> Fact<Zone> {
 }
 
 /// The resources of `/proc/iomem` that hold a physical address, the outermost first.
-pub(super) fn resources(machine: &dyn Machine, address: PhysicalAddress) -> Fact<Vec<Name>> {
+pub(super) fn resources(machine: &Machine, address: PhysicalAddress) -> Fact<Vec<Name>> {
     let resources = machine.iomem().map_err(|error| reason(&error))?;
     match resources.at(address) {
         none if none.is_empty() => Err(NO_RESOURCE),
@@ -355,7 +351,7 @@ pub(super) fn resources(machine: &dyn Machine, address: PhysicalAddress) -> Fact
 const NO_RESOURCE: Reason = Reason::NotApplicable("no resource of /proc/iomem is there");
 
 /// The path of the memory cgroup with this inode.
-pub fn cgroup_path(machine: &dyn Machine, inode: u64) -> Fact<CgroupPath> {
+pub fn cgroup_path(machine: &Machine, inode: u64) -> Fact<CgroupPath> {
     if inode == 0 {
         return Err(Reason::NotApplicable("it is charged to no memory cgroup"));
     }
@@ -364,7 +360,7 @@ pub fn cgroup_path(machine: &dyn Machine, inode: u64) -> Fact<CgroupPath> {
 }
 
 /// The word that was read, if one was.
-fn one<T>(read: target::Result<usize>, [word]: [T; 1]) -> Fact<T> {
+fn one<T>(read: process::Result<usize>, [word]: [T; 1]) -> Fact<T> {
     match read {
         Ok(0) => Err(Reason::NotApplicable(
             "the frame number is beyond physical memory",

@@ -9,8 +9,8 @@ use super::rules::Rules;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
+use crate::process::{Behind, Categories, Target};
 use crate::report::{Fact, Reason, Why};
-use crate::target::{Behind, Categories, Target};
 use std::ops::ControlFlow;
 
 /// Pages that are asked about at a time: bounds how long it may be between the page map and the read.
@@ -466,7 +466,7 @@ fn untold(page: &Page, behind: Fact<Behind>) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::fake::{PAGE, World, region};
+    use crate::process::fake::{PAGE, World, region};
     use std::sync::atomic::Ordering;
 
     /// A file of so many pages that nobody has touched.

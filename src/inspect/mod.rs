@@ -11,8 +11,6 @@ mod doubt;
 mod error;
 mod evidence;
 mod explain;
-#[cfg(test)]
-pub(crate) mod fake;
 mod filter;
 mod folio;
 mod frames;

@@ -6,7 +6,7 @@ use super::rules::Rules;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::FrameNumber;
-use crate::target::{self, Categories, Machine};
+use crate::process::{self, Categories, Machine};
 
 /// How errors name [`Need::ZONES`] and [`Need::CGROUPS`].
 const ZONES: &str = "zones and nodes of frames";
@@ -93,7 +93,7 @@ impl View<'_> {
 }
 
 /// Fails if zones or cgroups are needed of frames without a process, and `machine` does not tell them.
-pub fn require_of_frames(need: Need, machine: &dyn Machine) -> Result<()> {
+pub fn require_of_frames(need: Need, machine: &Machine) -> Result<()> {
     if need.contains(Need::ZONES) {
         known(ZONES, machine.zones())?;
     }
@@ -105,7 +105,7 @@ pub fn require_of_frames(need: Need, machine: &dyn Machine) -> Result<()> {
 }
 
 /// Fails if `machine` does not tell the paths of cgroups.
-pub fn require_cgroup_paths(machine: &dyn Machine) -> Result<()> {
+pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
     /// The inode of no cgroup: the kernel counts them from 1.
     const NO_CGROUP: u64 = 0;
     known(
@@ -114,7 +114,7 @@ pub fn require_cgroup_paths(machine: &dyn Machine) -> Result<()> {
     )
 }
 
-fn known<T>(what: &'static str, answer: target::Result<T>) -> Result<()> {
+fn known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
     let unknown = |error| Error::Unknown {
         what,
         reason: reason(&error),

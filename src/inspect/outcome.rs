@@ -2,8 +2,8 @@
 
 use super::classify::Backing;
 use crate::kernel::{Kind, PageFlags, Permissions, State};
+use crate::process::Behind;
 use crate::report::{Effect, Outcome, Owner};
-use crate::target::Behind;
 
 /// An access by the target itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
 };
-use crate::target::Behind;
+use crate::process::Behind;
 use bitflags::bitflags;
 
 bitflags! {

@@ -1,7 +1,7 @@
 //! Why something is not known, in words that several answers share.
 
+use crate::process;
 use crate::report::Reason;
-use crate::target;
 
 /// Why the kind of a page in a region is not known.
 pub fn kind_untold() -> Reason {
@@ -14,18 +14,18 @@ pub fn no_scan() -> Reason {
 }
 
 /// The reason that an error of the floor below is to a reader.
-pub(super) fn reason(error: &target::Error) -> Reason {
+pub(super) fn reason(error: &process::Error) -> Reason {
     match error {
-        target::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
+        process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
             what: what.clone(),
             remedy: Some(remedy.clone()).filter(|remedy| !remedy.is_empty()),
         },
         // It went, or was found in the midst of a change.
-        target::Error::Gone { .. } => Reason::Changed,
-        target::Error::NotAvailable { .. }
-        | target::Error::Malformed(_)
-        | target::Error::Ambiguous { .. }
-        | target::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
+        process::Error::Gone { .. } => Reason::Changed,
+        process::Error::NotAvailable { .. }
+        | process::Error::Malformed(_)
+        | process::Error::Ambiguous { .. }
+        | process::Error::Io { .. } => Reason::NotOnThisKernel(error.to_string()),
     }
 }
 
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_reason_of_its_class() {
-        let refused = target::Error::NotPermitted {
+        let refused = process::Error::NotPermitted {
             what: "may not".into(),
             remedy: "sudo".into(),
         };
@@ -45,10 +45,10 @@ mod tests {
         );
         let what = || "process 1 has exited".to_owned();
         assert_eq!(
-            reason(&target::Error::Gone { what: what() }),
+            reason(&process::Error::Gone { what: what() }),
             Reason::Changed
         );
-        let missing = target::Error::NotAvailable { what: what() };
+        let missing = process::Error::NotAvailable { what: what() };
         assert_eq!(reason(&missing), Reason::NotOnThisKernel(what()));
     }
 }

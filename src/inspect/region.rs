@@ -98,7 +98,7 @@ mod tests {
             name: name.into(),
             inode: 7,
             device: Device { major: 0, minor },
-            ..crate::inspect::fake::region(1, 1)
+            ..crate::process::fake::region(1, 1)
         };
         // Of device 1 it is known that it is tmpfs, of 2 that it is a pool's, of 3 nothing.
         let mut files = |device: Device| match device.minor {

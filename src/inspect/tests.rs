@@ -1,13 +1,13 @@
 //! Single pages, rows and totals of made-up processes.
 
-use super::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use super::{
     GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, region_stats,
     sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
+use crate::process::Target;
+use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::report::Reason;
-use crate::target::Target;
 use std::sync::atomic::Ordering;
 
 const SIZE: PageSize = PageSize::FOUR_KIB;
@@ -437,10 +437,8 @@ fn regions_that_change_while_they_are_counted_are_named() {
 fn very_many_regions_that_change_are_named() {
     const COUNT: u64 = 5000;
     let at = |index: u64| region(0x1000 + index, 1);
-    let told = |tells_text: bool, changes: Option<u64>| {
-        let mut world = World::new((0..COUNT).map(at));
-        world.tells_text = tells_text;
-        let (world, target) = world.target();
+    let told = |changes: Option<u64>| {
+        let (world, target) = World::new((0..COUNT).map(at)).target();
         let view = View::of(&target).expect("a view");
         let all: Vec<_> = view.regions().iter().collect();
         let mut counted = 0;
@@ -453,18 +451,15 @@ fn very_many_regions_that_change_are_named() {
             Ok(())
         });
         assert_eq!(counted, COUNT);
-        let read = world.regions_read.load(Ordering::Relaxed);
+        let read = world.watched.region_reads.load(Ordering::Relaxed);
         (swept.expect("a sweep").changed, read)
     };
     // The last is told when all have been looked at again.
     for changed in [0, COUNT / 2, COUNT - 2] {
-        for tells_text in [true, false] {
-            let found = told(tells_text, Some(changed));
-            assert_eq!(found, (vec![at(changed).range], 2), "{changed}");
-        }
+        let found = told(Some(changed));
+        assert_eq!(found, (vec![at(changed).range], 2), "{changed}");
     }
-    assert_eq!(told(true, None), (Vec::new(), 1));
-    assert_eq!(told(false, None), (Vec::new(), 2));
+    assert_eq!(told(None), (Vec::new(), 1));
 }
 
 /// Before the last read another mapping took the place: what is told is of that one.

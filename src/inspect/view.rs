@@ -14,8 +14,8 @@ use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
     VirtualAddress,
 };
+use crate::process::{self, MapsText, Target};
 use crate::report::{Fact, Reason};
-use crate::target::{self, MapsText, Target};
 use std::sync::{Arc, OnceLock};
 
 /// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
@@ -28,12 +28,12 @@ pub struct View<'a> {
     complete: bool,
     swap_layout: OnceLock<SwapLayout>,
     ksm_in_use: OnceLock<bool>,
-    swaps: OnceLock<target::Result<SwapAreas>>,
-    zones: OnceLock<target::Result<Arc<Zones>>>,
+    swaps: OnceLock<process::Result<SwapAreas>>,
+    zones: OnceLock<process::Result<Arc<Zones>>>,
     availability: OnceLock<Availability>,
-    covered_pages: OnceLock<target::Result<u64>>,
+    covered_pages: OnceLock<process::Result<u64>>,
     huge_bytes: OnceLock<u64>,
-    smaps: OnceLock<target::Result<Vec<Smaps>>>,
+    smaps: OnceLock<process::Result<Vec<Smaps>>>,
     kernel: OnceLock<(u32, u32)>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> View<'a> {
     }
 
     /// Swap areas, read once.
-    pub fn swaps(&self) -> target::Result<&SwapAreas> {
+    pub fn swaps(&self) -> process::Result<&SwapAreas> {
         let swaps = self.swaps.get_or_init(|| self.target.machine.swaps());
         swaps.as_ref().map_err(Clone::clone)
     }
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
     }
 
     /// Zones and nodes of frames.
-    pub fn zones(&self) -> target::Result<&Zones> {
+    pub fn zones(&self) -> process::Result<&Zones> {
         let zones = self.zones.get_or_init(|| self.target.machine.zones());
         zones.as_deref().map_err(Clone::clone)
     }
@@ -185,7 +185,7 @@ impl<'a> View<'a> {
     pub(super) fn covered(
         &self,
         range: AddressRange,
-    ) -> target::Result<(Option<AddressRange>, Option<AddressRange>)> {
+    ) -> process::Result<(Option<AddressRange>, Option<AddressRange>)> {
         let covers = |index: u64| {
             let mut entry = [PageMapEntry::default()];
             let read = self.target.process.entries(index, &mut entry)?;
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
         }
         let pages = self
             .covered_pages
-            .get_or_init(|| target::covered_pages(self.page, covers))
+            .get_or_init(|| process::covered_pages(self.page, covers))
             .clone()?;
         let end = VirtualAddress::new(pages.saturating_mul(self.page.bytes()));
         let (start, end_of_range) = (range.start(), range.end());
@@ -329,7 +329,7 @@ mod tests {
                     shared: true,
                     ..Default::default()
                 },
-                ..crate::inspect::fake::region(at, 4)
+                ..crate::process::fake::region(at, 4)
             };
             let smaps = Smaps {
                 range: region.range,
@@ -340,9 +340,10 @@ mod tests {
             (region, smaps)
         };
         let ((hidden, one), (plain, other)) = (device(0x10, "pf"), device(0x20, "mm"));
-        let world = crate::inspect::fake::World {
+        let world = crate::process::fake::World {
             smaps: vec![one, other],
-            ..crate::inspect::fake::World::new([hidden, plain])
+            scans: false,
+            ..crate::process::fake::World::new([hidden, plain])
         };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");

@@ -308,11 +308,11 @@ fn module_before(before: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fake::Fake;
-    use crate::target::live;
+    use crate::process;
+    use crate::process::fake::Fake;
 
     fn replacements(line: &str) -> Vec<String> {
-        let state = DebugState::new(live::machine());
+        let state = DebugState::new(process::machine());
         complete(&state, line, line.len())
             .1
             .into_iter()
@@ -386,7 +386,7 @@ mod tests {
             fake = fake.region(start, start + 0x1000, "r--p", 7 + index as u64, "?");
             fake.regions.last_mut().unwrap().name = Bytes::new(*name);
         }
-        let mut state = DebugState::new(live::machine());
+        let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let line = "region 'esc";
         let (start, offers) = complete(&state, line, line.len());
@@ -438,7 +438,7 @@ mod tests {
             entry("rsync", 0x1040, 0x10, GLOBAL, FUNCTION),
         ]);
         let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/rs");
-        let mut state = DebugState::new(live::machine());
+        let mut state = DebugState::new(process::machine());
         state.attach(fake.file("/bin/rs", file.bytes()).target());
         let offered = |line: &str| {
             let (start, pairs) = complete(&state, line, line.len());
@@ -471,7 +471,7 @@ mod tests {
         let fake = fake
             .file("/bin/program", program.bytes())
             .file("/lib/library.so", library.bytes());
-        let mut state = DebugState::new(live::machine());
+        let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         let offered = |line: &str| -> (usize, Vec<String>) {
             let (start, pairs) = complete(&state, line, line.len());
@@ -529,7 +529,7 @@ mod tests {
         ];
         let fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/program");
         let fake = fake.file("/bin/program", compiled_from(&names).bytes());
-        let mut state = DebugState::new(live::machine());
+        let mut state = DebugState::new(process::machine());
         state.attach(fake.target());
         for line in ["info line 'esc", "info line 'src/esc"] {
             let offers = complete(&state, line, line.len()).1;

@@ -9,9 +9,9 @@ use super::shell::Surroundings;
 use crate::command::Resume;
 use crate::lang::{Command, Spanned};
 use crate::report::{ErrorReport, Note, Record, Sink, TargetReport, Text};
+use crate::source;
 use crate::state::{Change, DebugState};
 use crate::symbol::Symbols;
-use crate::target;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
@@ -54,7 +54,7 @@ impl Session {
     pub fn new(mut state: DebugState, manner: Manner) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
         state.symbols = Symbols::heeding(interrupts.flag());
-        target::live::heed(interrupts.flag());
+        source::live::heed(interrupts.flag());
         Ok(Session {
             state,
             manner,

@@ -1,7 +1,7 @@
 //! Coming, going and changing of the target, and what each makes void.
 
 use super::DebugState;
-use crate::target::{self, Liveness, Target};
+use crate::process::{self, Liveness, Target};
 use std::sync::Arc;
 
 /// What has become of the target since it was last asked after.
@@ -34,7 +34,7 @@ impl DebugState {
     ///
     /// # Errors
     /// The target could not be asked.
-    pub fn notice(&mut self) -> target::Result<Option<Change>> {
+    pub fn notice(&mut self) -> process::Result<Option<Change>> {
         let Some(target) = &self.target else {
             return Ok(None);
         };
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::eval::{Integer, Scope, Value};
     use crate::kernel::VirtualAddress;
-    use crate::target::fake::Fake;
+    use crate::process::fake::Fake;
 
     fn state(fake: &Fake) -> DebugState {
         let mut state = DebugState::new(fake.clone().target().machine);

@@ -19,8 +19,8 @@ pub use values::ValueHistory;
 
 use crate::eval::Value;
 use crate::kernel::VirtualAddress;
+use crate::process::{Machine, Target};
 use crate::symbol::Symbols;
-use crate::target::{Machine, Target};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct DebugState {
     /// Whether the exit of the target has been told.
     exit_told: bool,
     /// The machine that pmdb runs on: what there is without a target.
-    here: Arc<dyn Machine>,
+    here: Arc<Machine>,
     /// What is known of the files behind its regions; read only when a name is asked for.
     pub symbols: Symbols,
     /// `$name`, without the `$`.
@@ -50,7 +50,7 @@ pub struct DebugState {
 
 impl DebugState {
     /// A session that looks at nothing yet, on this machine.
-    pub fn new(here: Arc<dyn Machine>) -> Self {
+    pub fn new(here: Arc<Machine>) -> Self {
         DebugState {
             target: None,
             exit_told: false,
@@ -71,7 +71,7 @@ impl DebugState {
     }
 
     /// The target's machine; without a target the one that pmdb runs on.
-    pub fn machine(&self) -> &Arc<dyn Machine> {
+    pub fn machine(&self) -> &Arc<Machine> {
         self.target
             .as_ref()
             .map_or(&self.here, |target| &target.machine)

@@ -4,8 +4,8 @@ use super::DebugState;
 use crate::eval::{Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
+use crate::process::Target;
 use crate::symbol::Symbols;
-use crate::target::Target;
 
 impl Scope for DebugState {
     fn target(&self) -> Option<&Target> {

@@ -2,7 +2,7 @@
 //! owner of the file may cut it short at any time.
 
 use super::NoSymbols;
-use crate::target::ReadAt;
+use crate::process::ReadAt;
 use std::ops::ControlFlow;
 
 /// How much is read at once when a table is passed over.

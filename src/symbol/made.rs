@@ -143,8 +143,8 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::fake::Fake;
     use crate::symbol::Symbols;
-    use crate::target::fake::Fake;
 
     #[test]
     fn names_are_of_anonymous_memory_that_may_be_executed() {

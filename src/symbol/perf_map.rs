@@ -7,7 +7,7 @@ use super::file::File;
 use super::section::LONGEST_NAME;
 use super::{Kind, NoSymbols, SymbolAt};
 use crate::kernel::{Name, Region, VirtualAddress, text};
-use crate::target::Target;
+use crate::process::Target;
 use std::collections::BinaryHeap;
 
 /// Of a larger file only so much is read, from its end: what was written last tells what is there.

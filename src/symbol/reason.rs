@@ -1,7 +1,7 @@
 //! Why a module gives no symbols, and why a name gives no address.
 
 use crate::kernel::Name;
-use crate::target;
+use crate::process;
 use thiserror::Error as ThisError;
 
 /// Why a module gives no symbols. Kept for each module and shown by `info modules`.
@@ -12,7 +12,7 @@ pub enum NoSymbols {
     NotElf,
     /// The file could not be opened: its reason and remedy are the target's.
     #[error("{0}")]
-    Unreadable(#[from] target::Error),
+    Unreadable(#[from] process::Error),
     /// A read failed half-way.
     #[error("reading the file failed: {0}")]
     ReadFailed(String),
@@ -84,7 +84,7 @@ pub enum NoSeparate {
     Interrupted,
     /// Something is there that could not be opened.
     #[error("{0}")]
-    Unreadable(#[from] target::Error),
+    Unreadable(#[from] process::Error),
 }
 
 /// Why the build-id of a module is not known.

@@ -10,7 +10,7 @@ use super::build_id;
 use super::file::File;
 use super::source::Source;
 use crate::kernel::Name;
-use crate::target::{self, Modules, ReadAt};
+use crate::process::{self, Modules, ReadAt};
 use flate2::Crc;
 use object::Endianness;
 use object::endian::Endian;
@@ -109,7 +109,7 @@ impl Candidates {
     }
 
     /// Whether those that were found are as they were when they were opened, and there is nothing new where else it could be.
-    pub(super) fn are_unchanged(&self, modules: &dyn Modules) -> bool {
+    pub(super) fn are_unchanged(&self, modules: &Modules) -> bool {
         // That stays the right one, whatever bears its name by now.
         let chosen = match self.chosen.get() {
             Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
@@ -137,7 +137,7 @@ impl Place {
         Name::new(&**path)
     }
 
-    fn open(&self, modules: &dyn Modules) -> Opened {
+    fn open(&self, modules: &Modules) -> Opened {
         match self {
             Place::Theirs(path) => modules.at_path(path),
             Place::Ours(path) => modules.at_own_path(path),
@@ -145,7 +145,7 @@ impl Place {
     }
 }
 
-type Opened = target::Result<Option<Box<dyn ReadAt>>>;
+type Opened = process::Result<Option<Box<dyn ReadAt>>>;
 
 /// What was where a debug file may be.
 #[derive(PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Found {
 
 /// What may be the separate debug file of `image`, which is called `path`.
 pub(super) fn find(
-    modules: &dyn Modules,
+    modules: &Modules,
     path: &Name,
     image: &Source,
     interrupts: &Arc<AtomicBool>,

@@ -10,7 +10,7 @@ use super::separate::{Candidates, Separate};
 use super::source::Source;
 use super::{NoSeparate, NoSymbols};
 use crate::kernel::Name;
-use crate::target::{InMemory, Modules};
+use crate::process::{InMemory, Modules};
 use object::elf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Sources {
     }
 
     /// Whether nothing of it has changed since it was opened, and no debug file has come.
-    pub(super) fn are_unchanged(&self, modules: &dyn Modules) -> bool {
+    pub(super) fn are_unchanged(&self, modules: &Modules) -> bool {
         self.image.file.is_unchanged() && self.separate.are_unchanged(modules)
     }
 

@@ -11,7 +11,7 @@ use super::separate;
 use super::source::Source;
 use super::sources::Sources;
 use crate::kernel::{AddressRange, Device, Name};
-use crate::target::Target;
+use crate::process::Target;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -117,7 +117,7 @@ impl Symbols {
         if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
             let gains_room = || loaded.sources.lacks_room() && self.make_room(view);
-            if fresh || (loaded.sources.are_unchanged(&*target.modules) && !gains_room()) {
+            if fresh || (loaded.sources.are_unchanged(&target.modules) && !gains_room()) {
                 return Ok(loaded);
             }
             lock().remove(&key);
@@ -128,7 +128,7 @@ impl Symbols {
             false => target.modules.open(region)?,
         };
         let image = Source::read(File::new(bytes))?;
-        let separate = separate::find(&*target.modules, &module.name, &image, &self.interrupts);
+        let separate = separate::find(&target.modules, &module.name, &image, &self.interrupts);
         self.make_room(view);
         let sources = Sources::new(image, separate, &self.expanded)?;
         let loaded = Arc::new(Loaded::new(sources, view));

@@ -13,7 +13,7 @@ use super::source::Source;
 use super::sources::Sources;
 use super::table::{self, Kind};
 use super::{clock, lookup, search};
-use crate::target::InMemory;
+use crate::process::InMemory;
 use builder::*;
 use proptest::prelude::*;
 
@@ -379,12 +379,12 @@ proptest! {
 
 /// Counts what is read of a file.
 struct Counting {
-    inner: Box<dyn crate::target::ReadAt>,
+    inner: Box<dyn crate::process::ReadAt>,
     reads: std::sync::Arc<std::sync::atomic::AtomicU64>,
     bytes: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
 
-impl crate::target::ReadAt for Counting {
+impl crate::process::ReadAt for Counting {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read_at(offset, into)?;
         let order = std::sync::atomic::Ordering::Relaxed;

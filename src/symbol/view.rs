@@ -10,7 +10,7 @@ use super::section::Segment;
 use super::table::Symbol;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
-use crate::target::Target;
+use crate::process::Target;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};

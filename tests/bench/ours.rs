@@ -2,7 +2,7 @@
 
 use pmdb::inspect::{Need, Totals, View, Watcher, sweep};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
-use pmdb::target::Target;
+use pmdb::process::Target;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

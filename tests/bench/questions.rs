@@ -139,7 +139,7 @@ fn small_pages(size: &Size, table: &mut Table) {
 }
 
 /// How much anonymous memory of this program a walk takes at most.
-fn growth(target: &pmdb::target::Target, whole: (u64, u64)) -> u64 {
+fn growth(target: &pmdb::process::Target, whole: (u64, u64)) -> u64 {
     let (before, most) = (floor::own_anonymous_bytes(), Cell::new(0));
     let mut chunks = 0u64;
     ours::walk(target, whole, ALL_FACTS, || {

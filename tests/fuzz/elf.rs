@@ -2,9 +2,10 @@
 
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
+use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target, attach};
+use pmdb::source::{File, Place, Source, WordFile};
 use pmdb::symbol::{Symbols, View};
-use pmdb::target::{Error, InMemory, Modules, OpenedFile, ReadAt, Result, Target, live};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Where the program's first byte is mapped, once as a file and once as memory that the kernel lends.
@@ -14,30 +15,37 @@ const LENT: u64 = 0x7fff_f000_0000;
 /// What the list of code that the target makes is called.
 pub const PERF_MAP: &str = "/tmp/perf-77.map";
 
+/// The status of a process that calls itself 77.
+const STATUS: &[u8] = b"State:\tS (sleeping)\nTgid:\t77\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n";
+
 /// Whatever is opened has these bytes.
 struct OneFile(Vec<u8>);
 
-impl Modules for OneFile {
-    fn open(&self, _: &Region) -> Result<Box<dyn ReadAt>> {
-        Ok(Box::new(InMemory::file(self.0.clone())))
+impl Source for OneFile {
+    fn identity(&self) -> Identity {
+        Identity::default()
     }
-    fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        match path.ends_with(b".debug") {
-            true => Ok(Some(Box::new(InMemory::file(self.0.clone())))),
-            false => Ok(None),
-        }
-    }
-    fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
-        let bytes = InMemory::file(self.0.clone());
-        Ok(Some((Name::from(PERF_MAP), Ok(Box::new(bytes)))))
-    }
-    fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
-        match region.inode {
-            0 => Ok(Box::new(InMemory::file(self.0.clone()))),
-            _ => Err(Error::NotAvailable {
-                what: format!("no image of {}", region.range),
+    fn read(&self, file: File, _: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        match file {
+            File::MainStatus => Ok(STATUS.to_vec()),
+            file => Err(Error::NotAvailable {
+                what: format!("no {file:?}"),
             }),
         }
+    }
+    /// Nothing is resident.
+    fn words(&self, _: WordFile, _: u64, into: &mut [u64]) -> Result<usize> {
+        into.fill(0);
+        Ok(into.len())
+    }
+    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let is_there = match place {
+            Place::Path(path) => path.ends_with(b".debug"),
+            Place::OwnPath(_) => false,
+            Place::Region(_) | Place::Trusted(..) | Place::OwnVdso(_) => true,
+        };
+        let file = || Box::new(InMemory::file(self.0.clone())) as Box<dyn ReadAt>;
+        Ok(is_there.then(file))
     }
 }
 
@@ -84,9 +92,8 @@ pub fn with_names<T>(
     let mut kept = TARGET
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let target =
-        kept.get_or_insert_with(|| live::attach(std::process::id()).expect("this process"));
-    target.modules = Box::new(OneFile(bytes.to_vec()));
+    let target = kept.get_or_insert_with(|| attach(std::process::id()).expect("this process"));
+    target.modules = Modules::new(Arc::new(OneFile(bytes.to_vec())));
     with(&symbols.over(target, regions))
 }
 

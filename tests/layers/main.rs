@@ -10,16 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
-const FLOORS: [&str; 14] = [
-    "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "target",
-    "render", "report", "lang", "kernel",
+const FLOORS: [&str; 15] = [
+    "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process",
+    "source", "render", "report", "lang", "kernel",
 ];
 
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.
-const DEMO_USES_FROM: &str = "target";
+const DEMO_USES_FROM: &str = "process";
 
 /// The files that may speak to the system without the compiler's guard.
-const UNSAFE_FILES: [&str; 2] = ["target/sys.rs", "demo/"];
+const UNSAFE_FILES: [&str; 2] = ["source/sys.rs", "demo/"];
 
 /// Larger files hold more than one idea.
 const LARGEST_FILE: usize = 24 * 1024;
@@ -242,15 +242,15 @@ fn sound(path: &str, text: &str) {
 
 #[test]
 fn a_floor_above_is_a_fault() {
-    faulty("kernel/region.rs", "use crate::target::Process;");
-    faulty("kernel/region.rs", "pub use crate::target;");
+    faulty("kernel/region.rs", "use crate::source::Process;");
+    faulty("kernel/region.rs", "pub use crate::source;");
     faulty("kernel/mod.rs", "fn f() -> crate::lang::Line { line() }");
     faulty(
-        "target/live.rs",
+        "source/live.rs",
         "use crate::{kernel::Region, symbol::{Table, Name}};",
     );
     faulty(
-        "target/live.rs",
+        "source/live.rs",
         "use crate::{\n    kernel::Region,\n    symbol,\n};",
     );
     faulty(
@@ -288,11 +288,11 @@ fn a_floor_below_is_not() {
 
 #[test]
 fn climbing_to_the_root_is_seen() {
-    faulty("kernel/mod.rs", "use super::target::Process;");
-    faulty("kernel/region.rs", "use super::super::target::Process;");
+    faulty("kernel/mod.rs", "use super::source::Process;");
+    faulty("kernel/region.rs", "use super::super::source::Process;");
     faulty(
         "kernel/region.rs",
-        "use super::{Name, super::target::Process};",
+        "use super::{Name, super::source::Process};",
     );
     faulty("kernel/maps/line.rs", "use super::super::super::lang;");
     faulty(
@@ -301,9 +301,9 @@ fn climbing_to_the_root_is_seen() {
     );
     sound(
         "kernel/region.rs",
-        "use super::Name; mod tests { use super::*; use super::super::target; }",
+        "use super::Name; mod tests { use super::*; use super::super::source; }",
     );
-    sound("kernel/maps/mod.rs", "use super::target_like::Thing;");
+    sound("kernel/maps/mod.rs", "use super::source_like::Thing;");
 }
 
 #[test]
@@ -318,28 +318,28 @@ fn everything_at_once_and_unknown_rooms_are_faults() {
 fn the_demonstration_stands_beside() {
     sound(
         "demo/mod.rs",
-        "use crate::target::Error; use crate::kernel::Region;",
+        "use crate::source::Error; use crate::kernel::Region;",
     );
     faulty("demo/mod.rs", "use crate::symbol::Table;");
     faulty("demo/mod.rs", "use crate::command::Flow;");
     faulty("demo/mod.rs", "use crate::session::Session;");
     sound("session/mod.rs", "use crate::demo;");
-    faulty("target/mod.rs", "use crate::demo;");
+    faulty("source/mod.rs", "use crate::demo;");
     faulty("command/attach.rs", "use crate::demo;");
 }
 
 #[test]
 fn unsafe_elsewhere_is_a_fault() {
     let code = "fn f() { unsafe { libc::fork() }; }";
-    faulty("target/live.rs", code);
-    faulty("target/sys/other.rs", code);
+    faulty("source/live.rs", code);
+    faulty("source/sys/other.rs", code);
     faulty("demonstration.rs", code);
     faulty("main.rs", code);
     faulty("lib.rs", "unsafe impl Sync for A {}");
     faulty("session/mod.rs", "#[unsafe(no_mangle)] static A: u8 = 0;");
     faulty("session/mod.rs", "#![allow(unsafe_code)]");
     faulty("session/mod.rs", "fn f() { m!({ unsafe { g() } }) }");
-    sound("target/sys.rs", code);
+    sound("source/sys.rs", code);
     sound("demo/child.rs", code);
     sound("lib.rs", "#![deny(unsafe_code)]");
     sound("main.rs", "#![deny(unsafe_code)]");

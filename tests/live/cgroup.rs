@@ -134,11 +134,11 @@ fn who_has_no_group_is_not_looked_for() {
     let address = puppet.maps("anonymous", 1);
     puppet.reads(address, 1);
     let target = puppet.0.attach();
-    let entry = support::entries(&*target.process, address, 1)[0];
+    let entry = support::entries(&target.process, address, 1)[0];
     let Some(frame) = entry.frame() else {
         return skip(name, "frame numbers are hidden from this user");
     };
-    let place = frame_detail(&*target.machine, frame).place;
+    let place = frame_detail(&target.machine, frame).place;
     match place.cgroup {
         Ok(inode) => assert_eq!(inode, 0),
         Err(reason) => return skip(name, &reason.to_string()),

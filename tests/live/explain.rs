@@ -8,8 +8,8 @@ use super::states::{MADV_GUARD_INSTALL, merged};
 use super::support::{self, at, page_bytes, plain_entry, skip};
 use Access::{Read, Write};
 use pmdb::inspect::{Access, View};
+use pmdb::process::Target;
 use pmdb::report::{Effect, Fault, Outcome, Owner};
-use pmdb::target::Target;
 
 pub mod large;
 pub mod userfaults;
@@ -74,7 +74,7 @@ fn makes_one(
         (Who::Child(pid), Read) => (pid, "child_load"),
         (Who::Child(pid), Write) => (pid, "child_store"),
     };
-    let target = pmdb::target::live::attach(pid).expect("to attach");
+    let target = pmdb::process::attach(pid).expect("to attach");
     let before = plain_entry(pid, address).unwrap_or_default();
     let (outcome, owner) = said(&target, address, access);
     assert_eq!(

@@ -5,8 +5,8 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::eval::{self, Error, Value};
 use pmdb::lang::{self, Command, Line};
+use pmdb::process;
 use pmdb::state::DebugState;
-use pmdb::target::live;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +56,7 @@ fn expressions(_: &[String]) {
 
 /// A session that looks at a process.
 fn looking_at(target: &Target) -> DebugState {
-    let mut state = DebugState::new(live::machine());
+    let mut state = DebugState::new(process::machine());
     state.attach(target.attach());
     state
 }

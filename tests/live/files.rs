@@ -4,7 +4,7 @@ use super::support::{self, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::Region;
-use pmdb::target::Error;
+use pmdb::process::Error;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -110,7 +110,7 @@ impl Files {
     }
 }
 
-pub fn region(target: &pmdb::target::Target, address: u64) -> Region {
+pub fn region(target: &pmdb::process::Target, address: u64) -> Region {
     let region = target.process.region_at(at(address)).expect("an answer");
     region.unwrap_or_else(|| panic!("no region at {address:#x}"))
 }
@@ -222,7 +222,7 @@ fn without_admin(arguments: &[String]) {
     let [pid, addresses @ ..] = arguments else {
         panic!("a number and addresses");
     };
-    let target = pmdb::target::live::attach(pid.parse().expect("a number")).expect("to attach");
+    let target = pmdb::process::attach(pid.parse().expect("a number")).expect("to attach");
     for address in addresses {
         match target
             .modules

@@ -8,8 +8,8 @@ use super::support::{
 };
 use pmdb::inspect::{Need, RegionStats, View, region_stats, sweep_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
+use pmdb::process::{Categories, Target};
 use pmdb::report::{HowMapped, LargeFolios};
-use pmdb::target::{Categories, Target};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -162,7 +162,7 @@ fn whole_and_partly_unmapped() {
     );
     let mut orders = Vec::new();
     sweep_frames(
-        &*target.machine,
+        &target.machine,
         range.expect("frames"),
         Need::ORDER,
         &mut |_| Ok(()),

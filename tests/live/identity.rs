@@ -4,8 +4,8 @@ use super::support::{self, at, skip};
 use super::target::{self, Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::PageMapEntry;
-use pmdb::target::live::{Asked, attach, resolve};
-use pmdb::target::{Error, Liveness};
+use pmdb::process::{Asked, attach, resolve};
+use pmdb::process::{Error, Liveness};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -137,7 +137,7 @@ fn a_list_brings_nothing_in() {
     let long = "x".repeat(4 * support::page_bytes() as usize);
     let mut target = Target::start("forgetful", &[&long]);
     let page = target.numbers()[0];
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let list = machine.processes().expect("a list");
     let entry = list.iter().find(|entry| entry.pid == target.pid());
     assert_eq!(entry.expect("it is listed").command_line, None);
@@ -162,7 +162,7 @@ fn nobody(arguments: &[String]) {
     let pid: u32 = arguments[0].parse().expect("a number");
     become_nobody();
     announce(verdict(pid));
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let flags = machine.frame_flags(pmdb::kernel::FrameNumber::new(1), &mut [Default::default()]);
     announce(
         flags
@@ -181,7 +181,7 @@ fn permitted(arguments: &[String]) {
     rustix::thread::set_keep_capabilities(true).expect("to keep its rights");
     become_nobody();
     let target = attach(pid.parse().expect("a number")).expect("to attach");
-    let entry = support::entries(&*target.process, word.parse().expect("a number"), 1)[0];
+    let entry = support::entries(&target.process, word.parse().expect("a number"), 1)[0];
     let mut bytes = [0; 8];
     target
         .process
@@ -246,7 +246,7 @@ fn verdict(pid: u32) -> String {
 }
 
 /// Waits until the process has gone as far as `liveness` says.
-fn until(process: &dyn pmdb::target::Process, expected: Liveness) {
+fn until(process: &pmdb::process::Process, expected: Liveness) {
     loop {
         match process.liveness().expect("an answer") {
             Liveness::Alive => std::thread::yield_now(),
@@ -259,7 +259,7 @@ fn exec_is_noticed() {
     let mut target = Target::start("exec", &[]);
     target.line();
     let attached = target.attach();
-    let process = &*attached.process;
+    let process = &attached.process;
     let before = process.identity();
     assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
     let heap = process.regions().expect("regions");
@@ -300,7 +300,7 @@ fn exit_is_noticed() {
     let mut target = Target::start("idle", &[]);
     target.line();
     let attached = target.attach();
-    let process = &*attached.process;
+    let process = &attached.process;
     target.end();
     assert_eq!(process.liveness().expect("an answer"), Liveness::Exited);
     for failure in [
@@ -329,7 +329,7 @@ fn killed_while_being_read() {
         let mut target = Target::start("idle", &[]);
         target.line();
         let attached = target.attach();
-        let process = &*attached.process;
+        let process = &attached.process;
         process.set_scan(round % 2 == 0);
         let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
         let mut stretches = 0;
@@ -364,7 +364,7 @@ fn a_zombie_is_told() {
 }
 
 fn a_kernel_thread_is_told() {
-    let list = pmdb::target::live::machine().processes().expect("a list");
+    let list = pmdb::process::machine().processes().expect("a list");
     let Some(thread) = list
         .iter()
         .find(|entry| entry.name.as_bytes() == b"kthreadd")
@@ -384,7 +384,7 @@ fn the_main_thread_may_have_ended() {
     let mut target = Target::start("headless", &[]);
     let word = target.numbers()[0];
     let attached = target.attach();
-    let process = &*attached.process;
+    let process = &attached.process;
     assert_eq!(process.liveness().expect("an answer"), Liveness::Alive);
     let region = process
         .region_at(at(word))

@@ -3,7 +3,7 @@
 use super::Test;
 use super::support::{self, Numbers, skip};
 use pmdb::kernel::{FrameNumber, PageFlags};
-use pmdb::target::Error;
+use pmdb::process::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -35,7 +35,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 fn frames_are_what_pread_says() {
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     if !support::is_root() {
         let error = machine.frame_flags(FrameNumber::new(0), &mut [PageFlags::empty()]);
         let error = error.expect_err("it is for root");
@@ -107,7 +107,7 @@ fn frames_end_where_memory_does() {
             "only root may read /proc/kpageflags",
         );
     }
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     for far in [1 << 50, u64::MAX / 8, u64::MAX] {
         let mut flags = [PageFlags::empty(); 8];
         assert_eq!(
@@ -132,11 +132,11 @@ fn zones_hold_every_frame_in_use() {
             "frame numbers are hidden from this user",
         );
     }
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let zones = machine.zones().expect("zones");
-    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![1u8; 1 << 20]);
-    let entries = support::entries(&*own.process, block.as_ptr().addr() as u64, 256);
+    let entries = support::entries(&own.process, block.as_ptr().addr() as u64, 256);
     let frames: Vec<FrameNumber> = entries.iter().filter_map(|entry| entry.frame()).collect();
     assert!(frames.len() > 200);
     for frame in frames {
@@ -147,7 +147,7 @@ fn zones_hold_every_frame_in_use() {
 /// The frames of a program lie in what the firmware calls memory; who may not know where that is, is told so.
 fn memory_is_where_iomem_says() {
     let name = "machine::memory_is_where_iomem_says";
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let Ok(text) = std::fs::read_to_string("/proc/iomem") else {
         return skip(name, "there is no /proc/iomem here");
     };
@@ -173,16 +173,16 @@ fn memory_is_where_iomem_says() {
             assert_eq!(found[0].name.as_bytes(), name.as_bytes(), "{address:#x}");
         }
     }
-    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![5u8; 64 << 10]);
-    let entry = support::entries(&*own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
+    let entry = support::entries(&own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
     let frame = entry.frame().expect("who sees these addresses sees frames");
-    let place = pmdb::inspect::frame_detail(&*machine, frame).place;
+    let place = pmdb::inspect::frame_detail(&machine, frame).place;
     assert_eq!(place.iomem.expect("its place"), ["System RAM".into()]);
 }
 
 fn version_and_configuration() {
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("the release");
     let kernel = machine.kernel();
     assert_eq!(kernel.release, release.trim());
@@ -210,9 +210,9 @@ fn version_and_configuration() {
 fn flags_of_private_memory_are_believable() {
     use pmdb::kernel::explain::{FlagContext, believable, explain};
     let name = "machine::flags_of_private_memory_are_believable";
-    let own = pmdb::target::live::attach(std::process::id()).expect("this program");
+    let own = pmdb::process::attach(std::process::id()).expect("this program");
     let block = std::hint::black_box(vec![3u8; 64 << 10]);
-    let entry = support::entries(&*own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
+    let entry = support::entries(&own.process, block.as_ptr().addr() as u64 + 8192, 1)[0];
     let Some(frame) = entry.frame() else {
         return skip(name, "frame numbers are hidden from this user");
     };

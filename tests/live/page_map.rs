@@ -4,7 +4,7 @@ use super::support::{self, Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{AddressRange, PageMapEntry};
-use pmdb::target::{Categories, Populated, Process};
+use pmdb::process::{Categories, Populated, Process};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -106,7 +106,7 @@ fn kind_of(index: usize) -> Touched {
 }
 
 /// Many pages of `pid`, each compared with plain reads just before and just after: the process may run.
-fn compare_entries(pid: u32, process: &dyn Process) {
+fn compare_entries(pid: u32, process: &Process) {
     let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
     let plain = |index: u64, count: usize| -> Vec<u64> {
         let mut bytes = vec![0; count * 8];
@@ -147,11 +147,11 @@ fn entries_are_what_pread_says() {
     target.numbers();
     idle.line();
     for pid in [target.pid(), idle.pid(), std::process::id()] {
-        let attached = pmdb::target::live::attach(pid).expect("to attach");
-        compare_entries(pid, &*attached.process);
+        let attached = pmdb::process::attach(pid).expect("to attach");
+        compare_entries(pid, &attached.process);
     }
-    match pmdb::target::live::attach(1) {
-        Ok(attached) => compare_entries(1, &*attached.process),
+    match pmdb::process::attach(1) {
+        Ok(attached) => compare_entries(1, &attached.process),
         Err(error) => skip(
             "page_map::entries_are_what_pread_says (process 1)",
             &error.to_string(),
@@ -159,7 +159,7 @@ fn entries_are_what_pread_says() {
     }
 }
 
-fn populated(process: &dyn Process, range: AddressRange, wanted: Categories) -> Vec<Populated> {
+fn populated(process: &Process, range: AddressRange, wanted: Categories) -> Vec<Populated> {
     let mut found = Vec::new();
     let visit = &mut |stretch| {
         found.push(stretch);
@@ -195,15 +195,15 @@ fn populated_is_the_same_by_scan_and_by_reads() {
     ] {
         for range in [below, small, support::range(starts[0] + 5000, 123_456)] {
             process.set_scan(true);
-            let scanned = populated(&*process, range, wanted);
+            let scanned = populated(&process, range, wanted);
             process.set_scan(false);
-            let read = populated(&*process, range, wanted);
+            let read = populated(&process, range, wanted);
             assert_eq!(scanned, read, "{range} {wanted:?}");
             assert!(!scanned.is_empty(), "{range} {wanted:?}");
         }
     }
     process.set_scan(true);
-    let all = populated(&*process, everything, Categories::PRESENT);
+    let all = populated(&process, everything, Categories::PRESENT);
     for pair in all.windows(2) {
         assert!(pair[0].range.end() <= pair[1].range.start());
     }
@@ -215,7 +215,7 @@ fn populated_is_what_is_there() {
     let process = target.attach().process;
     let range = support::range(start, PAGES as u64 * page_bytes());
     let mut there = vec![Categories::empty(); PAGES];
-    for stretch in populated(&*process, range, Categories::PRESENT | Categories::ZERO) {
+    for stretch in populated(&process, range, Categories::PRESENT | Categories::ZERO) {
         let first = (stretch.range.start().get() - start) / page_bytes();
         let pages = stretch.range.pages(support::page());
         for page in &mut there[first as usize..(first + pages) as usize] {
@@ -269,7 +269,7 @@ fn a_huge_reservation_is_soon_done() {
     }
     let quarter = 1u64 << 38;
     let found = populated(
-        &*process,
+        &process,
         support::range(start, 4 * quarter),
         Categories::PRESENT,
     );
@@ -297,7 +297,7 @@ fn it_ends_where_the_kernel_begins() {
     let kernel = AddressRange::new(at(1 << 63), at(u64::MAX)).expect("a range");
     for scan in [true, false] {
         process.set_scan(scan);
-        assert_eq!(populated(&*process, kernel, Categories::PRESENT), []);
+        assert_eq!(populated(&process, kernel, Categories::PRESENT), []);
     }
 }
 
@@ -324,7 +324,7 @@ fn looking_changes_nothing() {
         (fields[7].to_owned(), fields[9].to_owned())
     };
     let (before, faults_before) = (plain(), faults());
-    let process = &*attached.process;
+    let process = &attached.process;
     let regions = process.regions().expect("regions");
     for region in &regions {
         process.region_at(region.range.start()).expect("a region");
@@ -372,7 +372,7 @@ fn frames_are_hidden_or_not() {
     let start = target.numbers()[0];
     let process = target.attach().process;
     assert_eq!(process.frames_hidden(), !support::shows_frames());
-    let entry = support::entries(&*process, start, 1)[0];
+    let entry = support::entries(&process, start, 1)[0];
     assert!(entry.is_present());
     assert_eq!(entry.is_frame_hidden(), process.frames_hidden());
 }
@@ -384,7 +384,7 @@ fn namespaced(_: &[String]) {
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {
         return announce("0 0 0");
     }
-    let own = pmdb::target::live::attach(std::process::id()).expect("itself");
+    let own = pmdb::process::attach(std::process::id()).expect("itself");
     let rights = rustix::thread::capabilities(None)
         .expect("its rights")
         .effective;

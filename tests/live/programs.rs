@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::support::{at, skip};
-use pmdb::target::live::{attach, resolve};
+use pmdb::process::{attach, resolve};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 

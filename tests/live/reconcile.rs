@@ -104,7 +104,7 @@ fn agrees(name: &str, process: &Target) {
     if !target
         .process
         .categories()
-        .contains(pmdb::target::Categories::HUGE)
+        .contains(pmdb::process::Categories::HUGE)
     {
         return skip(name, "no PAGEMAP_SCAN");
     }

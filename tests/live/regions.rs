@@ -259,7 +259,7 @@ fn vsyscall_and_vvar() {
                     .as_ref(),
                 Some(vsyscall)
             );
-            assert!(support::entries(&*attached.process, start.get(), 1).is_empty());
+            assert!(support::entries(&attached.process, start.get(), 1).is_empty());
             assert_eq!(
                 attached.process.is_pfn_mapped(vsyscall).expect("an answer"),
                 None
@@ -277,7 +277,7 @@ fn vsyscall_and_vvar() {
         );
     };
     let is_hidden = support::has_vm_flag(target.pid(), vvar.range.start().get(), "pf");
-    let entry = support::entries(&*attached.process, vvar.range.start().get(), 1)[0];
+    let entry = support::entries(&attached.process, vvar.range.start().get(), 1)[0];
     assert!(entry.is_empty() || !is_hidden, "{entry:?}");
     if attached.process.categories().is_empty() {
         return skip(

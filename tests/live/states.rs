@@ -5,8 +5,8 @@ use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use pmdb::inspect::{Need, Page, PageDetail, View, sweep};
 use pmdb::kernel::{AddressRange, Kind, State};
+use pmdb::process::Target;
 use pmdb::report::Reason;
-use pmdb::target::Target;
 
 pub const TESTS: &[Test] = &[
     ("states::anonymous_memory", anonymous_memory),
@@ -124,7 +124,7 @@ fn anonymous_memory() {
     match target
         .process
         .categories()
-        .contains(pmdb::target::Categories::ZERO)
+        .contains(pmdb::process::Categories::ZERO)
         || zero.flags.is_ok()
     {
         true => assert_eq!(zero.page.kind, Some(Kind::Zero)),
@@ -232,7 +232,7 @@ fn userfault_markers() {
 }
 
 /// Without CAP_SYS_ADMIN the kernel hides what would tell a marker from a slot of swap.
-fn hides_markers(target: &pmdb::target::Target) -> bool {
+fn hides_markers(target: &pmdb::process::Target) -> bool {
     let areas = target.machine.swaps();
     !support::shows_frames() && areas.is_ok_and(|areas| !areas.0.is_empty())
 }
@@ -316,7 +316,7 @@ fn huge_pages() {
     let scans = target
         .process
         .categories()
-        .contains(pmdb::target::Categories::HUGE);
+        .contains(pmdb::process::Categories::HUGE);
     let first = detail(&target, memory + 5 * page_bytes());
     if !scans {
         assert!(matches!(first.huge, Err(Reason::NotOnThisKernel(_))));
@@ -537,7 +537,7 @@ fn copy_on_write_after_fork() {
     puppet.writes(memory, 2);
     let child = puppet.does("fork", &[memory, 1]) as u32;
     let parent = puppet.0.attach();
-    let child = pmdb::target::live::attach(child).expect("to attach to its child");
+    let child = pmdb::process::attach(child).expect("to attach to its child");
     let shared = [&parent, &child].map(|target| detail(target, memory + page_bytes()));
     assert_eq!(shared[0].exclusive, Ok(false));
     assert_eq!(shared[1].exclusive, Ok(false));

@@ -90,11 +90,7 @@ pub fn has_vm_flag(pid: u32, start: u64, flag: &str) -> bool {
 }
 
 /// The page-map entries of `pages` pages from `address` on, through pmdb.
-pub fn entries(
-    process: &dyn pmdb::target::Process,
-    address: u64,
-    pages: usize,
-) -> Vec<PageMapEntry> {
+pub fn entries(process: &pmdb::process::Process, address: u64, pages: usize) -> Vec<PageMapEntry> {
     let mut entries = vec![PageMapEntry::default(); pages];
     let read = process
         .entries(address / page_bytes(), &mut entries)

@@ -125,7 +125,7 @@ fn statics(_: &[String]) {
 /// Runs `look` on the names of a target as it is now.
 pub(super) fn with_names<T>(
     symbols: &Symbols,
-    target: &pmdb::target::Target,
+    target: &pmdb::process::Target,
     look: impl FnOnce(&View<'_>, &[Region]) -> T,
 ) -> T {
     let regions = target.process.regions().expect("its regions");

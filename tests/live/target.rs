@@ -137,8 +137,8 @@ impl Target {
     }
 
     /// Attaches to it.
-    pub fn attach(&self) -> pmdb::target::Target {
-        pmdb::target::live::attach(self.pid()).expect("to attach to a child")
+    pub fn attach(&self) -> pmdb::process::Target {
+        pmdb::process::attach(self.pid()).expect("to attach to a child")
     }
 }
 

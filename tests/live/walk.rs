@@ -9,8 +9,8 @@ use pmdb::inspect::{
     sweep_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, PageFlags, State};
+use pmdb::process::Target;
 use pmdb::report::Stopped;
-use pmdb::target::Target;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -336,7 +336,7 @@ fn reservations_cost_nothing() {
     if !view
         .availability()
         .categories
-        .contains(pmdb::target::Categories::HUGE)
+        .contains(pmdb::process::Categories::HUGE)
     {
         return skip("walk::reservations_cost_nothing", "no PAGEMAP_SCAN");
     }
@@ -591,13 +591,13 @@ fn it_stops_when_told() {
 
 fn frames_of_the_machine() {
     const NAME: &str = "walk::frames_of_the_machine";
-    let machine = pmdb::target::live::machine();
+    let machine = pmdb::process::machine();
     let range = |first: u64, frames: u64| {
         FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
     };
     if File::open("/proc/kpageflags").is_err() {
         let refused = sweep_frames(
-            &*machine,
+            &machine,
             range(1, 1),
             Need::FLAGS,
             &mut |_| Ok(()),
@@ -608,7 +608,7 @@ fn frames_of_the_machine() {
     }
     let mut rows: Vec<Frames> = Vec::new();
     let read = sweep_frames(
-        &*machine,
+        &machine,
         range(16, 20_000),
         Need::FLAGS | Need::COUNTS,
         &mut |_| Ok(()),
@@ -627,7 +627,7 @@ fn frames_of_the_machine() {
     }
     assert_eq!(next, 20_016);
     let nothing = sweep_frames(
-        &*machine,
+        &machine,
         range(1 << 50, 10),
         Need::FLAGS,
         &mut |_| Ok(()),

@@ -6,8 +6,8 @@ use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
 use pmdb::inspect::{Change, Need, Sampled, View, Watcher};
 use pmdb::kernel::{AddressRange, State};
+use pmdb::process::Target;
 use pmdb::report::{EventKind, PageFacts};
-use pmdb::target::Target;
 
 pub const TESTS: &[Test] = &[
     ("watch::nothing_changes", nothing_changes),

@@ -152,7 +152,7 @@ fn frame_at((pid, address): Place) -> u64 {
 
 fn asked(frame: u64, seen: Option<Place>) -> Question {
     let region = |(pid, address): Place| {
-        let target = pmdb::target::live::attach(pid).expect("to attach");
+        let target = pmdb::process::attach(pid).expect("to attach");
         let address = VirtualAddress::new(address);
         target.process.region_at(address).expect("a region")
     };
@@ -170,7 +170,7 @@ fn asked(frame: u64, seen: Option<Place>) -> Question {
 }
 
 fn search(question: &Question, heard: &mut Heard) -> Answer {
-    who(&pmdb::target::live::machine(), question, heard).expect("an answer")
+    who(&pmdb::process::machine(), question, heard).expect("an answer")
 }
 
 /// Where the frame behind a place is mapped, which is the same asked by address, by number, and without the newer calls.

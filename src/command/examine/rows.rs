@@ -5,7 +5,7 @@ use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::report::{Memory, Record, Sink, SymbolBrief, Why};
-use crate::{symbol, target};
+use crate::{process, symbol};
 
 /// Characters of a text that are shown, as in gdb.
 pub(super) const LONGEST_TEXT: usize = 200;
@@ -17,7 +17,7 @@ const WINDOW: usize = 64 << 10;
 pub(super) struct Examination<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) symbols: symbol::View<'a>,
-    pub(super) layout: target::Layout,
+    pub(super) layout: process::Layout,
     pub(super) format: Format,
     pub(super) unit: Unit,
     pub(super) fault: bool,

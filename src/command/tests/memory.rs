@@ -6,10 +6,10 @@ use super::super::{Context, Error, Flow, Resume, run};
 use super::Kept;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Line};
+use crate::process::fake::Fake;
 use crate::render::{Renderer, Text, Theme};
 use crate::report::Record;
 use crate::state::DebugState;
-use crate::target::fake::Fake;
 use std::sync::atomic::Ordering;
 
 const SWAP_ENTRY: u64 = 1 << 62;

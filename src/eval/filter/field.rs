@@ -7,7 +7,7 @@ use crate::inspect::{
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
 use crate::lang::{PageField, RegionField};
-use crate::target::Machine;
+use crate::process::Machine;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -55,7 +55,7 @@ fn counts(exact: bool) -> Need {
 /// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such field.
 ///
 /// Fails as [`require`] does.
-pub fn require_for_frames(field: PageField, machine: &dyn Machine) -> Result<Option<Need>> {
+pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<Need>> {
     let need = match field {
         PageField::MapCount => counts(machine.has_exact_map_counts() == Some(true)),
         PageField::Order => Need::ORDER,
@@ -79,7 +79,7 @@ pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
     let need = need(field, view);
     view.require(need)?;
     if field == PageField::Cgroup {
-        require_cgroup_paths(&*view.target().machine)?;
+        require_cgroup_paths(&view.target().machine)?;
     }
     Ok(need)
 }
@@ -191,13 +191,13 @@ pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option
 /// Names that stand for numbers of pages: of zones and of cgroups. Those of the page before are kept, as they mostly are those of the
 /// next.
 pub struct Names {
-    machine: Arc<dyn Machine>,
+    machine: Arc<Machine>,
     cgroup: Mutex<Option<(u64, Option<String>)>>,
 }
 
 impl Names {
     /// Those of `machine`.
-    pub fn of(machine: Arc<dyn Machine>) -> Self {
+    pub fn of(machine: Arc<Machine>) -> Self {
         Names {
             machine,
             cgroup: Mutex::new(None),
@@ -222,7 +222,7 @@ impl Names {
                 let name = match &*last {
                     Some((known, name)) if *known == inode => name.as_ref(),
                     _ => {
-                        let name = cgroup_path(&*self.machine, inode).ok();
+                        let name = cgroup_path(&self.machine, inode).ok();
                         let name = name.map(|path| path.to_string());
                         last.insert((inode, name)).1.as_ref()
                     }

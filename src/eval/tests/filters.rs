@@ -5,7 +5,7 @@ use crate::eval::{self, Error};
 use crate::inspect::{Doubt, Need, Page, View};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::Command;
-use crate::target::fake::Fake;
+use crate::process::fake::Fake;
 
 /// The filter of `walk all where TEXT`, asked of one page.
 fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {

@@ -2,7 +2,7 @@
 
 use super::{World, process};
 use crate::kernel::{Registers, VirtualAddress};
-use crate::target::fake::Fake;
+use crate::process::fake::Fake;
 use std::sync::atomic::Ordering;
 
 const SWAP_ENTRY: u64 = 1 << 62;

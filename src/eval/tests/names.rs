@@ -273,7 +273,7 @@ fn words_in_brackets_are_the_kernels() {
     assert_eq!(world.print("heap"), "range 0x500000..0x510000");
     assert_eq!(world.print("'[heap]'[0]"), "range 0x500000..0x510000");
     assert_eq!(world.print("'/tmp/[heap]'"), "range 0x62000000..0x62001000");
-    let alone = crate::target::fake::Fake::new().region(
+    let alone = crate::process::fake::Fake::new().region(
         0x6200_0000,
         0x6200_1000,
         "r--p",

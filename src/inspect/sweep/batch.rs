@@ -10,8 +10,8 @@ use super::pieces::{Pieces, Words};
 use super::plan::{Action, Plan, READ_PAGES, Step};
 use super::{behind, huge, lookup, marks};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
+use crate::process;
 use crate::report::Stopped;
-use crate::target;
 
 /// Steps of one batch: enough that small regions share their reads of frames.
 const STEPS: usize = 1024;
@@ -27,7 +27,7 @@ impl Batch {
     /// Takes the next steps of `plan`: as many as make enough to do.
     ///
     /// Fails when the target is gone.
-    pub fn plan(&mut self, plan: &mut Plan<'_>) -> target::Result<Planned> {
+    pub fn plan(&mut self, plan: &mut Plan<'_>) -> process::Result<Planned> {
         self.steps.clear();
         let mut pages = 0;
         while let Some(step) = plan.next()? {
@@ -54,7 +54,7 @@ impl Batch {
         view: &View<'_>,
         question: Question<'_>,
         gather: &mut Gather,
-    ) -> target::Result<()> {
+    ) -> process::Result<()> {
         let pieces = &mut self.pieces;
         pieces.clear();
         let mut left = &self.steps[..];
@@ -103,7 +103,7 @@ impl Batch {
 }
 
 /// What lies in no region, as far as the page map goes and behind its end.
-fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> target::Result<()> {
+fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::Result<()> {
     let (inside, outside) = view.covered(range)?;
     if let Some(inside) = inside {
         pieces.push(None, inside, Words::Nothing);
@@ -120,7 +120,7 @@ fn read(
     view: &View<'_>,
     steps: &[Step],
     question: Question<'_>,
-) -> target::Result<()> {
+) -> process::Result<()> {
     let page = view.page();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());

@@ -3,7 +3,7 @@
 use super::super::view::View;
 use super::pieces::{Piece, Pieces, Words};
 use crate::kernel::{AddressRange, PageMapEntry};
-use crate::target::BehindRun;
+use crate::process::BehindRun;
 
 /// Finds out what is behind the untouched pages of all pieces.
 pub(super) fn find(pieces: &mut Pieces, view: &View<'_>) {

@@ -3,7 +3,7 @@
 use super::super::view::View;
 use super::super::{Error, Result};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
-use crate::target::Liveness;
+use crate::process::Liveness;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 

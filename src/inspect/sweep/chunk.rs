@@ -7,8 +7,8 @@ use super::super::region::ViewedRegion;
 use super::super::rules::Rules;
 use crate::kernel::zones::Zones;
 use crate::kernel::{Kind, PageMapEntry, PageSize, State, VirtualAddress};
+use crate::process::{Behind, BehindRun, Categories};
 use crate::report::Reason;
-use crate::target::{Behind, BehindRun, Categories};
 
 /// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
 pub(in crate::inspect) const UNREAD: u64 = u64::MAX;

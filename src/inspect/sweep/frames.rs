@@ -2,7 +2,7 @@
 
 use super::chunk::UNREAD;
 use crate::kernel::{FrameNumber, PageMapEntry};
-use crate::target;
+use crate::process;
 
 /// Frames that are cheaper to read along than to skip with a second system call (165 ns against 85 ns a frame).
 const GAP_FRAMES: u64 = 3;
@@ -92,9 +92,9 @@ impl Gather {
         entries: usize,
         out: &mut Vec<u64>,
         fill: T,
-        read: impl Fn(FrameNumber, &mut [T]) -> target::Result<usize>,
+        read: impl Fn(FrameNumber, &mut [T]) -> process::Result<usize>,
         word: impl Fn(T) -> u64,
-    ) -> target::Result<()> {
+    ) -> process::Result<()> {
         out.clear();
         out.resize(entries, UNREAD);
         let mut buffer: Vec<T> = Vec::new();

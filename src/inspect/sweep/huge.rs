@@ -8,7 +8,7 @@ use super::frames::Chosen;
 use super::pieces::{Pieces, Words};
 use super::plan::Step;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
-use crate::target::{self, Machine, Process};
+use crate::process::{self, Machine, Process};
 use std::ops::Range;
 
 /// Reads one entry for each huge mapping of `step`. False if some of them are none any more: then all entries are to be read.
@@ -17,7 +17,7 @@ pub(super) fn read(
     view: &View<'_>,
     step: &Step,
     need: Need,
-) -> target::Result<bool> {
+) -> process::Result<bool> {
     let page = view.page();
     let target = view.target();
     let Some(bytes) = target.machine.huge_page_bytes() else {
@@ -26,7 +26,7 @@ pub(super) fn read(
     let stride = (bytes >> page.shift()).max(1);
     let indices = page.index(step.range.start())..page.index(step.range.end());
     let first = pieces.entries.len();
-    read_heads(&*target.process, indices, stride, &mut pieces.entries)?;
+    read_heads(&target.process, indices, stride, &mut pieces.entries)?;
     let heads = pieces.entries.get(first..).unwrap_or_default();
     // What one entry of a page table maps is present, and begins at such a frame.
     let is_head = |entry: &PageMapEntry| {
@@ -50,11 +50,11 @@ pub(super) fn read(
 /// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. Of two neighbours the last entry of the
 /// one and the first of the other come with one system call, which costs more than the entries do.
 fn read_heads(
-    process: &dyn Process,
+    process: &Process,
     indices: Range<u64>,
     stride: u64,
     heads: &mut Vec<PageMapEntry>,
-) -> target::Result<()> {
+) -> process::Result<()> {
     let mut index = indices.start;
     while index < indices.end {
         let mut entries = [PageMapEntry::default(); 2];
@@ -88,10 +88,10 @@ enum Counts {
 /// Reads the flags of the heads and of one tail each, and as many map counts as it takes.
 pub(super) fn look_up(
     pieces: &mut Pieces,
-    machine: &dyn Machine,
+    machine: &Machine,
     need: Need,
     chosen: &Chosen,
-) -> target::Result<()> {
+) -> process::Result<()> {
     for index in 0..pieces.all.len() {
         let words = pieces.all.get(index).map(|piece| &piece.words);
         let Some(Words::Read { at, stride, .. }) = words else {
@@ -107,13 +107,13 @@ pub(super) fn look_up(
 
 fn look_up_piece(
     pieces: &mut Pieces,
-    machine: &dyn Machine,
+    machine: &Machine,
     need: Need,
     chosen: &Chosen,
     piece: usize,
     at: Range<usize>,
     stride: u64,
-) -> target::Result<()> {
+) -> process::Result<()> {
     let mut differing = Vec::new();
     for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
         let Some(head) = pieces.entries.get(slot).and_then(|entry| entry.frame()) else {
@@ -208,11 +208,11 @@ fn set(words: &mut [u64], slot: usize, word: u64) {
 /// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has this one mapping;
 /// otherwise each page may have its own count, as after a forked child has copied one of them.
 fn counts(
-    machine: &dyn Machine,
+    machine: &Machine,
     head: FrameNumber,
     flags: PageFlags,
     pages: u64,
-) -> target::Result<Counts> {
+) -> process::Result<Counts> {
     let pages = match flags.contains(PageFlags::ANON | PageFlags::OWNER_2) {
         true => 1,
         false => pages,

@@ -9,7 +9,7 @@ use super::frames::{Chosen, Gather};
 use super::huge;
 use super::pieces::{Pieces, Words};
 use crate::kernel::{FrameNumber, PageFlags};
-use crate::target::{self, Machine};
+use crate::process::{self, Machine};
 
 /// First what the filter needs; the rest only for the pages that it keeps.
 pub(super) fn all(
@@ -17,7 +17,7 @@ pub(super) fn all(
     gather: &mut Gather,
     view: &View<'_>,
     question: Question<'_>,
-) -> target::Result<()> {
+) -> process::Result<()> {
     let machine = &*view.target().machine;
     let first = question.first(view);
     words(pieces, gather, machine, first & Need::WORDS, &Chosen::All)?;
@@ -59,10 +59,10 @@ fn kept(pieces: &Pieces, view: &View<'_>, question: Question<'_>, need: Need) ->
 fn words(
     pieces: &mut Pieces,
     gather: &mut Gather,
-    machine: &dyn Machine,
+    machine: &Machine,
     need: Need,
     chosen: &Chosen,
-) -> target::Result<()> {
+) -> process::Result<()> {
     if need.is_empty() {
         return Ok(());
     }
@@ -110,7 +110,7 @@ fn words(
 
 /// The orders of the folios of all frames whose flags have just been read. Most follow from these; at the edges of what is mapped a
 /// few words more are read.
-fn orders(pieces: &mut Pieces, gather: &Gather, machine: &dyn Machine) -> target::Result<()> {
+fn orders(pieces: &mut Pieces, gather: &Gather, machine: &Machine) -> process::Result<()> {
     pieces.orders.clear();
     pieces.orders.resize(pieces.entries.len(), UNREAD);
     let mut last: Option<Folio> = None;

@@ -8,7 +8,7 @@ use super::super::view::View;
 use super::chunk::Mark;
 use super::pieces::Pieces;
 use crate::kernel::{AddressRange, PageMapEntry};
-use crate::target::{self, Categories, Populated};
+use crate::process::{self, Categories, Populated};
 use std::ops::{ControlFlow, Range};
 
 /// Asks for the categories of the entries `at`, those of `range`, if anything in them leaves a question that only they answer. Gives
@@ -22,7 +22,7 @@ pub(super) fn ask(
     range: AddressRange,
     at: Range<usize>,
     question: Question<'_>,
-) -> target::Result<Option<Range<usize>>> {
+) -> process::Result<Option<Range<usize>>> {
     let target = view.target();
     let mut wanted = Categories::empty();
     if question.need.contains(Need::HUGE) {

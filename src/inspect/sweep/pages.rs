@@ -5,7 +5,7 @@ use super::super::doubt::doubt;
 use super::super::page::{InZone, Need, Page};
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
-use crate::target::{Behind, Categories};
+use crate::process::{Behind, Categories};
 
 /// The pages of a [`Chunk`].
 pub struct Pages<'a> {

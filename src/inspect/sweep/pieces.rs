@@ -4,7 +4,7 @@ use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::{Chunk, Content, Entries, Mark};
 use crate::kernel::{AddressRange, PageMapEntry};
-use crate::target::{BehindRun, Categories};
+use crate::process::{BehindRun, Categories};
 use std::ops::Range;
 
 /// Stretches in address order, and the words that were read of them; used again and again.

@@ -9,7 +9,7 @@
 use super::super::page::Need;
 use super::super::view::View;
 use crate::kernel::{AddressRange, VirtualAddress};
-use crate::target::{self, Categories};
+use crate::process::{self, Categories};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The next step, or `None` at the end.
-    pub fn next(&mut self) -> target::Result<Option<Step>> {
+    pub fn next(&mut self) -> process::Result<Option<Step>> {
         loop {
             if let Some(step) = self.steps.pop_front() {
                 return Ok(Some(self.cut(step)));
@@ -196,7 +196,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Plans a part of the current region.
-    fn plan_region(&mut self) -> target::Result<()> {
+    fn plan_region(&mut self) -> process::Result<()> {
         let Some(mut current) = self.current.take() else {
             return Ok(());
         };
@@ -247,7 +247,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Scans `window` and plans reads of what is populated in it.
-    fn scan(&mut self, region: usize, window: AddressRange) -> target::Result<Found> {
+    fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<Found> {
         let page = self.view.page();
         let huge_bytes = self.huge_bytes.filter(|_| {
             // Huge pages of the pool come in several sizes, and one entry would not stand for so many.
@@ -264,7 +264,7 @@ impl<'a> Plan<'a> {
         let mut populated = 0;
         let mut stretches = 0;
         let mut pieces: Vec<(AddressRange, Action)> = Vec::new();
-        let mut visit = |stretch: target::Populated| {
+        let mut visit = |stretch: process::Populated| {
             let Some(range) = stretch.range.intersection(window) else {
                 return ControlFlow::Continue(());
             };
@@ -382,7 +382,7 @@ fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<Addre
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::fake::{HUGE, World, region};
+    use crate::process::fake::{HUGE, World, region};
 
     #[test]
     fn without_a_scan_the_plan_of_a_huge_region_stays_small() {

@@ -1,10 +1,10 @@
 //! Sweeps of made-up processes: what is delivered, and what it costs.
 
 use super::{Sweep, sweep};
-use crate::inspect::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::inspect::{Error, Filter, Need, Page, Question, View};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
-use crate::target::{Behind, Liveness, Target};
+use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
+use crate::process::{Behind, Liveness, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn swept(target: &Target, need: Need) -> (Vec<Page>, Sweep) {
@@ -507,7 +507,7 @@ fn changes_are_said() {
         (Liveness::Exited, "exited"),
         (Liveness::Executed, "executed"),
     ] {
-        *world.liveness.lock().expect("a lock") = Some(now);
+        *world.watched.liveness.lock().expect("a lock") = Some(now);
         let gone = sweep(
             &view,
             &view.spans(),
@@ -523,6 +523,7 @@ fn changes_are_said() {
 fn what_is_behind_is_asked_only_where_it_matters() {
     let file = |start, pages, deleted| Region {
         inode: 7,
+        name: "/data".into(),
         deleted,
         ..region(start, pages)
     };

@@ -17,8 +17,8 @@ use super::sweep::{Sweep, sweep};
 use super::view::View;
 use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region};
+use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, Reason, Stopped};
-use crate::target::{self, Categories, Liveness, Target};
 use pages::Merger;
 use sample::Sample;
 use words::PageWords;
@@ -76,7 +76,7 @@ impl Watcher {
         match self.compare(target, spans, check, sink) {
             Ok(()) => Ok(Sampled::Alive),
             // It exited, or executed another program, during the sample: its liveness says which.
-            Err(Error::Exited | Error::Target(target::Error::Gone { .. })) => {
+            Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => {
                 match target.process.liveness()? {
                     Liveness::Exited => self.exited(sink),
                     Liveness::Executed => self.executed(sink),

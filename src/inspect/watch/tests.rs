@@ -1,8 +1,8 @@
 //! Samples of a made-up process.
 
 use super::*;
-use crate::inspect::fake::{PAGE, World, region};
 use crate::kernel::Name;
+use crate::process::fake::{PAGE, World, region};
 use crate::report::PageFacts;
 
 /// One sample; `meanwhile` is run before the first read.

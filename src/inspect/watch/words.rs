@@ -3,7 +3,7 @@
 use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
-use crate::target::Categories;
+use crate::process::Categories;
 use std::sync::Arc;
 
 /// The words of one sample, in address order.

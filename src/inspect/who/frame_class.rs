@@ -2,8 +2,8 @@
 
 use crate::inspect::is_average;
 use crate::kernel::PageFlags;
+use crate::process::Machine;
 use crate::report::{Fact, Reason};
-use crate::target::Machine;
 
 /// Where a frame can be mapped, by its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ impl FrameClass {
 }
 
 /// Whether the map count of a frame is the number of its mappings.
-pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &dyn Machine) -> Fact<()> {
+pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine) -> Fact<()> {
     let count = count.clone()?;
     let flags = flags.clone()?;
     if flags.contains(PageFlags::ZERO_PAGE) {

@@ -21,7 +21,7 @@ mod tests;
 mod visit;
 
 use super::Result;
-use crate::target::Machine;
+use crate::process::Machine;
 use std::sync::Arc;
 
 pub use question::{Answer, Ended, Mapper, MapperSink, Question, Seen};
@@ -31,7 +31,7 @@ pub use question::{Answer, Ended, Mapper, MapperSink, Question, Seen};
 /// # Errors
 /// [`Unknown`](super::Error::Unknown) where the kernel hides frame numbers, and when `/proc` cannot be listed.
 pub fn who(
-    machine: &Arc<dyn Machine>,
+    machine: &Arc<Machine>,
     question: &Question,
     sink: &mut dyn MapperSink,
 ) -> Result<Answer> {

@@ -1,8 +1,8 @@
 //! The question, the sink that receives mappings while the search goes on, and the answer.
 
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
+use crate::process::Target;
 use crate::report::{Fact, Reason, Stopped, WhoCounts};
-use crate::target::Target;
 
 /// A search for the mappings of a frame.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Question {
     pub seen: Option<Seen>,
     /// The process whose relatives are visited first.
     pub near: Option<u32>,
-    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see [`Process::set_scan`](crate::target::Process::set_scan)).
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see [`Process::set_scan`](crate::process::Process::set_scan)).
     pub scan: bool,
     /// The search ends after this many mappings were reported. Neighbouring pages are one.
     pub limit: Option<u64>,

@@ -6,15 +6,15 @@ use super::scan::{FrameScanner, PageSet, Scratch};
 use super::visit::{CandidateState, state_after};
 use crate::inspect::ordered_pool::{self, Check, Planned, Producer, Spread, Work};
 use crate::inspect::{Error, Result};
+use crate::process::Machine;
 use crate::report::Stopped;
-use crate::target::Machine;
 use std::iter::Enumerate;
 use std::ops::ControlFlow;
 use std::slice::Iter;
 
 /// Finds out which reported pages of `candidates` still map the frame.
 pub fn recheck(
-    machine: &dyn Machine,
+    machine: &Machine,
     scanner: FrameScanner,
     candidates: &[Candidate],
     sink: &mut dyn MapperSink,
@@ -36,7 +36,7 @@ struct Recheck<'c> {
 }
 
 struct Reader<'c> {
-    machine: &'c dyn Machine,
+    machine: &'c Machine,
     scanner: FrameScanner,
 }
 
@@ -76,7 +76,7 @@ impl Reader<'_> {
         match process.identity().start_time == candidate.start_time {
             true => {
                 let pages = &candidate.reported;
-                self.scanner.still_mapped(&*process, pages, scratch, check)
+                self.scanner.still_mapped(&process, pages, scratch, check)
             }
             false => Ok(PageSet::new()),
         }

@@ -5,7 +5,7 @@ use super::scan::PageSet;
 use super::visit::{CandidateState, Hit};
 use crate::inspect::Result;
 use crate::kernel::{Region, VirtualAddress};
-use crate::target::{Machine, Relation, Target};
+use crate::process::{Machine, Relation, Target};
 
 /// A process that may map the frame.
 pub struct Candidate {
@@ -46,7 +46,7 @@ pub type Opened<'a> = (&'a Target, Option<&'a [Region]>);
 
 /// The mappings that were reported to the sink.
 pub struct ReportedMappings<'a> {
-    machine: &'a dyn Machine,
+    machine: &'a Machine,
     /// Processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,
     /// Whether they are counted against the kernel's map count, so that each of their pages has to be remembered.
@@ -64,7 +64,7 @@ pub struct ReportedMappings<'a> {
 }
 
 impl<'a> ReportedMappings<'a> {
-    pub fn new(machine: &'a dyn Machine, is_counted: bool, limit: Option<u64>) -> Self {
+    pub fn new(machine: &'a Machine, is_counted: bool, limit: Option<u64>) -> Self {
         ReportedMappings {
             machine,
             spaces: Vec::new(),

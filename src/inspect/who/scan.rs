@@ -3,8 +3,8 @@
 use crate::inspect::Result;
 use crate::inspect::ordered_pool::Check;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, VirtualAddress};
+use crate::process::{Categories, Process};
 use crate::report::Stopped;
-use crate::target::{Categories, Process};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -64,7 +64,7 @@ impl FrameScanner {
     }
 
     /// Whether the page at `address` maps the frame.
-    pub fn is_at(&self, process: &dyn Process, address: VirtualAddress) -> Result<bool> {
+    pub fn is_at(&self, process: &Process, address: VirtualAddress) -> Result<bool> {
         let mut entry = [PageMapEntry::default()];
         let read = process.entries(self.page.index(address), &mut entry)?;
         let [entry] = entry;
@@ -74,7 +74,7 @@ impl FrameScanner {
     /// Those of `pages` that map the frame.
     pub fn still_mapped(
         &self,
-        process: &dyn Process,
+        process: &Process,
         pages: &PageSet,
         Scratch(buffer): &mut Scratch,
         check: &mut Check<'_>,
@@ -103,7 +103,7 @@ impl FrameScanner {
 
     /// Whether the kernel reports what is populated (PAGEMAP_SCAN). Where it does not, every entry of a region has to be read, and regions
     /// alone are read: the addresses between them would take for ever.
-    pub fn reports_populated(process: &dyn Process) -> bool {
+    pub fn reports_populated(process: &Process) -> bool {
         process.categories().contains(Categories::HUGE)
     }
 
@@ -111,7 +111,7 @@ impl FrameScanner {
     /// it if runs are to be reported first, or if `check` says to stop.
     pub fn scan(
         &self,
-        process: &dyn Process,
+        process: &Process,
         range: AddressRange,
         scanned: &mut Scanned,
         scratch: &mut Scratch,
@@ -163,7 +163,7 @@ impl FrameScanner {
     /// Reads the entries of `range`. Returns where it ended early.
     fn read(
         &self,
-        process: &dyn Process,
+        process: &Process,
         range: AddressRange,
         scanned: &mut Scanned,
         Scratch(buffer): &mut Scratch,

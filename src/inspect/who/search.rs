@@ -11,13 +11,13 @@ use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::ordered_pool::{self, Planned, Producer};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
+use crate::process::{Machine, Relation};
 use crate::report::{Fact, Stopped, WhoCounts};
-use crate::target::{Machine, Relation};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub struct Search<'a> {
-    machine: &'a Arc<dyn Machine>,
+    machine: &'a Arc<Machine>,
     question: &'a Question,
     sink: &'a mut dyn MapperSink,
     flags: Fact<PageFlags>,
@@ -58,19 +58,19 @@ impl RoundResult {
 
 impl<'a> Search<'a> {
     pub fn new(
-        machine: &'a Arc<dyn Machine>,
+        machine: &'a Arc<Machine>,
         question: &'a Question,
         sink: &'a mut dyn MapperSink,
     ) -> Self {
-        let flags = flags_of(&**machine, question.frame);
-        let map_count = count_of(&**machine, question.frame);
-        let counted = frame_class::is_counted(&flags, &map_count, &**machine);
+        let flags = flags_of(machine, question.frame);
+        let map_count = count_of(machine, question.frame);
+        let counted = frame_class::is_counted(&flags, &map_count, machine);
         Search {
             machine,
             question,
             sink,
             class: FrameClass::of(&flags),
-            reported: ReportedMappings::new(&**machine, counted.is_ok(), question.limit),
+            reported: ReportedMappings::new(machine, counted.is_ok(), question.limit),
             counted,
             flags,
             map_count,
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
         if let FrameClass::Unmappable(why) = self.class {
             return Ok(self.answer(Ended::Nobody(why)));
         }
-        self.candidates = candidates(&**self.machine, self.question.near)?;
+        self.candidates = candidates(self.machine, self.question.near)?;
         let ended = match self.go_through() {
             Ok(ended) => ended,
             Err(Error::Stopped(stopped)) => Ended::Stopped(stopped),
@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         if self.counted.is_err() {
             return false;
         }
-        self.map_count = count_of(&**self.machine, self.question.frame);
+        self.map_count = count_of(self.machine, self.question.frame);
         let certain = self.reported.certain;
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
     /// to it, so all reported pages must still map the frame after the count was read.
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
-            let still = recheck(&**self.machine, self.scanner, &self.candidates, self.sink)?;
+            let still = recheck(self.machine, self.scanner, &self.candidates, self.sink)?;
             if !self.reported.retain(&mut self.candidates, still) {
                 return Ok(true);
             }
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
             .machine
             .open(&Relation::of_numbers(seen.pid, 0))
             .map_err(Error::from)
-            .and_then(|opened| self.scanner.is_at(&*opened.process, seen.address));
+            .and_then(|opened| self.scanner.is_at(&opened.process, seen.address));
         !is_there.unwrap_or(false)
     }
 
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
 }
 
 /// Every process, the relatives of `near` first.
-fn candidates(machine: &dyn Machine, near: Option<u32>) -> Result<Vec<Candidate>> {
+fn candidates(machine: &Machine, near: Option<u32>) -> Result<Vec<Candidate>> {
     let mut relations = machine.relations()?;
     if let Some(own) = near {
         let of_own = relations.iter().find(|one| one.pid == own);
@@ -346,9 +346,9 @@ impl Producer<Visit> for Round<'_, '_> {
 mod tests {
     use super::super::visit::Findings;
     use super::*;
-    use crate::inspect::fake::World;
     use crate::inspect::who::question::Mapper;
     use crate::kernel::FrameNumber;
+    use crate::process::fake::World;
 
     struct NullSink;
 

@@ -1,10 +1,10 @@
 //! The search on made-up processes, which count what is read of them.
 
 use super::*;
-use crate::inspect::fake::{FILE, PAGE, PRESENT, World, region};
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
+use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
+use crate::process::{Liveness, Relation};
 use crate::report::{Reason, Stopped};
-use crate::target::{Liveness, Relation};
 use std::sync::atomic::Ordering;
 
 /// The frame that is looked for.
@@ -126,7 +126,7 @@ impl Town {
         (heard.mappers, answer)
     }
 
-    fn machine(&self) -> Arc<dyn Machine> {
+    fn machine(&self) -> Arc<Machine> {
         let mut machine = World::new([]);
         machine.average_counts = true;
         machine.flags.insert(FRAME, self.flags.bits());
@@ -311,7 +311,7 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
 #[test]
 fn a_process_may_go_while_it_is_looked_at() {
     let gone = process(11, vec![file_region(200, 4, 9, 4)], &[(201, FRAME)]);
-    *gone.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+    *gone.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
     let town = Town::new(CACHED, 2)
         .with(
             process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]),
@@ -484,7 +484,7 @@ fn what_was_told_and_has_left_is_not_counted() {
             .with(here(12, FRAME), 1);
         let ends = |found| {
             if found == 11 {
-                *town.world(9).liveness.lock().expect("a lock") = Some(Liveness::Exited);
+                *town.world(9).watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
             }
         };
         let (found, answer) = town.who_while(Some((9, 101)), usize::MAX, &ends);
@@ -518,7 +518,7 @@ fn pages_that_lie_close_together_are_read_at_once() {
     // Each time with what lies between them.
     assert_eq!(read, 2 * 511);
     // Whoever cannot be asked about one region is not asked for all of them by each page.
-    let lists = town.world(10).regions_read.load(Ordering::Relaxed);
+    let lists = town.world(10).watched.region_reads.load(Ordering::Relaxed);
     assert!(lists < 10, "{lists}");
 }
 

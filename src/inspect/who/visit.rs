@@ -6,9 +6,9 @@ use super::scan::{FrameScanner, Scanned, Scratch};
 use crate::inspect::ordered_pool::{Check, Spread, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
+use crate::process::{self, Machine, Process, Relation, Target};
 use crate::report::{Reason, Stopped};
 use crate::symbol::may_have_names;
-use crate::target::{self, Machine, Process, Relation, Target};
 use std::sync::Arc;
 
 /// What one mapping tells about the place of others.
@@ -50,7 +50,7 @@ pub enum CandidateState {
 
 /// How the processes of a round are visited.
 pub struct Visitor<'a> {
-    pub machine: &'a Arc<dyn Machine>,
+    pub machine: &'a Arc<Machine>,
     pub question: &'a Question,
     pub scanner: FrameScanner,
     pub class: FrameClass,
@@ -140,7 +140,7 @@ impl Visitor<'_> {
         let findings = match self.how {
             How::Follow(clue) => self.follow(clue, &target)?,
             How::Search => {
-                let ranges = self.ranges(&*target.process)?;
+                let ranges = self.ranges(&target.process)?;
                 self.search(&target, ranges, scratch, check)?
             }
         };
@@ -152,8 +152,8 @@ impl Visitor<'_> {
 
     fn follow(&self, clue: Clue, target: &Target) -> Result<Findings> {
         let mut scanned = Scanned::default();
-        for address in places(clue, &*target.process)? {
-            if self.scanner.is_at(&*target.process, address)? {
+        for address in places(clue, &target.process)? {
+            if self.scanner.is_at(&target.process, address)? {
                 scanned.runs.push((address, 1));
             }
         }
@@ -161,7 +161,7 @@ impl Visitor<'_> {
     }
 
     /// The ranges of a process that can map the frame.
-    fn ranges(&self, process: &dyn Process) -> Result<Vec<AddressRange>> {
+    fn ranges(&self, process: &Process) -> Result<Vec<AddressRange>> {
         let is_of_file = self.class == FrameClass::File;
         if !is_of_file && FrameScanner::reports_populated(process) {
             return Ok(Vec::from_iter(self.scanner.everything()));
@@ -179,7 +179,7 @@ impl Visitor<'_> {
         scratch: &mut Scratch,
         check: &mut Check<'_>,
     ) -> Result<Findings> {
-        let process = &*target.process;
+        let process = &target.process;
         let mut scanned = Scanned::default();
         let mut ranges = ranges.into_iter();
         let mut rest = None;
@@ -197,20 +197,22 @@ impl Visitor<'_> {
 
 /// Adds regions to what was scanned.
 fn findings(target: &Target, scanned: Scanned, rest: Vec<AddressRange>) -> Result<Findings> {
-    let process = &*target.process;
+    let process = &target.process;
     let are_several = scanned.runs.len() > 1;
     // Read once where the kernel cannot be asked about one region (PROCMAP_QUERY, Linux 6.11).
     let mut all: Option<Vec<Region>> = None;
     let mut region_at = |address| -> Result<Option<Region>> {
-        let is_there = |region: &&Region| region.range.contains(address);
-        if let Some(all) = &all {
-            return Ok(all.iter().find(is_there).cloned());
+        if !are_several {
+            return Ok(process.region_at(address)?);
         }
-        let region = process.region_at(address)?;
-        if are_several && !process.has_queried() {
+        if all.is_none() {
+            if let Some(answer) = process.queried(address)? {
+                return Ok(answer);
+            }
             all = Some(process.regions()?);
         }
-        Ok(region)
+        let mut regions = all.iter().flatten();
+        Ok(regions.find(|one| one.range.contains(address)).cloned())
     };
     let mut hits = Vec::new();
     for (address, pages) in scanned.runs {
@@ -241,7 +243,7 @@ fn regions(hits: &[Hit], target: &Target) -> Option<Vec<Region>> {
 }
 
 /// The pages of a process that the clue leads to.
-fn places(clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
+fn places(clue: Clue, process: &Process) -> Result<Vec<VirtualAddress>> {
     let wanted = match clue {
         Clue::Address(address) => return Ok(vec![address]),
         Clue::File { offset, .. } | Clue::Offset(offset) => offset,
@@ -264,9 +266,9 @@ fn places(clue: Clue, process: &dyn Process) -> Result<Vec<VirtualAddress>> {
 }
 
 /// The state of a candidate that cannot be read because of `error`.
-pub fn state_after(error: &target::Error) -> CandidateState {
+pub fn state_after(error: &process::Error) -> CandidateState {
     match error {
-        target::Error::Gone { .. } | target::Error::NotAvailable { .. } => CandidateState::Gone,
+        process::Error::Gone { .. } | process::Error::NotAvailable { .. } => CandidateState::Gone,
         _ => CandidateState::Unreadable,
     }
 }

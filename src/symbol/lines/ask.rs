@@ -4,11 +4,11 @@ use super::table::{Found, LineQuery, Lines};
 use super::work::{Stop, Work};
 use super::{Frame, NoLines, kept};
 use crate::kernel::{Name, VirtualAddress};
+use crate::process::Modules;
 use crate::report::Stopped;
 use crate::symbol::loaded::Loaded;
 use crate::symbol::placement::Placement;
 use crate::symbol::{Module, View};
-use crate::target::Modules;
 
 /// More places of one line are not told: a program may have a library as often as it likes.
 const MOST_PLACES: usize = 1 << 18;
@@ -124,7 +124,7 @@ impl View<'_> {
         for (module, placed) in self.programs() {
             let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
                 let symbol = |address| symbol_around(&placed.loaded, address);
-                let ask = |lines: &Lines, files: &dyn Modules, work: &mut Work| {
+                let ask = |lines: &Lines, files: &Modules, work: &mut Work| {
                     lines.of_line(query, &symbol, files, work)
                 };
                 let found = self.ask_lines(&placed.loaded, module, &mut work, ask)?;
@@ -190,11 +190,11 @@ impl View<'_> {
         loaded: &Loaded,
         module: &Module,
         work: &mut Work,
-        ask: impl FnOnce(&Lines, &dyn Modules, &mut Work) -> Result<T, NoLines>,
+        ask: impl FnOnce(&Lines, &Modules, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let Loaded { lines, sources, .. } = loaded;
         let known = lines.get(work, |work| kept::read(sources, &module.name, work))?;
-        let answer = ask(&known, &*self.target.modules, work);
+        let answer = ask(&known, &self.target.modules, work);
         lines.put_on(self.symbols.shelf(), &known);
         answer
     }

@@ -1,9 +1,9 @@
 //! Why there is no line.
 
 use crate::kernel::Name;
+use crate::process;
 use crate::report::Stopped;
 use crate::symbol::{NoSeparate, NoSymbols};
-use crate::target;
 use thiserror::Error as ThisError;
 
 /// Why an address has no line, or why not all is known of it.
@@ -79,7 +79,7 @@ pub enum NoPart {
     OfAnotherBuild,
     /// It could not be opened.
     #[error("{0}")]
-    Unreadable(#[from] target::Error),
+    Unreadable(#[from] process::Error),
 }
 
 impl From<gimli::Error> for NoLines {

@@ -8,9 +8,9 @@ use super::sections::Sections;
 use super::units::Units;
 use super::work::Work;
 use crate::kernel::Name;
+use crate::process::Modules;
 use crate::symbol::separate;
 use crate::symbol::source::Source;
-use crate::target::Modules;
 use std::sync::Arc;
 
 /// `.gnu_debugaltlink` is a path and a build-id.
@@ -43,7 +43,7 @@ impl Sharing {
     /// What is shared, read if it was not yet.
     pub(super) fn get(
         &self,
-        files: &dyn Modules,
+        files: &Modules,
         room: u64,
         work: &mut Work,
     ) -> Result<Arc<Shared>, NoLines> {
@@ -86,7 +86,7 @@ impl Link {
 
     /// The file itself: where the file called `path` says, or where what has that build-id is kept; in the target's root, or else in
     /// this machine's, as for a program in another root debug files are often installed there alone.
-    fn find(&self, path: &Name, files: &dyn Modules) -> Result<Source, NoLines> {
+    fn find(&self, path: &Name, files: &Modules) -> Result<Source, NoLines> {
         let places = [self.place(path), separate::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
         let ours = places.iter().map(|place| files.at_own_path(place));

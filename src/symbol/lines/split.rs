@@ -8,9 +8,9 @@ use super::sections::{Bytes, PackageSections, Sections};
 use super::units::Opener;
 use super::work::Work;
 use crate::kernel::Name;
+use crate::process::Modules;
 use crate::symbol::file::File;
 use crate::symbol::separate::as_elf;
-use crate::target::Modules;
 use gimli::{Dwarf, DwoId, SectionId, Unit};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ const MOST_KEPT: u64 = 64 << 20;
 /// The package that belongs to the file called `path`, if there is one: whose units it holds is checked when they are looked up.
 pub(super) fn package_of(
     path: &Name,
-    files: &dyn Modules,
+    files: &Modules,
     room: u64,
     work: &mut Work,
 ) -> Result<Option<PackageSections>, NoLines> {
@@ -104,7 +104,7 @@ impl Object {
     /// Reads that called `path`.
     pub(super) fn read(
         path: &Name,
-        files: &dyn Modules,
+        files: &Modules,
         room: u64,
         work: &mut Work,
     ) -> Result<Object, NoLines> {

@@ -14,8 +14,8 @@ use super::units::{Opener, Units};
 use super::work::Work;
 use super::{Frame, NoLines};
 use crate::kernel::Name;
+use crate::process::Modules;
 use crate::symbol::source::Source;
-use crate::target::Modules;
 use gimli::{Dwarf, Unit};
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl Lines {
     }
 
     /// What it shares with others, or why that is not known.
-    fn shared(&self, files: &dyn Modules, work: &mut Work) -> Result<Known, NoLines> {
+    fn shared(&self, files: &Modules, work: &mut Work) -> Result<Known, NoLines> {
         let sharing = self.sharing.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), work));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
@@ -128,7 +128,7 @@ impl Lines {
     /// The package with the units that were split off, if there is one.
     fn package(
         &self,
-        files: &dyn Modules,
+        files: &Modules,
         work: &mut Work,
     ) -> Result<Option<Arc<PackageSections>>, NoLines> {
         let room = self.sections.room().saturating_sub(self.shared_size());
@@ -141,7 +141,7 @@ impl Lines {
         &self,
         address: u64,
         symbol: Option<&Name>,
-        files: &dyn Modules,
+        files: &Modules,
         work: &mut Work,
     ) -> Result<Found, NoLines> {
         let shared = self.shared(files, work)?;
@@ -191,7 +191,7 @@ impl Lines {
         &self,
         query: LineQuery,
         symbol: &dyn Fn(u64) -> Option<Name>,
-        files: &dyn Modules,
+        files: &Modules,
         work: &mut Work,
     ) -> Result<Places, NoLines> {
         let shared = self.shared(files, work)?;
@@ -313,7 +313,7 @@ impl Lines {
         dwarf: &Dwarf<Bytes<'_>>,
         shared: &Known,
         unit: &Unit<Bytes<'_>>,
-        files: &dyn Modules,
+        files: &Modules,
         work: &mut Work,
         ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {

@@ -4,9 +4,9 @@ use super::table::{LineQuery, Lines, Places};
 use super::work::Work;
 use super::{Frame, NoLines};
 use crate::kernel::Name;
+use crate::process::fake::Fake;
 use crate::report::Stopped;
 use crate::symbol::tests::builder::{Builder, Extra};
-use crate::target::fake::Fake;
 use std::sync::atomic::AtomicBool;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -166,13 +166,13 @@ impl File {
             line: 1,
             with_frames: 10,
         };
-        let places = lines.of_line(query, &|_| None, &Fake::new(), &mut work);
+        let places = lines.of_line(query, &|_| None, &Fake::new().modules(), &mut work);
         let is_bounded = |places: &Places| {
             let with_frames = places.places.iter().filter(|(_, found)| found.is_some());
             places.places.len() <= 1 << 16 && with_frames.count() <= 10
         };
         assert!(places.is_ok_and(|places| is_bounded(&places)));
-        let found = lines.at(address, None, &Fake::new(), &mut work)?;
+        let found = lines.at(address, None, &Fake::new().modules(), &mut work)?;
         Ok((found.frames, found.missing))
     }
 
@@ -225,7 +225,7 @@ fn a_line_that_is_deep_in_too_many_places() {
     };
     let places = file
         .read(&mut work)
-        .of_line(query, &|_| None, &Fake::new(), &mut work);
+        .of_line(query, &|_| None, &Fake::new().modules(), &mut work);
     let places = places.expect("an answer").places;
     let first = places.first().expect("a place").1.as_ref();
     let missing = &first.expect("its functions").missing;
@@ -442,7 +442,7 @@ fn nobody_waits_for_a_long_program() {
     };
     let mut work = Work::new(&mut stop, &NEVER);
     let lines = file.read(&mut work);
-    let found = lines.at(CODE, None, &Fake::new(), &mut work);
+    let found = lines.at(CODE, None, &Fake::new().modules(), &mut work);
     assert!(matches!(found, Err(NoLines::Stopped(Stopped::Interrupted))));
     // A million rows are looked at in some hundreds of looks.
     assert_eq!(looks, 100);

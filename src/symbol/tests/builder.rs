@@ -3,7 +3,7 @@
 use super::super::file::File;
 use super::super::source::Source;
 use super::super::sources::Sources;
-use crate::target::{InMemory, ReadAt};
+use crate::process::{InMemory, ReadAt};
 
 /// A file that says it is whole and then ends early, as one does that is cut short while it is read.
 pub(crate) struct CutShort {

@@ -5,7 +5,7 @@ use super::super::loaded::Loaded;
 use super::super::source::Source;
 use super::super::sources::{Answers, Sources};
 use super::super::table::{self, Kind};
-use crate::target::InMemory;
+use crate::process::InMemory;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 

@@ -8,9 +8,10 @@ use super::super::{NoSeparate, NoSymbols, Symbols};
 use super::super::{clock, copied, demangle, got, import, relocations, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
-use crate::kernel::{Name, Region};
-use crate::target::fake::Fake;
-use crate::target::{self, InMemory, ReadAt};
+use crate::kernel::Name;
+use crate::process::fake::Fake;
+use crate::process::{self, Identity, InMemory, Modules, ReadAt};
+use crate::source::{self, Place};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         image.has_section(name);
     }
     let modules = Fake::new().target().modules;
-    _ = separate::find(&*modules, &Name::from("/p"), image, &Arc::default()).chosen();
+    _ = separate::find(&modules, &Name::from("/p"), image, &Arc::default()).chosen();
     copied::by(image, &mut clock::Clock::new(MINUTE, &NEVER))?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
@@ -172,7 +173,7 @@ fn counts_and_sizes_beyond_belief() {
 #[test]
 fn checksums_of_huge_files_are_not_made_up() {
     let length = 4 << 30;
-    let huge = || -> Box<dyn ReadAt> {
+    let huge = move || -> Box<dyn ReadAt> {
         Box::new(Sparse {
             start: Builder::default().bytes(),
             length,
@@ -183,7 +184,7 @@ fn checksums_of_huge_files_are_not_made_up() {
         ..Builder::default()
     };
     let image = Source::read(File::new(Box::new(InMemory::file(program.bytes())))).unwrap();
-    let everywhere = Everywhere(huge);
+    let everywhere = Modules::new(Arc::new(Everywhere(huge)));
     let found = separate::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.chosen().err();
     assert!(
@@ -195,15 +196,12 @@ fn checksums_of_huge_files_are_not_made_up() {
 /// Whatever is looked for is this file.
 struct Everywhere<F>(F);
 
-impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> target::Modules for Everywhere<F> {
-    fn open(&self, _: &Region) -> target::Result<Box<dyn ReadAt>> {
-        Ok((self.0)())
+impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> {
+    fn identity(&self) -> Identity {
+        Identity::default()
     }
-    fn at_path(&self, _: &[u8]) -> target::Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, _: Place<'_>) -> process::Result<Option<Box<dyn ReadAt>>> {
         Ok(Some((self.0)()))
-    }
-    fn image(&self, _: &Region) -> target::Result<Box<dyn ReadAt>> {
-        Ok((self.0)())
     }
 }
 

@@ -11,8 +11,8 @@ use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
 use super::builder::*;
 use crate::kernel::{Name, VirtualAddress};
-use crate::target::InMemory;
-use crate::target::fake::Fake;
+use crate::process::InMemory;
+use crate::process::fake::Fake;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     });
     let target = fake.target();
     let image = source(program.bytes());
-    let modules = &*target.modules;
+    let modules = &target.modules;
     let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
     let path = separate.chosen().map(|one| one.path.to_string());
     let loaded = Loaded::new(
@@ -109,26 +109,26 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     };
     let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
     let found_with = |files: &[(&str, &[u8])]| {
-        let found = separate::find(&*at(files), &Name::from(PROGRAM), &image, &Arc::default());
+        let found = separate::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default());
         let path = found.chosen().map(|one| one.path.to_string()).ok();
-        assert!(found.are_unchanged(&*at(files)), "{files:?}");
+        assert!(found.are_unchanged(&at(files)), "{files:?}");
         (found, path)
     };
     let (found, path) = found_with(&[]);
     assert_eq!(path, None);
     for place in [BY_ID, beside, last] {
-        assert!(!found.are_unchanged(&*at(&[(place, &wanted)])), "{place}");
+        assert!(!found.are_unchanged(&at(&[(place, &wanted)])), "{place}");
     }
     // One of another build is replaced by the right one.
     let (found, path) = found_with(&[(beside, &other)]);
     assert_eq!(path, None);
-    assert!(!found.are_unchanged(&*at(&[(beside, &[&wanted[..], &[0]].concat())])));
-    assert!(!found.are_unchanged(&*at(&[])));
+    assert!(!found.are_unchanged(&at(&[(beside, &[&wanted[..], &[0]].concat())])));
+    assert!(!found.are_unchanged(&at(&[])));
     // The right one stays that, whatever happens to its name.
     let (found, path) = found_with(&[(last, &wanted)]);
     assert_eq!(path.as_deref(), Some(last));
-    assert!(found.are_unchanged(&*at(&[])));
-    assert!(!found.are_unchanged(&*at(&[(BY_ID, &wanted), (last, &wanted)])));
+    assert!(found.are_unchanged(&at(&[])));
+    assert!(!found.are_unchanged(&at(&[(BY_ID, &wanted), (last, &wanted)])));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
     let interrupts = Arc::new(AtomicBool::new(true));
     let candidates = |program: &Builder| {
         let image = source(program.bytes());
-        let separate = separate::find(&*target.modules, &Name::from(PROGRAM), &image, &interrupts);
+        let separate = separate::find(&target.modules, &Name::from(PROGRAM), &image, &interrupts);
         (image, separate)
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];

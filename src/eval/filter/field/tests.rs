@@ -1,9 +1,9 @@
 //! Fields asked of made-up processes.
 
 use super::*;
-use crate::inspect::fake::{HUGE, PAGE, World, region};
 use crate::inspect::{Error, sweep};
 use crate::kernel::VirtualAddress;
+use crate::process::fake::{HUGE, PAGE, World, region};
 
 #[test]
 fn what_cannot_be_known_is_named_before_the_walk() {

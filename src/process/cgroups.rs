@@ -1,0 +1,103 @@
+//! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
+
+use crate::kernel::Name;
+use crate::kernel::mounts::{self, Mount};
+use crate::source::{Error, File, Groups, Result, Source};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What was found so far: for an inode the path below the mount, or that there is none. The hierarchy is read through when an inode is
+/// asked for that is not among them, once for all groups.
+#[derive(Default)]
+pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
+
+impl Cgroups {
+    /// Where the hierarchy is mounted whose groups these are.
+    pub(super) fn mount(source: &dyn Source) -> Result<Name> {
+        let point = Hierarchy::of(source)?.mount.point;
+        source.cgroups(Groups::At(b"")).map(|_| point)
+    }
+
+    /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the process whose page was asked
+    /// about (`/proc/PID/cgroup`).
+    pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
+        let hierarchy = Hierarchy::of(source)?;
+        let is_at = |path: &[u8]| -> Result<bool> {
+            let groups = source.cgroups(Groups::At(path))?;
+            Ok(groups.iter().any(|group| group.inode == inode))
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(&inode) {
+            // The kernel counts these numbers up: a group that is gone does not come back.
+            Some(None) => return Ok(None),
+            // It may have been removed or renamed since.
+            Some(Some(path)) if is_at(path)? => {
+                return Ok(Some(hierarchy.full_path(path)));
+            }
+            _ => {}
+        }
+        let of_process = source.read(File::Cgroup, &mut || true).ok();
+        if let Some(path) = of_process.and_then(|text| hierarchy.group_among(&text))
+            && is_at(&path)?
+        {
+            let name = hierarchy.full_path(&path);
+            known.insert(inode, Some(path));
+            return Ok(Some(name));
+        }
+        known.retain(|_, path| path.is_none());
+        let groups = source.cgroups(Groups::All)?.into_iter();
+        known.extend(groups.map(|group| (group.inode, Some(group.path))));
+        let found = known.entry(inode).or_insert(None);
+        Ok(found.as_ref().map(|path| hierarchy.full_path(path)))
+    }
+}
+
+/// The mounted hierarchy that memory is charged to.
+struct Hierarchy {
+    mount: Mount,
+}
+
+impl Hierarchy {
+    fn of(source: &dyn Source) -> Result<Self> {
+        let mounts = mounts::parse(&source.read(File::OwnMounts, &mut || true)?)?;
+        let mount = mounts::memory_hierarchy(&mounts).cloned();
+        let mount = mount.ok_or_else(|| Error::NotAvailable {
+            what: "no hierarchy of memory cgroups is mounted here: their paths are not known"
+                .to_owned(),
+        })?;
+        Ok(Hierarchy { mount })
+    }
+
+    /// Of the groups that `/proc/PID/cgroup` lists, a line for each hierarchy, that of this one: its path below the mount.
+    fn group_among(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let path = lines.find_map(|line| {
+            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let is_this = match self.mount.filesystem.as_bytes() {
+                b"cgroup2" => controllers.is_empty(),
+                _ => controllers
+                    .split(|&byte| byte == b',')
+                    .any(|one| one == b"memory"),
+            };
+            is_this.then_some(path)
+        })?;
+        let root = self.mount.root.as_bytes();
+        // So the kernel shows a group outside of the namespace of whoever reads.
+        if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
+            return None;
+        }
+        let below = path.strip_prefix(root.strip_suffix(b"/").unwrap_or(root))?;
+        Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
+    }
+
+    /// From the root of the hierarchy: what is mounted may be a part of it.
+    fn full_path(&self, path: &[u8]) -> Name {
+        let root = self.mount.root.as_bytes();
+        let root = root.strip_suffix(b"/").unwrap_or(root);
+        match [root, path].concat() {
+            top if top.is_empty() => Name::from("/"),
+            path => Name::new(path),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The source of the tests: tables, of which it makes the bytes and words that a kernel would give. It counts what is read.
+
+mod builder;
+mod source;
+
+pub(crate) use builder::Fake;
+
+use crate::kernel::smaps::Smaps;
+use crate::kernel::{
+    AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress,
+};
+use crate::process::{Behind, Layout, Liveness, Relation};
+use crate::source::WordFile;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
+
+pub const PAGE: u64 = PageSize::FOUR_KIB.bytes();
+/// Pages that a huge mapping has.
+pub const HUGE: u64 = 512;
+pub const PRESENT: u64 = 1 << 63;
+pub const FILE: u64 = 1 << 61;
+pub const EXCLUSIVE: u64 = 1 << 56;
+
+/// What there is, and how much of it was read.
+pub struct World {
+    pub pid: u32,
+    pub start_time: u64,
+    pub layout: Layout,
+    /// `uname -r`
+    pub release: &'static str,
+    /// The options of the kernel, if they can be read.
+    pub has_config: bool,
+    pub regions: Mutex<Vec<Region>>,
+    /// Page-map entries by page index.
+    pub entries: BTreeMap<u64, u64>,
+    /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
+    pub soft_dirty: bool,
+    /// First pages of huge mappings.
+    pub huge: Vec<u64>,
+    pub flags: HashMap<u64, u64>,
+    pub counts: HashMap<u64, u64>,
+    /// Files with words that may not be opened.
+    pub refused: Vec<WordFile>,
+    /// The kernel has PAGEMAP_SCAN.
+    pub scans: bool,
+    /// The kernel has PROCMAP_QUERY.
+    pub queries: bool,
+    /// A swap area is in use.
+    pub swaps: bool,
+    /// The device of a mounted hugetlbfs.
+    pub hugetlbfs: Option<Device>,
+    /// What smaps says; of nothing, if it is empty.
+    pub smaps: Vec<Smaps>,
+    /// The regions as they are once entries have been read.
+    pub then: Mutex<Option<Vec<Region>>>,
+    /// Nobody may see frame numbers, nor what is said of frames.
+    pub hidden: bool,
+    /// That of a mounted tmpfs.
+    pub tmpfs: Option<Device>,
+    /// Map counts are averages over large folios.
+    pub average_counts: bool,
+    /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
+    pub behind: BTreeMap<u64, Behind>,
+    /// The files tell what is behind their pages instead.
+    pub asks_files: bool,
+    pub behind_asked: AtomicU64,
+    /// Pages that these questions were about.
+    pub behind_pages: AtomicU64,
+    /// Bytes of pages, by page index; `None` if memory cannot be read.
+    pub memory: Option<BTreeMap<u64, Vec<u8>>>,
+    /// Files by path.
+    pub files: BTreeMap<Name, Vec<u8>>,
+    /// Pages of these that are in the page cache, by page index of where they are mapped.
+    pub cached: Vec<u64>,
+    /// `/proc/PID/syscall`
+    pub syscall: String,
+    /// Which address space it has: worlds of the same one share it.
+    pub space: u32,
+    /// The processes of the machine, each with its parent; `None` for those that may not be opened.
+    pub processes: Vec<(Relation, Option<Arc<World>>)>,
+    pub entries_read: AtomicU64,
+    pub scanned: AtomicU64,
+    pub flags_read: AtomicU64,
+    pub counts_read: AtomicU64,
+    pub watched: Arc<Watched>,
+}
+
+/// What tests look at, and change, while the target is in use.
+#[derive(Default)]
+pub(crate) struct Watched {
+    pub(crate) liveness: Mutex<Option<Liveness>>,
+    pub(crate) memory_reads: AtomicUsize,
+    /// Reads of the whole list of regions.
+    pub(crate) region_reads: AtomicUsize,
+    pub(crate) files_opened: AtomicUsize,
+    /// Pages that are no longer mapped once memory was read: by page index.
+    pub(crate) gone_after_read: Mutex<Vec<u64>>,
+}
+
+pub fn region(start_page: u64, pages: u64) -> Region {
+    let start = VirtualAddress::new(start_page * PAGE);
+    let end = VirtualAddress::new((start_page + pages) * PAGE);
+    Region {
+        range: AddressRange::new(start, end).expect("pages"),
+        permissions: Permissions {
+            read: true,
+            write: true,
+            ..Permissions::default()
+        },
+        offset: 0,
+        device: Device::default(),
+        inode: 0,
+        name: Name::default(),
+        deleted: false,
+    }
+}
+
+impl World {
+    pub fn new(regions: impl IntoIterator<Item = Region>) -> World {
+        World {
+            pid: 1,
+            start_time: 0,
+            layout: Layout {
+                page: PageSize::FOUR_KIB,
+                pointer_bytes: 8,
+                little_endian: true,
+            },
+            release: "6.18.0",
+            has_config: true,
+            regions: Mutex::new(regions.into_iter().collect()),
+            entries: BTreeMap::new(),
+            soft_dirty: false,
+            huge: Vec::new(),
+            flags: HashMap::new(),
+            counts: HashMap::new(),
+            refused: vec![WordFile::FrameCgroups],
+            scans: true,
+            queries: false,
+            swaps: false,
+            hugetlbfs: None,
+            smaps: Vec::new(),
+            then: Mutex::default(),
+            hidden: false,
+            tmpfs: None,
+            average_counts: false,
+            behind: BTreeMap::new(),
+            asks_files: false,
+            behind_asked: AtomicU64::new(0),
+            behind_pages: AtomicU64::new(0),
+            memory: None,
+            files: BTreeMap::new(),
+            cached: Vec::new(),
+            syscall: "running\n".to_owned(),
+            space: 0,
+            processes: Vec::new(),
+            entries_read: AtomicU64::new(0),
+            scanned: AtomicU64::new(0),
+            flags_read: AtomicU64::new(0),
+            counts_read: AtomicU64::new(0),
+            watched: Arc::default(),
+        }
+    }
+
+    /// Maps frames from `frame` on, one mapping each.
+    pub fn maps(&mut self, page: u64, pages: u64, frame: u64) {
+        for index in 0..pages {
+            let entry = PRESENT | EXCLUSIVE | (frame + index);
+            self.entries.insert(page + index, entry);
+            self.flags.insert(frame + index, PageFlags::ANON.bits());
+            self.counts.insert(frame + index, 1);
+        }
+    }
+
+    /// Maps a huge page of its own.
+    pub fn maps_huge(&mut self, page: u64, frame: u64) {
+        self.maps(page, HUGE, frame);
+        self.huge.push(page);
+        for index in 0..HUGE {
+            let mut flags = PageFlags::ANON | PageFlags::OWNER_2 | PageFlags::THP;
+            flags |= match index {
+                0 => PageFlags::COMPOUND_HEAD,
+                _ => PageFlags::COMPOUND_TAIL,
+            };
+            self.flags.insert(frame + index, flags.bits());
+        }
+    }
+}

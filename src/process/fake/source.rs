@@ -1,0 +1,473 @@
+//! The bytes and words of a world.
+
+use super::{HUGE, PAGE, PRESENT, World, region};
+use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
+use crate::process::{Relation, Target};
+use crate::source::{
+    Answer, ConfigPlace, File, Held, InMemory, List, Listed, Mapping, PageRegion, Place, Probe,
+    Query, Scan, Setting, Source, WordFile,
+};
+use crate::source::{Behind, BehindRun, Categories, Error, Identity, Liveness, ReadAt, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Above this the page map has nothing: the kernel half.
+const END: u64 = (1 << 47) / PAGE;
+
+#[derive(Clone)]
+struct Bytes(Arc<World>);
+
+fn none<T>() -> Result<T> {
+    Err(Error::NotAvailable {
+        what: "not in this world".into(),
+    })
+}
+
+fn refused(file: &str) -> Error {
+    Error::NotPermitted {
+        what: format!("may not open {file}"),
+        remedy: "run pmdb as root".to_owned(),
+    }
+}
+
+fn gone<T>() -> Result<T> {
+    Err(Error::Gone {
+        what: "gone".into(),
+    })
+}
+
+/// A region as the kernel writes it into `maps`.
+fn line(region: &Region) -> Vec<u8> {
+    let (start, end) = (region.range.start().get(), region.range.end().get());
+    let (offset, device, inode) = (region.offset, region.device, region.inode);
+    let permissions = region.permissions;
+    let head = format!("{start:08x}-{end:08x} {permissions} {offset:08x} {device} {inode} ");
+    let mut line = head.into_bytes();
+    for &byte in region.name.as_bytes() {
+        match byte {
+            b'\n' => line.extend(b"\\012"),
+            byte => line.push(byte),
+        }
+    }
+    line.extend(if region.deleted {
+        &b" (deleted)\n"[..]
+    } else {
+        b"\n"
+    });
+    line
+}
+
+impl World {
+    pub fn target(self) -> (Arc<World>, Target) {
+        let world = Arc::new(self);
+        let target = Target::new(Arc::new(Bytes(Arc::clone(&world))));
+        (world, target)
+    }
+
+    fn is_exited(&self) -> bool {
+        *self.watched.liveness.lock().expect("a lock") == Some(Liveness::Exited)
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let regions = self.regions.lock().expect("a lock");
+        regions.iter().flat_map(line).collect()
+    }
+
+    fn entry(&self, page: u64) -> u64 {
+        let entry = self.entries.get(&page).copied().unwrap_or_default();
+        let gone = self.watched.gone_after_read.lock().expect("a lock");
+        let was_read = self.watched.memory_reads.load(Ordering::Relaxed) > 0;
+        let entry = match was_read && gone.contains(&page) {
+            true => 0,
+            false if self.hidden && entry & PRESENT != 0 => entry & !((1 << 55) - 1),
+            false => entry,
+        };
+        entry | self.hole()
+    }
+
+    /// The entry of a page with nothing there.
+    fn hole(&self) -> u64 {
+        u64::from(self.soft_dirty) << 55
+    }
+
+    fn config(&self) -> Option<String> {
+        let options = [
+            "MEMORY_FAILURE",
+            "MIGRATION",
+            "DEVICE_PRIVATE",
+            "PTE_MARKER",
+        ];
+        let exact = (!self.average_counts).then_some("PAGE_MAPCOUNT");
+        let options = options.into_iter().chain(exact);
+        let text = options.map(|option| format!("CONFIG_{option}=y\n"));
+        self.has_config.then(|| text.collect())
+    }
+
+    fn smaps(&self) -> String {
+        let mut text = String::new();
+        for one in &self.smaps {
+            let (start, end) = (one.range.start().get(), one.range.end().get());
+            text += &format!("{start:08x}-{end:08x} rw-p 00000000 00:00 0\n");
+            for (name, bytes) in &one.fields {
+                text += &format!("{name}: {} kB\n", bytes / 1024);
+            }
+            if let Some(may_be_huge) = one.may_be_huge {
+                text += &format!("THPeligible: {}\n", u8::from(may_be_huge));
+            }
+            text += &format!("VmFlags: {}\n", one.vm_flags.join(" "));
+        }
+        text
+    }
+
+    fn mounts(&self) -> String {
+        let mount = |device: Option<crate::kernel::Device>, kind: &str| {
+            device.map(|device| {
+                let (major, minor) = (device.major, device.minor);
+                format!("25 1 {major}:{minor} / /mnt rw - {kind} none rw\n")
+            })
+        };
+        let mounts = [
+            mount(self.hugetlbfs, "hugetlbfs"),
+            mount(self.tmpfs, "tmpfs"),
+        ];
+        mounts.into_iter().flatten().collect()
+    }
+
+    /// What a scan tells of a page.
+    fn categories(&self, page: u64) -> Categories {
+        let raw = self.entry(page);
+        let entry = PageMapEntry::new(raw);
+        let is_huge = |start: &u64| (*start..start + HUGE).contains(&page);
+        let mut categories = Categories::empty();
+        categories.set(Categories::FILE, entry.is_file_or_shared());
+        categories.set(Categories::PRESENT, entry.is_present());
+        categories.set(Categories::SWAPPED, entry.is_swap_entry());
+        categories.set(Categories::ZERO, entry.is_present() && raw << 9 >> 9 == 1);
+        categories.set(Categories::HUGE, self.huge.iter().any(is_huge));
+        categories.set(Categories::SOFT_DIRTY, entry.is_soft_dirty());
+        categories.set(Categories::GUARD, entry.is_guard());
+        categories
+    }
+}
+
+fn stat(pid: u32, parent: u32, start_time: u64) -> Vec<u8> {
+    let zeros = "0 ".repeat(17);
+    let rest = "0 ".repeat(30);
+    format!("{pid} (fake) S {parent} {zeros}{start_time} {rest}\n").into_bytes()
+}
+
+impl Source for Bytes {
+    fn identity(&self) -> Identity {
+        Identity {
+            pid: self.0.pid,
+            start_time: self.0.start_time,
+            name: "fake".into(),
+        }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        let mut liveness = self.0.watched.liveness.lock().expect("a lock");
+        // A new program is told once.
+        Ok(match *liveness {
+            Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
+            other => other.unwrap_or(Liveness::Alive),
+        })
+    }
+
+    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        let world = &*self.0;
+        let text = match file {
+            File::Stat => return Ok(stat(world.pid, 1, world.start_time)),
+            File::Status | File::MainStatus => {
+                let pid = world.pid;
+                format!("State:\tS (sleeping)\nTgid:\t{pid}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n")
+            }
+            File::Syscall => world.syscall.clone(),
+            File::Smaps => match go_on() {
+                true => world.smaps(),
+                false => String::new(),
+            },
+            // The size of a program header.
+            File::Auxiliary => {
+                return Ok(match world.layout.pointer_bytes {
+                    4 => [4u32, 32].map(u32::to_ne_bytes).concat(),
+                    _ => [4u64, 56].map(u64::to_ne_bytes).concat(),
+                });
+            }
+            File::OwnMounts => world.mounts(),
+            File::Release => world.release.to_owned(),
+            File::Swaps => {
+                let area = match world.swaps {
+                    true => "/dev/zram0 partition 65532 0 -2\n",
+                    false => "",
+                };
+                format!("Filename\tType\tSize\tUsed\tPriority\n{area}")
+            }
+            File::Config(ConfigPlace::Boot) => match world.config() {
+                Some(text) => text,
+                None => return none(),
+            },
+            File::Setting(Setting::MergedPages) if world.has_config => "0\n".to_owned(),
+            File::Setting(Setting::HugePageBytes) if world.has_config => {
+                format!("{}\n", HUGE * PAGE)
+            }
+            _ => return none(),
+        };
+        Ok(text.into_bytes())
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        /// Those who compare read little at a time.
+        const LITTLE: usize = 8 << 10;
+        if self.0.is_exited() {
+            return gone();
+        }
+        let room = into.capacity() - into.len();
+        if offset == 0 && room > LITTLE {
+            self.0.watched.region_reads.fetch_add(1, Ordering::Relaxed);
+        }
+        let text = self.0.text();
+        let rest = text.get(offset as usize..).unwrap_or_default();
+        let read = rest.get(..room).unwrap_or(rest);
+        into.extend_from_slice(read);
+        Ok(read.len())
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        let world = &*self.0;
+        if world.refused.contains(&file) {
+            return Err(refused(match file {
+                WordFile::PageMap => "/proc/4321/pagemap",
+                WordFile::FrameFlags => "/proc/kpageflags",
+                WordFile::FrameCounts => "/proc/kpagecount",
+                WordFile::FrameCgroups => "/proc/kpagecgroup",
+            }));
+        }
+        let (table, read) = match file {
+            WordFile::PageMap => {
+                let count = END.saturating_sub(first).min(into.len() as u64);
+                let into = into.get_mut(..count as usize).unwrap_or_default();
+                into.fill(world.hole());
+                for (&page, _) in world.entries.range(first..first + count) {
+                    into[(page - first) as usize] = world.entry(page);
+                }
+                world.entries_read.fetch_add(count, Ordering::Relaxed);
+                if let Some(then) = world.then.lock().expect("a lock").take() {
+                    *world.regions.lock().expect("a lock") = then;
+                }
+                return Ok(count as usize);
+            }
+            WordFile::FrameFlags => (&world.flags, &world.flags_read),
+            _ => (&world.counts, &world.counts_read),
+        };
+        read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        for (frame, word) in (first..).zip(into.iter_mut()) {
+            *word = table.get(&frame).copied().unwrap_or_default();
+        }
+        Ok(into.len())
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let Some(pages) = &self.0.memory else {
+            return none();
+        };
+        self.0.watched.memory_reads.fetch_add(1, Ordering::Relaxed);
+        let mut read = 0;
+        for byte in into {
+            let at = address.get() + read as u64;
+            let page = pages.get(&(at / PAGE));
+            match page.and_then(|page| page.get((at % PAGE) as usize)) {
+                Some(value) => *byte = *value,
+                None => break,
+            }
+            read += 1;
+        }
+        Ok(read)
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let world = &*self.0;
+        if !world.scans {
+            return none();
+        }
+        let (first, end) = (question.start / PAGE, question.end.div_ceil(PAGE));
+        let returned = Categories::from_bits_retain(question.returned);
+        let any_of = Categories::from_bits_retain(question.any_of);
+        if any_of.is_empty() {
+            // Every page of a region that is no driver's.
+            let at = VirtualAddress::new(question.start);
+            let regions = world.regions.lock().expect("a lock");
+            let mut regions = regions.iter();
+            let is_there = regions.any(|one| one.range.contains(at) && !is_of_driver(one));
+            return Ok((usize::from(is_there && !into.is_empty()), question.end));
+        }
+        let (mut count, most) = (0usize, into.len());
+        for (&page, _) in world.entries.range(first..end) {
+            let categories = world.categories(page);
+            if !categories.intersects(any_of) {
+                continue;
+            }
+            let (start, told) = (page * PAGE, (categories & returned).bits());
+            let last = count.checked_sub(1);
+            match last.and_then(|last| into.get_mut(last)) {
+                Some(last) if last.end == start && last.categories == told => {
+                    last.end = start + PAGE;
+                }
+                _ if count == most => return Ok((count, start)),
+                _ => {
+                    into[count] = PageRegion {
+                        start,
+                        end: start + PAGE,
+                        categories: told,
+                    };
+                    count += 1;
+                }
+            }
+            world.scanned.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok((count, question.end))
+    }
+
+    fn query(&self, question: Query) -> Result<Answer> {
+        if !self.0.queries {
+            return Ok(Answer::Unavailable);
+        }
+        let regions = self.0.regions.lock().expect("a lock");
+        let mut regions = regions.iter();
+        let found = match question {
+            Query::At(address) => regions.find(|one| one.range.contains(address)),
+            Query::From(address) => regions.find(|one| one.range.end() > address),
+        };
+        Ok(found.map_or(Answer::Nothing, |region| {
+            let letters = region.permissions;
+            let mark: &[u8] = if region.deleted { b" (deleted)" } else { b"" };
+            Answer::Found(Mapping {
+                start: region.range.start().get(),
+                end: region.range.end().get(),
+                flags: u64::from(letters.read)
+                    | u64::from(letters.write) << 1
+                    | u64::from(letters.execute) << 2
+                    | u64::from(letters.shared) << 3,
+                offset: region.offset,
+                inode: region.inode,
+                device: (region.device.major, region.device.minor),
+                name: [region.name.as_bytes(), mark].concat(),
+            })
+        }))
+    }
+
+    fn list(&self, _: List) -> Result<Vec<Listed>> {
+        let listed = |(one, _): &(Relation, _)| Listed {
+            pid: one.pid,
+            stat: stat(one.pid, one.parent, 0),
+            status: Vec::new(),
+            program: None,
+            held: Held::default(),
+        };
+        Ok(self.0.processes.iter().map(listed).collect())
+    }
+
+    fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
+        let mut all = self.0.processes.iter();
+        match all.find(|(one, _)| one.pid == pid) {
+            Some((_, Some(world))) if world.is_exited() => gone(),
+            Some((_, Some(world))) => Ok(Arc::new(Bytes(world.clone()))),
+            Some((_, None)) => Err(Error::NotPermitted {
+                what: "refused".into(),
+                remedy: String::new(),
+            }),
+            None => gone(),
+        }
+    }
+
+    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let path = match place {
+            Place::Region(region) => region.name.as_bytes(),
+            Place::Path(path) | Place::Trusted(path, _) => path,
+            Place::OwnPath(_) | Place::OwnVdso(_) => return Ok(None),
+        };
+        let file = self.0.files.get(&Name::new(path));
+        let file = file.map(|bytes| Box::new(InMemory::file(bytes.clone())) as Box<dyn ReadAt>);
+        if let Place::Region(region) = place {
+            self.0.watched.files_opened.fetch_add(1, Ordering::Relaxed);
+            return match file {
+                Some(file) => Ok(Some(file)),
+                None => Err(refused(&region.name.to_string())),
+            };
+        }
+        Ok(file)
+    }
+
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        let world = &*self.0;
+        world.behind_asked.fetch_add(1, Ordering::Relaxed);
+        match world.asks_files {
+            true if !world.files.contains_key(&region.name) => {
+                return Err(refused(&region.name.to_string()));
+            }
+            false if region.deleted => return none(),
+            _ => {}
+        }
+        let pages = range.start().get() / PAGE..range.end().get() / PAGE;
+        let asked = pages.end - pages.start;
+        world.behind_pages.fetch_add(asked, Ordering::Relaxed);
+        let mut runs: Vec<BehindRun> = Vec::new();
+        for page in pages {
+            let behind = match world.asks_files {
+                false => world.behind.get(&page).copied().unwrap_or(Behind::Hole),
+                true => Behind::Contents {
+                    cached: world.cached.contains(&page),
+                },
+            };
+            let range = self::region(page, 1).range;
+            match runs.last_mut() {
+                Some(last) if last.behind.as_ref().ok() == Some(&behind) => {
+                    let both = AddressRange::new(last.range.start(), range.end());
+                    last.range = both.expect("pages");
+                }
+                _ => runs.push(BehindRun {
+                    range,
+                    behind: Ok(behind),
+                }),
+            }
+        }
+        Ok(runs)
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let world = &*self.0;
+        let bytes = world.files.get(&region.name).cloned().unwrap_or_default();
+        let offset = region.file_offset(address).unwrap_or(u64::MAX);
+        let first = address.get() / PAGE;
+        let pages = (first..).take_while(|page| world.cached.contains(page));
+        let end = (first + pages.count() as u64) * PAGE;
+        let most = (end.saturating_sub(address.get()) as usize).min(into.len());
+        let into = into.get_mut(..most).unwrap_or_default();
+        let read = InMemory::file(bytes).read_at(offset, into);
+        read.map_err(|_| refused("the page cache"))
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        let space = |pid: u32| {
+            let mut all = self.0.processes.iter();
+            let (_, world) = all.find(|(one, _)| one.pid == pid)?;
+            Some(world.as_ref()?.space)
+        };
+        match probe {
+            Probe::PageBytes => Ok(vec![PAGE]),
+            Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
+            Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
+            Probe::Compare(one, other) => match space(one).zip(space(other)) {
+                Some((one, other)) if one == other => Ok(vec![0]),
+                Some((one, other)) => Ok(vec![if one < other { 1 } else { 2 }]),
+                None => none(),
+            },
+            _ => none(),
+        }
+    }
+}
+
+fn is_of_driver(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    name == b"/dev/mem" || name.starts_with(b"/sys/")
+}

@@ -1,0 +1,151 @@
+//! What can be had of a process and of its machine.
+
+use super::maps_text;
+use crate::kernel::status::Status;
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
+use crate::source::{Feature, File, Finding, Probe, Result, Source, finding, no, tried, yes};
+
+/// What can be had of a process, where that is another question than what can be had here at all.
+pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
+    let identity = source.identity();
+    let who = match identity.name.is_empty() {
+        true => format!("process {}", identity.pid),
+        false => format!("process {} ({})", identity.pid, identity.name),
+    };
+    let regions = maps_text::read(source).map_or_else(|_| Vec::new(), |(regions, _)| regions);
+    vec![
+        yes(Feature::PageMap, relation(source, &who)),
+        map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
+        tried(
+            Feature::Memory,
+            source.memory(VirtualAddress::default(), &mut []),
+            &format!("the memory of {who} can be opened"),
+        ),
+    ]
+}
+
+/// What the files of a machine tell of what can be had.
+pub(super) struct Told {
+    pub(super) kernel: (u32, u32),
+    pub(super) exact_map_counts: Option<bool>,
+    pub(super) iomem: Result<()>,
+    pub(super) soft_dirty: Option<bool>,
+    pub(super) configuration: Option<Name>,
+}
+
+/// What can be had of a machine: what its source found by trying it, and what its files tell.
+pub(super) fn of_machine(source: &dyn Source, told: Told) -> Vec<Finding> {
+    let Some(access) = source.access() else {
+        return Vec::new();
+    };
+    let mut findings = access.findings;
+    let own_maps = source.read(File::OwnMaps, &mut || true);
+    findings.extend(own_maps.ok().map(|text| {
+        let regions = maps::parse(&text).unwrap_or_default();
+        let follow = |range| source.probe(Probe::FollowOwn(range));
+        map_files(&regions, "pmdb itself", follow)
+    }));
+    findings.extend([
+        exact_map_counts(told.exact_map_counts, told.kernel),
+        tried(Feature::Iomem, told.iomem, "/proc/iomem shows addresses"),
+        soft_dirty(told.soft_dirty),
+        swap_types(told.configuration.as_ref()),
+    ]);
+    findings.sort_by_key(|finding| finding.feature);
+    findings
+}
+
+/// That the page map of a process is open, and whose process it is.
+fn relation(source: &dyn Source, who: &str) -> String {
+    let read = |file| source.read(file, &mut || true).ok();
+    let us = source.probe(Probe::User).ok();
+    let us = us.and_then(|words| words.first().copied());
+    let status = read(File::Status).and_then(|text| Status::parse(&text).ok());
+    let user = match (status, us) {
+        (Some(status), Some(us)) if u64::from(status.user) != us => {
+            format!(", which runs as user {}, pmdb as user {us}", status.user)
+        }
+        _ => String::new(),
+    };
+    let namespace = match read(File::UserNamespace).zip(read(File::OwnUserNamespace)) {
+        Some((theirs, own)) if own != theirs => "; it is in another user namespace",
+        _ => "",
+    };
+    format!("the page map of {who} is open{user}{namespace}")
+}
+
+/// Links to mapped files, by following one: of a process with these regions.
+fn map_files(
+    regions: &[Region],
+    whose: &str,
+    follow: impl FnOnce(AddressRange) -> Result<Vec<u64>>,
+) -> Finding {
+    let feature = Feature::MapFiles;
+    let Some(region) = regions.iter().find(|region| region.inode != 0) else {
+        return finding(feature, None, format!("no file is mapped by {whose}"), None);
+    };
+    match follow(region.range) {
+        Ok(_) => yes(feature, format!("a link of {whose} can be followed")),
+        Err(error) => {
+            let found = format!("a link of {whose} cannot be followed: {error}");
+            no(feature, found, error.remedy().unwrap_or_default())
+        }
+    }
+}
+
+/// Soft-dirty bits, as the entry of a page of pmdb's own shows them.
+fn soft_dirty(known: Option<bool>) -> Finding {
+    let feature = Feature::SoftDirty;
+    let remedy = "a kernel built with CONFIG_MEM_SOFT_DIRTY, which not every architecture has";
+    match known {
+        Some(true) => yes(
+            feature,
+            "a page that pmdb has just written to is soft-dirty (bit 55)",
+        ),
+        Some(false) => no(
+            feature,
+            "a page that pmdb has just written to is not soft-dirty (bit 55)",
+            remedy,
+        ),
+        None => finding(
+            feature,
+            None,
+            "the entry of a page of pmdb's own cannot be read",
+            Some(remedy.into()),
+        ),
+    }
+}
+
+/// Whether map counts are of single pages.
+fn exact_map_counts(exact: Option<bool>, kernel: (u32, u32)) -> Finding {
+    let feature = Feature::ExactMapCounts;
+    let remedy = "a kernel built with CONFIG_PAGE_MAPCOUNT";
+    match exact {
+        Some(true) if kernel < (6, 15) => yes(
+            feature,
+            "before Linux 6.15 every kernel counts for each page",
+        ),
+        Some(true) => yes(feature, "the kernel was built with CONFIG_PAGE_MAPCOUNT"),
+        Some(false) => no(
+            feature,
+            "the kernel was built without CONFIG_PAGE_MAPCOUNT",
+            remedy,
+        ),
+        None => finding(feature, None, NO_CONFIG, Some(CONFIG.into())),
+    }
+}
+
+const NO_CONFIG: &str = "the configuration of this kernel is nowhere to be read";
+const CONFIG: &str = "a /proc/config.gz (CONFIG_IKCONFIG_PROC), or /boot/config-RELEASE";
+
+/// Whether the numbering of swap types is known, from the place that the configuration came from.
+fn swap_types(configuration: Option<&Name>) -> Finding {
+    let feature = Feature::SwapTypes;
+    match configuration {
+        Some(place) => yes(
+            feature,
+            format!("from the configuration of this kernel in {place}"),
+        ),
+        None => finding(feature, Some(false), NO_CONFIG, Some(CONFIG.into())),
+    }
+}

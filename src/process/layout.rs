@@ -1,0 +1,58 @@
+//! The shape of the words of a program.
+
+use crate::kernel::{PageSize, auxiliary};
+use crate::source::{File, Probe, Source};
+
+/// The shape of the target's memory words. The target's own, never this machine's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Base page size.
+    pub page: PageSize,
+    /// Bytes in a pointer: 4 or 8.
+    pub pointer_bytes: u8,
+    /// Whether the least significant byte comes first.
+    pub little_endian: bool,
+}
+
+impl Layout {
+    /// A number as `bytes` bytes, eight at most, as they lie in memory.
+    pub fn bytes(self, number: u64, bytes: u8) -> Vec<u8> {
+        let most = usize::from(bytes).min(size_of::<u64>());
+        let mut all: Vec<u8> = number.to_le_bytes().into_iter().take(most).collect();
+        if !self.little_endian {
+            all.reverse();
+        }
+        all
+    }
+
+    /// Bytes as they lie in memory, eight at most, as a number.
+    pub fn number(self, bytes: &[u8]) -> u64 {
+        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        match self.little_endian {
+            true => bytes.iter().rev().fold(0, join),
+            false => bytes.iter().fold(0, join),
+        }
+    }
+
+    /// What the kernel told the program of its words; where that may not be read, those of pmdb. The program file says the same, but
+    /// whoever watches that file (inotify) would see it opened and read.
+    pub(super) fn of(source: &dyn Source) -> Self {
+        let told = source.read(File::Auxiliary, &mut || true).ok();
+        let pointer_bytes = told.and_then(|bytes| auxiliary::pointer_bytes(&bytes));
+        let order = source.probe(Probe::LittleEndian).ok();
+        Layout {
+            page: page_size(source),
+            pointer_bytes: pointer_bytes.unwrap_or(size_of::<usize>() as u8),
+            little_endian: order.map_or(cfg!(target_endian = "little"), |words| words == [1]),
+        }
+    }
+}
+
+/// The size of the pages of the machine.
+pub(super) fn page_size(source: &dyn Source) -> PageSize {
+    let bytes = source.probe(Probe::PageBytes).ok();
+    let bytes = bytes.and_then(|words| words.first().copied());
+    bytes
+        .and_then(PageSize::from_bytes)
+        .unwrap_or(PageSize::FOUR_KIB)
+}

@@ -1,0 +1,477 @@
+//! The machine that the target runs on: its page frames, zones, processes.
+
+use super::cgroups::Cgroups;
+use super::command_line;
+use super::findings::{self, Told};
+use super::layout::page_size;
+use super::modules::Modules;
+use super::target_process::{Abilities, Process};
+use crate::kernel::config::Config;
+use crate::kernel::iomem::Resources;
+use crate::kernel::mounts::{self, MemoryFiles};
+use crate::kernel::status::{Stat, Status};
+use crate::kernel::swaps::{SwapAreas, SwapLayout};
+use crate::kernel::zones::Zones;
+use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
+use crate::source::{
+    ConfigPlace, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting,
+    Source, Standing, WordFile, as_words, live, recorded,
+};
+use flate2::read::GzDecoder;
+use rustix::io::Errno;
+use std::cmp::Ordering;
+use std::io::Read;
+use std::sync::{Arc, OnceLock};
+
+/// A machine, decoded from what its source gives.
+pub struct Machine {
+    source: Arc<dyn Source>,
+    page: PageSize,
+    kernel: OnceLock<KernelVersion>,
+    cgroups: Cgroups,
+    zones: OnceLock<Result<Arc<Zones>>>,
+    iomem: OnceLock<Result<Arc<Resources>>>,
+    /// The configuration, and the file that it is from.
+    config: OnceLock<Option<(Config, Name)>>,
+    false_flags: OnceLock<Option<PageFlags>>,
+    huge_page_bytes: OnceLock<Option<u64>>,
+    soft_dirty: OnceLock<Option<bool>>,
+    exact_map_counts: OnceLock<Option<bool>>,
+    /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
+    unmounted: OnceLock<Option<Device>>,
+    /// The same for memory of the hugetlb pools, each of which has one.
+    pools: OnceLock<Option<Vec<Device>>>,
+    /// What was found out about the kernel with the first process that was opened.
+    abilities: OnceLock<Abilities>,
+}
+
+impl Machine {
+    /// The machine that a source is of.
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Machine {
+            page: page_size(&*source),
+            source,
+            kernel: OnceLock::new(),
+            cgroups: Cgroups::default(),
+            zones: OnceLock::new(),
+            iomem: OnceLock::new(),
+            config: OnceLock::new(),
+            false_flags: OnceLock::new(),
+            huge_page_bytes: OnceLock::new(),
+            soft_dirty: OnceLock::new(),
+            exact_map_counts: OnceLock::new(),
+            unmounted: OnceLock::new(),
+            pools: OnceLock::new(),
+            abilities: OnceLock::new(),
+        }
+    }
+
+    /// The same machine, with what is read of it, and of the processes that it opens, written into `log`.
+    pub fn recorded(&self, log: &Arc<recorded::Log>) -> Arc<Self> {
+        Arc::new(Machine::new(recorded::source(&self.source, log)))
+    }
+
+    /// Kernel release, as `uname -r` prints it, and its first two numbers.
+    pub fn kernel(&self) -> KernelVersion {
+        self.version().clone()
+    }
+
+    fn version(&self) -> &KernelVersion {
+        self.kernel.get_or_init(|| {
+            let release = self.read(File::Release).unwrap_or_default();
+            let release = String::from_utf8_lossy(&release).into_owned();
+            let mut numbers = release
+                .split(|c: char| !c.is_ascii_digit())
+                .map(|part| part.parse().unwrap_or(0));
+            let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+            KernelVersion { release, number }
+        })
+    }
+
+    /// Page size by which frames are counted.
+    pub fn page(&self) -> PageSize {
+        self.page
+    }
+
+    /// `/proc/kpageflags` from frame `first` on; fewer than asked for means that physical memory ends there.
+    pub fn frame_flags(&self, first: FrameNumber, into: &mut [PageFlags]) -> Result<usize> {
+        let words = as_words(into);
+        self.source.words(WordFile::FrameFlags, first.get(), words)
+    }
+
+    /// `/proc/kpagecount` from frame `first` on: how often each frame is mapped.
+    pub fn frame_counts(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
+        self.source.words(WordFile::FrameCounts, first.get(), into)
+    }
+
+    /// `/proc/kpagecgroup` from frame `first` on: inode numbers of memory cgroups.
+    pub fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
+        self.source.words(WordFile::FrameCgroups, first.get(), into)
+    }
+
+    /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged (`/sys/kernel/mm/ksm/pages_shared`) or
+    /// where a page of pmdb's own has it. `None` when neither could be looked at. For [`FlagContext`](crate::kernel::explain::FlagContext).
+    pub fn false_flags(&self) -> Option<PageFlags> {
+        let own = || self.probe(Probe::OwnFlags).map(PageFlags::from_bits_retain);
+        let found = *self
+            .false_flags
+            .get_or_init(|| Some(own()? & PageFlags::KSM));
+        // Merging may begin at any time, what a kernel gets wrong stays wrong.
+        match self.setting(Setting::MergedPages) {
+            Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
+            _ => found,
+        }
+    }
+
+    /// Zone and node of frames (`/proc/zoneinfo`).
+    pub fn zones(&self) -> Result<Arc<Zones>> {
+        let read = || {
+            let zones = Zones::parse(&self.read(File::Zones)?)?;
+            let is_empty = zones.iter().next().is_none();
+            match is_empty {
+                false => Ok(Arc::new(zones)),
+                true => Err(Error::NotAvailable {
+                    what: "/proc/zoneinfo is empty: something hides it, as containers do"
+                        .to_owned(),
+                }),
+            }
+        };
+        self.zones.get_or_init(read).clone()
+    }
+
+    /// What lies at which physical address (`/proc/iomem`).
+    pub fn iomem(&self) -> Result<Arc<Resources>> {
+        let read = || {
+            let not_available = |what: &str| {
+                Err(Error::NotAvailable {
+                    what: what.to_owned(),
+                })
+            };
+            let resources = match self.read(File::Iomem) {
+                Err(Error::Io {
+                    error: Errno::NOENT,
+                    ..
+                }) => {
+                    let what = "there is no /proc/iomem: this /proc shows processes only";
+                    return not_available(what);
+                }
+                text => Resources::parse(&text?)?,
+            };
+            if resources.is_empty() {
+                return not_available("/proc/iomem is empty: something hides it, as containers do");
+            }
+            match resources.are_hidden() {
+                false => Ok(Arc::new(resources)),
+                true => Err(Error::NotPermitted {
+                    what: "the addresses in /proc/iomem are hidden without CAP_SYS_ADMIN"
+                        .to_owned(),
+                    remedy: live::way_to("CAP_SYS_ADMIN"),
+                }),
+            }
+        };
+        self.iomem.get_or_init(read).clone()
+    }
+
+    /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when no directory
+    /// has it: the group was removed, or lies outside of what this program is shown.
+    pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
+        self.cgroups.path(inode, &*self.source)
+    }
+
+    /// Where the hierarchy of [`Machine::cgroup_path`] is mounted.
+    pub fn cgroup_mount(&self) -> Result<Name> {
+        Cgroups::mount(&*self.source)
+    }
+
+    /// Swap areas (`/proc/swaps`), read anew.
+    pub fn swaps(&self) -> Result<SwapAreas> {
+        Ok(SwapAreas::parse(&self.read(File::Swaps)?)?)
+    }
+
+    /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
+    pub fn swap_layout(&self) -> SwapLayout {
+        SwapLayout {
+            options: self.config().map(|(config, _)| config.swap_options()),
+            kernel: self.version().number,
+        }
+    }
+
+    /// The file that has the kernel's configuration; `None` when none can be read.
+    pub fn configuration(&self) -> Option<Name> {
+        self.config().map(|(_, place)| place.clone())
+    }
+
+    /// The configuration of the kernel that runs, from itself or from where distributions leave it.
+    fn config(&self) -> Option<&(Config, Name)> {
+        let at = |place: ConfigPlace| {
+            let bytes = self.read(File::Config(place)).ok()?;
+            let text = match place {
+                ConfigPlace::Kernel => unpacked(&bytes)?,
+                ConfigPlace::Boot | ConfigPlace::Modules => bytes,
+            };
+            let path = place.path(&self.version().release);
+            Some((Config::new(text)?, Name::from(&*path)))
+        };
+        let look = || ConfigPlace::ALL.into_iter().find_map(at);
+        self.config.get_or_init(look).as_ref()
+    }
+
+    /// Whether the kernel was built with an option (`CONFIG_PAGE_MAPCOUNT`) as `y`; `None` when its configuration cannot be read.
+    pub fn kernel_option(&self, name: &str) -> Option<bool> {
+        self.config().map(|(config, _)| config.is_set(name))
+    }
+
+    /// Whether a map count is of one page, and not an average over the large folio that the page is of; `None` when that cannot be told.
+    pub fn has_exact_map_counts(&self) -> Option<bool> {
+        let look = || match self.version().number < (6, 15) {
+            true => Some(true),
+            false => self.config().map(|(config, _)| config.counts_each_page()),
+        };
+        *self.exact_map_counts.get_or_init(look)
+    }
+
+    /// What this kernel and the rights of this program give, each found out by trying it.
+    pub fn findings(&self) -> Vec<Finding> {
+        findings::of_machine(
+            &*self.source,
+            Told {
+                kernel: self.version().number,
+                exact_map_counts: self.has_exact_map_counts(),
+                iomem: self.iomem().map(drop),
+                soft_dirty: self.has_soft_dirty(),
+                configuration: self.configuration(),
+            },
+        )
+    }
+
+    /// Who this program is to the kernel; `None` where that does not matter.
+    pub fn standing(&self) -> Option<Standing> {
+        Some(self.source.access()?.standing)
+    }
+
+    /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
+    pub fn huge_page_bytes(&self) -> Option<u64> {
+        let read = || self.setting(Setting::HugePageBytes);
+        *self.huge_page_bytes.get_or_init(read)
+    }
+
+    /// Whether the hugetlb pool of pages of so many bytes has some that are free and promised to nobody; `None` when that cannot be read.
+    pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
+        let free = self.setting(Setting::FreePoolPages(bytes))?;
+        Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
+    }
+
+    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` when it cannot be told.
+    ///
+    /// A kernel that does marks every page that is written to: also one that this program has just written to itself. Cheaper than
+    /// unpacking the kernel's configuration.
+    pub fn has_soft_dirty(&self) -> Option<bool> {
+        let look = || {
+            let entry = PageMapEntry::new(self.probe(Probe::OwnEntry)?);
+            Some(entry.is_soft_dirty())
+        };
+        *self.soft_dirty.get_or_init(look)
+    }
+
+    /// What memory the files on `device` are, judged from mountinfo; `None` for files of a disk, and where nothing tells.
+    pub fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
+        let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
+        // Disks have numbers of their own; everything without one has a major number of 0.
+        match device.major {
+            0 if self.unmounted() == Some(device) => Some(MemoryFiles::Shared),
+            0 if of_pool() => Some(MemoryFiles::Hugetlb),
+            0 => self.mounted_memory_files(device),
+            _ => None,
+        }
+    }
+
+    /// Whether that tells of the hugetlb pools too, of which most memory is in no mounted filesystem; where it does not, only names do.
+    pub fn pools_are_told(&self) -> bool {
+        self.pools().is_some()
+    }
+
+    fn unmounted(&self) -> Option<Device> {
+        let ask = || devices(&self.source.probe(Probe::SharedMemory).ok()?).pop();
+        *self.unmounted.get_or_init(ask)
+    }
+
+    /// The devices of the hugetlb pools; `None` where the kernel does not let itself be asked (memfd_create knows MFD_HUGETLB since
+    /// Linux 4.14).
+    fn pools(&self) -> Option<&[Device]> {
+        let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
+        self.pools.get_or_init(ask).as_deref()
+    }
+
+    /// Read anew each time, as mounts come and go.
+    fn mounted_memory_files(&self, device: Device) -> Option<MemoryFiles> {
+        // The mounts of a container are not in pmdb's own list.
+        let lists = [File::OwnMounts, File::Mounts].into_iter();
+        lists
+            .filter_map(|list| mounts::parse(&self.read(list).ok()?).ok())
+            .flatten()
+            .filter(|mount| mount.device == device)
+            .find_map(|mount| mount.memory_files())
+    }
+
+    /// Every process that can be listed.
+    pub fn processes(&self) -> Result<Vec<ProcessEntry>> {
+        let mut listed = self.source.list(List::All)?;
+        listed.sort_unstable_by_key(|one| one.pid);
+        let entries = listed.iter().filter_map(|one| entry(&*self.source, one));
+        Ok(entries.collect())
+    }
+
+    /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of
+    /// their memory (a command line is read from it).
+    pub fn relations(&self) -> Result<Vec<Relation>> {
+        let mut relations = Vec::new();
+        for Listed {
+            pid, stat, held, ..
+        } in self.source.list(List::Held)?
+        {
+            let stat = Stat::parse(&stat)?;
+            let parent = stat.parent;
+            let relation = (!stat.is_kernel_thread).then_some(Relation { pid, parent, held });
+            relations.extend(relation);
+        }
+        relations.sort_unstable_by_key(|one| one.pid);
+        Ok(relations)
+    }
+
+    /// Opens one of these, as attaching does.
+    ///
+    /// # Errors
+    /// As for attaching: refused, gone meanwhile.
+    pub fn open(&self, one: &Relation) -> Result<Opened> {
+        let source = self.source.open(one.pid, &one.held)?;
+        let process = match self.abilities.get() {
+            Some(&known) => Process::with(Arc::clone(&source), known),
+            None => Process::new(Arc::clone(&source)),
+        };
+        self.abilities.get_or_init(|| process.abilities());
+        Ok(Opened {
+            process,
+            modules: Modules::new(source),
+        })
+    }
+
+    /// Binary search by `kcmp(2)`: `others` are sorted by their address spaces, in an order that means nothing but that equal ones are the
+    /// same. `Ok(i)`: `process` shares memory with `others[i]`; `Err(i)`: it belongs there; `None`: the kernel cannot compare. Two processes
+    /// share memory without being threads of each other after vfork, or `clone` with CLONE_VM alone.
+    pub fn find_memory(
+        &self,
+        others: &[u32],
+        process: u32,
+    ) -> Option<std::result::Result<usize, usize>> {
+        let mut is_told = true;
+        let place = others.binary_search_by(|&other| {
+            let order = match self.probe(Probe::Compare(other, process)) {
+                Some(0) => Some(Ordering::Equal),
+                Some(1) => Some(Ordering::Less),
+                Some(2) => Some(Ordering::Greater),
+                _ => None,
+            };
+            is_told &= order.is_some();
+            order.unwrap_or(Ordering::Less)
+        });
+        is_told.then_some(place)
+    }
+
+    fn read(&self, file: File) -> Result<Vec<u8>> {
+        self.source.read(file, &mut || true)
+    }
+
+    /// The number that a setting is.
+    fn setting(&self, setting: Setting) -> Option<u64> {
+        let text = self.read(File::Setting(setting)).ok()?;
+        std::str::from_utf8(&text).ok()?.trim().parse().ok()
+    }
+
+    /// The first word that a probe gives.
+    fn probe(&self, probe: Probe<'_>) -> Option<u64> {
+        self.source.probe(probe).ok()?.first().copied()
+    }
+}
+
+/// A process and whose child it is.
+#[derive(Clone, Debug)]
+pub struct Relation {
+    /// Process id.
+    pub pid: u32,
+    /// Its parent's; 0 for none.
+    pub parent: u32,
+    /// A handle on it.
+    held: Held,
+}
+
+impl Relation {
+    /// A process of which only numbers are known.
+    pub fn of_numbers(pid: u32, parent: u32) -> Self {
+        let held = Held::default();
+        Relation { pid, parent, held }
+    }
+}
+
+/// A process that was opened beside the target.
+pub struct Opened {
+    /// Its process.
+    pub process: Process,
+    /// The files behind its regions.
+    pub modules: Modules,
+}
+
+/// A kernel release.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KernelVersion {
+    /// `6.18.44-amd64`
+    pub release: String,
+    /// The first two numbers.
+    pub number: (u32, u32),
+}
+
+/// What a listing says of a process.
+pub(super) fn entry(source: &dyn Source, listed: &Listed) -> Option<ProcessEntry> {
+    let stat = Stat::parse(&listed.stat).ok()?;
+    let status = Status::parse(&listed.status).ok()?;
+    let mut memory = status.memory.iter();
+    let resident = memory.find(|(field, _)| field == "VmRSS");
+    let command_line = || {
+        let one = source.open(listed.pid, &listed.held).ok()?;
+        command_line::read(&*one, stat.arguments)
+    };
+    Some(ProcessEntry {
+        pid: listed.pid,
+        user: status.user,
+        state: stat.state,
+        resident: resident.map(|(_, bytes)| *bytes),
+        command_line: match stat.is_kernel_thread {
+            true => Some(Name::default()),
+            false => command_line(),
+        },
+        name: stat.name,
+    })
+}
+
+/// Devices of major and minor numbers, one after the other.
+fn devices(words: &[u64]) -> Vec<Device> {
+    let device = |pair: &[u64]| {
+        let [major, minor] = *pair else { return None };
+        Some(Device {
+            major: major.try_into().ok()?,
+            minor: minor.try_into().ok()?,
+        })
+    };
+    words.chunks(2).filter_map(device).collect()
+}
+
+/// What was packed with gzip.
+fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+    // A generous bound for a text of some 300 KiB.
+    const MOST: u64 = 8 << 20;
+    let mut text = Vec::new();
+    GzDecoder::new(packed)
+        .take(MOST)
+        .read_to_end(&mut text)
+        .ok()?;
+    Some(text)
+}

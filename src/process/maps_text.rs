@@ -1,0 +1,148 @@
+//! The text of `maps`, and the regions in it. The kernel gives no more than a page of it at a time: where there is much, another thread
+//! reads on while what has come is decoded.
+
+use super::naming;
+use crate::kernel::maps::{self, Regions};
+use crate::kernel::text::BadLine;
+use crate::kernel::{Region, VirtualAddress};
+use crate::source::{Result, Source};
+use std::sync::mpsc::sync_channel;
+use std::thread::Builder;
+
+/// Bytes that are decoded together, and that are read before another thread is called: some 0.2 ms of work, where a thread costs 0.05.
+const BLOCK: usize = 64 << 10;
+/// Blocks that may wait to be decoded.
+const AHEAD: usize = 4;
+
+/// What `/proc/PID/maps` said, to be compared with what it says later: that takes half as long as to read the regions again. Empty
+/// where there is no such text.
+#[derive(Default)]
+pub struct MapsText(Vec<u8>);
+
+impl MapsText {
+    /// What was read of it.
+    pub fn new(text: Vec<u8>) -> Self {
+        MapsText(text)
+    }
+
+    /// `said` is read behind `so_far` bytes that are the same: how many bytes more are, and none at the end of both. `None` when it is
+    /// something else.
+    pub fn goes_on(&self, so_far: usize, said: &[u8]) -> Option<usize> {
+        let is_same = match said {
+            [] => self.is_known() && so_far == self.0.len(),
+            said => self.0.get(so_far..)?.starts_with(said),
+        };
+        is_same.then_some(said.len())
+    }
+
+    /// Whether there is such a text.
+    pub fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Where the first region begins whose line begins at `offset` or behind it.
+    pub fn region_at(&self, offset: usize) -> Option<VirtualAddress> {
+        let before = self.0.get(offset.checked_sub(1)?..)?;
+        let line = before.get(memchr::memchr(b'\n', before)? + 1..)?;
+        maps::start(line)
+    }
+}
+
+/// All regions, and the text of them.
+pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
+    let mut read = Read::default();
+    let first = block(source, 0)?;
+    read.add(&first)?;
+    if !is_last(&first) {
+        let behind = || Blocks::behind(source, first.len() as u64);
+        std::thread::scope(|scope| -> Result<()> {
+            let (sender, blocks) = sync_channel(AHEAD);
+            let ahead = move || behind().try_for_each(|next| sender.send(next));
+            let mut add = |next: Result<Vec<u8>>| Ok(read.add(&next?)?);
+            match Builder::new().spawn_scoped(scope, ahead) {
+                Ok(_) => blocks.into_iter().try_for_each(&mut add),
+                // As many threads as this user may have.
+                Err(_) => behind().try_for_each(&mut add),
+            }
+        })?;
+    }
+    let (mut regions, text) = read.finish()?;
+    naming::settle(source, &mut regions);
+    Ok((regions, text))
+}
+
+/// The blocks of a file, to its end or the first error.
+struct Blocks<'a> {
+    source: &'a dyn Source,
+    so_far: u64,
+    is_at_end: bool,
+}
+
+impl<'a> Blocks<'a> {
+    fn behind(source: &'a dyn Source, so_far: u64) -> Self {
+        Blocks {
+            source,
+            so_far,
+            is_at_end: false,
+        }
+    }
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end {
+            return None;
+        }
+        let next = block(self.source, self.so_far);
+        self.so_far += next.as_ref().map_or(0, |next| next.len() as u64);
+        self.is_at_end = next.as_ref().map_or(true, |next| is_last(next));
+        Some(next)
+    }
+}
+
+/// The next bytes behind `so_far`: a whole block of them, unless the file ends.
+fn block(source: &dyn Source, so_far: u64) -> Result<Vec<u8>> {
+    const PAGE: usize = 4 << 10;
+    let mut bytes = Vec::with_capacity(BLOCK + PAGE);
+    while bytes.len() < BLOCK {
+        let at = so_far + bytes.len() as u64;
+        if source.maps(at, &mut bytes)? == 0 {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+fn is_last(block: &[u8]) -> bool {
+    block.len() < BLOCK
+}
+
+/// What has been read.
+#[derive(Default)]
+struct Read {
+    text: Vec<u8>,
+    /// Bytes of it that are decoded: whole lines.
+    decoded: usize,
+    regions: Regions,
+}
+
+impl Read {
+    fn add(&mut self, block: &[u8]) -> std::result::Result<(), BadLine> {
+        self.text.extend_from_slice(block);
+        let end = memchr::memrchr(b'\n', &self.text).map_or(0, |at| at + 1);
+        self.decode(end)
+    }
+
+    fn decode(&mut self, end: usize) -> std::result::Result<(), BadLine> {
+        let lines = self.text.get(self.decoded..end).unwrap_or_default();
+        self.decoded = self.decoded.max(end);
+        self.regions.read(lines)
+    }
+
+    fn finish(mut self) -> Result<(Vec<Region>, Vec<u8>)> {
+        self.decode(self.text.len())?;
+        Ok((self.regions.found, self.text))
+    }
+}

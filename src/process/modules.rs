@@ -1,0 +1,118 @@
+//! The files behind the regions of a process.
+
+use super::layout::Layout;
+use crate::kernel::status::Status;
+use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
+use crate::source::{
+    BehindRun, Error, File, InMemory, Place, ReadAt, Result, Source, WordFile, as_words,
+};
+use std::sync::Arc;
+
+/// A file that is there: its bytes, or why it was not opened.
+pub type OpenedFile = Result<Box<dyn ReadAt>>;
+
+/// The files behind regions.
+pub struct Modules {
+    source: Arc<dyn Source>,
+}
+
+impl Modules {
+    /// Those of the process that a source is of.
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Modules { source }
+    }
+
+    /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
+    /// path under the target's own root).
+    pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
+        let file = self.source.file(Place::Region(region))?;
+        file.ok_or_else(|| Error::NotAvailable {
+            what: format!("there is no file behind {}", region.range),
+        })
+    }
+
+    /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files that no region
+    /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
+    pub fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        self.source.file(Place::Path(path))
+    }
+
+    /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a container: for debug files
+    /// that the user of pmdb has installed. `None` if nothing bears it.
+    pub fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        self.source.file(Place::OwnPath(path))
+    }
+
+    /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
+    /// target's own root, PID being what the target itself is called, and its path there. Only a regular file of the target's user, or
+    /// of root, is believed: anything else there is an error. `None` if there is none.
+    pub fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
+        let status = self.source.read(File::MainStatus, &mut || true)?;
+        let status = Status::parse(&status)?;
+        let path = format!("/tmp/perf-{}.map", status.own_number);
+        let file = self
+            .source
+            .file(Place::Trusted(path.as_bytes(), status.user));
+        Ok(file.transpose().map(|file| (Name::new(path), file)))
+    }
+
+    /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
+    /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
+    pub fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        self.source.behind(region, range)
+    }
+
+    /// Reads what the page cache holds of the object behind `region` at `address`, shared memory too, without bringing anything into it: it
+    /// is asked just before what is there. Returns how much there was, which ends with the first page that is not, and with the object.
+    pub fn cached(
+        &self,
+        region: &Region,
+        address: VirtualAddress,
+        into: &mut [u8],
+    ) -> Result<usize> {
+        self.source.cached(region, address, into)
+    }
+
+    /// Bytes of the vdso or another mapping that only memory holds, if they are resident.
+    pub fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
+        let layout = Layout::of(&*self.source);
+        if region.range.len() <= IMAGE_BYTES {
+            if let Some(bytes) = self.resident(region, layout)? {
+                return Ok(Box::new(InMemory::mapping(bytes, region.range.start())));
+            }
+            // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
+            if region.name.as_bytes() == b"[vdso]"
+                && usize::from(layout.pointer_bytes) == size_of::<usize>()
+                && let Some(vdso) = self.source.file(Place::OwnVdso(region))?
+            {
+                return Ok(vdso);
+            }
+        }
+        Err(Error::NotAvailable {
+            what: format!(
+                "{} is not all resident, and reading it would change that",
+                region.name
+            ),
+        })
+    }
+
+    /// The bytes of a region of which every page is resident.
+    fn resident(&self, region: &Region, layout: Layout) -> Result<Option<Vec<u8>>> {
+        let (source, page, start) = (&*self.source, layout.page, region.range.start());
+        let all_present = || -> Result<bool> {
+            let mut entries = vec![PageMapEntry::default(); region.range.pages(page) as usize];
+            let words = as_words(&mut entries);
+            let read = source.words(WordFile::PageMap, page.index(start), words)?;
+            Ok(read == entries.len() && entries.iter().all(|entry| entry.is_present()))
+        };
+        if !all_present()? {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; region.range.len() as usize];
+        let read = source.memory(start, &mut bytes)?;
+        Ok((read == bytes.len() && all_present()?).then_some(bytes))
+    }
+}
+
+/// An image is no larger than a few pages; anything else is not one.
+const IMAGE_BYTES: u64 = 1 << 20;

@@ -1,0 +1,436 @@
+//! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both say the same.
+
+use super::maps_text;
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
+use crate::source::{Categories, PageRegion, Result, Scan, Source, WordFile, as_words};
+use std::ops::ControlFlow;
+
+/// A stretch of pages with something in their entries, all of the same categories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Populated {
+    /// Whole pages.
+    pub range: AddressRange,
+    /// Those of the categories asked for (and known to [`Process::categories`]) that hold for all of them.
+    pub categories: Categories,
+}
+
+/// Who is told of each stretch.
+type Visit<'a> = dyn FnMut(Populated) -> ControlFlow<()> + 'a;
+
+/// What makes a page populated.
+const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
+
+/// What a single entry tells without the kernel's scan.
+pub(super) const IN_ENTRIES: Categories = ANY
+    .union(Categories::FILE)
+    .union(Categories::SOFT_DIRTY)
+    .union(Categories::GUARD);
+
+/// Joins stretches that touch and are alike: the kernel parts them wherever its buffer was full.
+struct Joined<'a, 'b> {
+    pending: Option<Populated>,
+    visit: &'a mut Visit<'b>,
+}
+
+impl Joined<'_, '_> {
+    fn push(&mut self, next: Populated) -> ControlFlow<()> {
+        match &mut self.pending {
+            Some(last)
+                if last.range.end() == next.range.start() && last.categories == next.categories =>
+            {
+                let whole = AddressRange::new(last.range.start(), next.range.end());
+                last.range = whole.unwrap_or(last.range);
+                ControlFlow::Continue(())
+            }
+            pending => match pending.replace(next) {
+                Some(done) => (self.visit)(done),
+                None => ControlFlow::Continue(()),
+            },
+        }
+    }
+
+    /// Has what lies before `boundary` visited; the rest may go on behind it.
+    fn finish_before(&mut self, boundary: VirtualAddress) -> ControlFlow<()> {
+        let Some(Populated { range, categories }) = self.pending.take() else {
+            return ControlFlow::Continue(());
+        };
+        let part = |start, end| {
+            let range = AddressRange::new(start, end)?;
+            Some(Populated { range, categories })
+        };
+        self.pending = part(range.start().max(boundary), range.end());
+        match part(range.start(), range.end().min(boundary)) {
+            Some(done) => (self.visit)(done),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn finish(&mut self) -> ControlFlow<()> {
+        match self.pending.take() {
+            Some(done) => (self.visit)(done),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Visits what is populated in `range`, with the kernel's scan as far as it reaches and with plain reads elsewhere.
+pub(super) fn visit(
+    source: &dyn Source,
+    page: PageSize,
+    range: AddressRange,
+    wanted: Categories,
+    scannable: Categories,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let range = range.to_pages(page);
+    let mut joined = Joined {
+        pending: None,
+        visit,
+    };
+    let reached = match scannable.is_empty() {
+        true => ControlFlow::Continue(range.start()),
+        false => {
+            let wanted = wanted & scannable;
+            scan(source, page, range, wanted, SCAN_PAGES, &mut joined)?
+        }
+    };
+    let ControlFlow::Continue(reached) = reached else {
+        return Ok(());
+    };
+    // Mostly the page map ends there too, which one entry tells.
+    if let Some(high) = AddressRange::new(reached, range.end())
+        && source.words(WordFile::PageMap, page.index(reached), &mut [0])? == 1
+        && read(source, page, high, wanted & IN_ENTRIES, &mut joined)?.is_break()
+    {
+        return Ok(());
+    }
+    _ = joined.finish();
+    Ok(())
+}
+
+/// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
+const SCAN_PAGES: u64 = 1 << 20;
+
+/// Visits what the scan finds, and says how far it reaches.
+fn scan(
+    source: &dyn Source,
+    page: PageSize,
+    range: AddressRange,
+    wanted: Categories,
+    most: u64,
+    joined: &mut Joined<'_, '_>,
+) -> Result<ControlFlow<(), VirtualAddress>> {
+    // "Written" is set on every page that nobody tracks: it is told only together with what makes it mean something.
+    let mut asked = wanted;
+    if wanted.contains(Categories::WRITTEN) {
+        asked |= Categories::WRITE_TRACKED;
+    }
+    // The limit may cut a huge mapping in two. Who asks for these is told of it when all of it is known.
+    let whole_bytes = match wanted.contains(Categories::HUGE) {
+        true => page.bytes().saturating_mul(page.bytes() / 8),
+        false => page.bytes(),
+    };
+    let mut found = [PageRegion::default(); 512];
+    let mut start = range.start().get();
+    while start < range.end().get() {
+        let question = Scan {
+            start,
+            end: range.end().get(),
+            any_of: ANY.bits(),
+            returned: asked.bits(),
+            max_pages: most,
+        };
+        let (count, stopped) = source.scan(question, &mut found)?;
+        let stretches = found.get(..count).unwrap_or_default();
+        for stretch in stretches {
+            let mut categories = Categories::from_bits_retain(stretch.categories);
+            if !categories.contains(Categories::WRITE_TRACKED) {
+                categories.remove(Categories::WRITTEN);
+            }
+            let ends = (
+                VirtualAddress::new(stretch.start),
+                VirtualAddress::new(stretch.end),
+            );
+            let Some(range) = AddressRange::new(ends.0, ends.1) else {
+                continue;
+            };
+            let categories = categories & wanted;
+            if joined.push(Populated { range, categories }).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if stopped <= start {
+            break;
+        }
+        // So many pages that whoever asked may not want to hear of more.
+        let boundary = VirtualAddress::new(stopped - stopped % whole_bytes);
+        if stopped < range.end().get()
+            && count < found.len()
+            && joined.finish_before(boundary).is_break()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+        start = stopped;
+    }
+    Ok(ControlFlow::Continue(VirtualAddress::new(start)))
+}
+
+/// Entries read at a time: 64 KiB of them.
+const BATCH: usize = 8192;
+
+fn read(
+    source: &dyn Source,
+    page: PageSize,
+    range: AddressRange,
+    wanted: Categories,
+    joined: &mut Joined<'_, '_>,
+) -> Result<ControlFlow<()>> {
+    let plain = Plain {
+        page,
+        entries: |first, into: &mut [PageMapEntry]| {
+            source.words(WordFile::PageMap, first, as_words(into))
+        },
+        regions: || maps_text::read(source).map(|(regions, _)| regions),
+    };
+    plain.read(range, wanted, joined)
+}
+
+/// What plain reads need.
+struct Plain<E, R> {
+    page: PageSize,
+    /// Entries from a page index on; 0 where the page map has ended.
+    entries: E,
+    /// All regions, in address order.
+    regions: R,
+}
+
+impl<E, R> Plain<E, R>
+where
+    E: FnMut(u64, &mut [PageMapEntry]) -> Result<usize>,
+    R: FnMut() -> Result<Vec<Region>>,
+{
+    fn read(
+        mut self,
+        range: AddressRange,
+        wanted: Categories,
+        joined: &mut Joined<'_, '_>,
+    ) -> Result<ControlFlow<()>> {
+        let page = self.page;
+        let (mut index, mut left) = (page.index(range.start()), range.pages(page));
+        let mut entries = vec![PageMapEntry::default(); BATCH];
+        let mut regions: Option<Vec<Region>> = None;
+        while left > 0 {
+            let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
+            let into = entries.get_mut(..batch).unwrap_or_default();
+            let read = (self.entries)(index, into)?;
+            let into = into.get(..read).unwrap_or_default();
+            if read == 0 || push_entries(page, index, into, wanted, joined).is_break() {
+                return Ok(match read {
+                    0 => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                });
+            }
+            let mut done = read as u64;
+            if done < left
+                && into
+                    .iter()
+                    .all(|entry| !categories_of(*entry).intersects(ANY))
+            {
+                // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
+                let regions = match &mut regions {
+                    Some(regions) => regions,
+                    none => none.insert((self.regions)()?),
+                };
+                let next = VirtualAddress::new((index + done) << page.shift());
+                let after = regions.partition_point(|region| region.range.end() <= next);
+                let Some(region) = regions.get(after) else {
+                    break;
+                };
+                done = done.max(page.index(region.range.start()).saturating_sub(index));
+            }
+            index += done;
+            left = left.saturating_sub(done);
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+fn push_entries(
+    page: PageSize,
+    first: u64,
+    entries: &[PageMapEntry],
+    wanted: Categories,
+    joined: &mut Joined<'_, '_>,
+) -> ControlFlow<()> {
+    for (entry, index) in entries.iter().zip(first..) {
+        let categories = categories_of(*entry);
+        if !categories.intersects(ANY) {
+            continue;
+        }
+        let start = VirtualAddress::new(index << page.shift());
+        let end = start
+            .checked_add(page.bytes())
+            .unwrap_or(VirtualAddress::new(u64::MAX));
+        if let Some(range) = AddressRange::new(start, end) {
+            let categories = categories & wanted;
+            joined.push(Populated { range, categories })?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn categories_of(entry: PageMapEntry) -> Categories {
+    let mut categories = Categories::empty();
+    categories.set(Categories::PRESENT, entry.is_present());
+    categories.set(Categories::SWAPPED, entry.is_swap_entry());
+    categories.set(Categories::FILE, entry.is_file_or_shared());
+    categories.set(Categories::SOFT_DIRTY, entry.is_soft_dirty());
+    categories.set(Categories::GUARD, entry.is_guard());
+    categories
+}
+
+/// Whether the kernel passes the region over in scans: asked about its first page and with nothing to match, it answers for every page of
+/// every other region. `None` where no scan reaches.
+pub(super) fn is_passed_over(
+    source: &dyn Source,
+    start: VirtualAddress,
+    page: PageSize,
+) -> Result<Option<bool>> {
+    let Some(end) = start.checked_add(page.bytes()) else {
+        return Ok(None);
+    };
+    let question = Scan {
+        start: start.get(),
+        end: end.get(),
+        max_pages: 1,
+        ..Scan::default()
+    };
+    let (count, stopped) = source.scan(question, &mut [PageRegion::default()])?;
+    Ok((count > 0 || stopped > start.get()).then_some(count == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use crate::source::live;
+    use std::cell::Cell;
+
+    /// What is found among `range` pages, of which `populated` are; and how often entries and regions were read.
+    fn found(range: (u64, u64), regions: &[(u64, u64)], populated: (u64, u64)) -> (u64, u32, u32) {
+        let page = PageSize::from_bytes(4096).expect("a power of two");
+        let span = |first: u64, end: u64| {
+            let at = |index: u64| VirtualAddress::new(index << page.shift());
+            AddressRange::new(at(first), at(end)).expect("pages")
+        };
+        let line = |&(first, end): &(u64, u64)| {
+            format!("{:x}-{:x} rw-p 00000000 00:00 0\n", first << 12, end << 12)
+        };
+        let maps: String = regions.iter().map(line).collect();
+        let (reads, lists, pages) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let source = Plain {
+            page,
+            entries: |first: u64, into: &mut [PageMapEntry]| {
+                reads.set(reads.get() + 1);
+                for (entry, index) in into.iter_mut().zip(first..) {
+                    let is = populated.0 <= index && index < populated.1;
+                    *entry = PageMapEntry::new(u64::from(is) << 63);
+                }
+                Ok(into.len())
+            },
+            regions: || {
+                lists.set(lists.get() + 1);
+                Ok(crate::kernel::maps::parse(maps.as_bytes())?)
+            },
+        };
+        let mut visit = |stretch: Populated| {
+            pages.set(pages.get() + stretch.range.pages(page));
+            ControlFlow::Continue(())
+        };
+        let mut joined = Joined {
+            pending: None,
+            visit: &mut visit,
+        };
+        let range = span(range.0, range.1);
+        let read = source.read(range, Categories::PRESENT, &mut joined);
+        assert!(read.expect("entries").is_continue());
+        _ = joined.finish();
+        (pages.get(), reads.get(), lists.get())
+    }
+
+    /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until `until` says so.
+    fn own_scan(memory: &[u8], most: u64, until: impl Fn(&Populated) -> bool) -> Vec<Populated> {
+        let process = live::process(std::process::id()).map(Process::new);
+        let process = process.expect("to attach to itself");
+        let known = process.categories();
+        let at = |address: usize| VirtualAddress::new(address as u64);
+        let (start, end) = (memory.as_ptr().addr(), memory.as_ptr_range().end.addr());
+        let range = AddressRange::new(at(start), at(end)).expect("bytes");
+        let mut found = Vec::new();
+        if known.contains(Categories::HUGE) {
+            let mut visit = |stretch: Populated| {
+                found.push(stretch);
+                match until(&stretch) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            let mut joined = Joined {
+                pending: None,
+                visit: &mut visit,
+            };
+            let (source, page) = (&**process.source(), process.layout().page);
+            let (range, wanted) = (range.to_pages(page), Categories::HUGE);
+            let ended = scan(source, page, range, wanted, most, &mut joined);
+            if ended.expect("a scan").is_continue() {
+                _ = joined.finish();
+            }
+        } else {
+            let reason = "this kernel's scan does not know huge mappings";
+            crate::skips::skip("process::own_scan", reason);
+        }
+        found
+    }
+
+    #[test]
+    fn a_scan_for_huge_mappings_comes_back_in_time_and_cuts_none() {
+        let memory = vec![1u8; 32 << 20];
+        let pages = |found: &[Populated]| found.iter().map(|one| one.range.len()).sum::<u64>();
+        let whole = own_scan(&memory, SCAN_PAGES, |_| false);
+        let parts = own_scan(&memory, 700, |_| false);
+        assert_eq!(pages(&parts), pages(&whole));
+        let huge = rustix::param::page_size() as u64;
+        let huge = huge * (huge / 8);
+        for pair in parts.windows(2) {
+            let (before, after) = (pair[0], pair[1]);
+            let touch = before.range.end() == after.range.start();
+            let alike = before.categories == after.categories;
+            assert!(!(touch && alike) || after.range.start().get() % huge == 0);
+        }
+        let first = own_scan(&memory, 700, |_| true);
+        assert!(pages(&first) <= pages(&whole) / 2, "{first:?}");
+    }
+
+    #[test]
+    fn the_list_of_regions_is_read_only_to_pass_over_holes_and_once() {
+        let batch = BATCH as u64;
+        // Small or dense ranges need no list.
+        assert_eq!(
+            found((0x100, 0x110), &[(0x100, 0x200)], (0x105, 0x108)),
+            (3, 1, 0)
+        );
+        let dense = (0x100, 0x100 + 4 * batch);
+        assert_eq!(found(dense, &[dense], dense), (4 * batch, 4, 0));
+        // A hole as large as the address space costs one read, and one list.
+        let (first, last) = ((0x100, 0x200), ((1 << 34), (1 << 34) + 0x100));
+        assert_eq!(
+            found(
+                (0x100, last.1),
+                &[first, last],
+                ((1 << 34) + 1, (1 << 34) + 3)
+            ),
+            (2, 2, 1)
+        );
+        assert_eq!(found((0x100, 1 << 35), &[first], (0, 0)), (0, 1, 1));
+    }
+}

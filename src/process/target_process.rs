@@ -1,0 +1,407 @@
+//! One process: its regions, its page map, its memory.
+
+use super::layout::Layout;
+use super::maps_text::{self, MapsText};
+use super::populated::{self, IN_ENTRIES, Populated};
+use super::{command_line, findings, naming};
+use crate::kernel::registers::Standing;
+use crate::kernel::smaps::{self, Smaps};
+use crate::kernel::status::{self, Stat, Status};
+use crate::kernel::{
+    AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
+};
+use crate::source::{
+    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result,
+    Source, WordFile, as_words,
+};
+use procfs::FromRead;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+/// A process, decoded from what its source gives.
+pub struct Process {
+    source: Arc<dyn Source>,
+    known: Arc<Known>,
+}
+
+/// What is found out once, and set, for a process; whoever else looks at the same process shares it.
+struct Known {
+    abilities: OnceLock<Abilities>,
+    /// Of the program that runs now.
+    layout: RwLock<Option<Layout>>,
+    /// Whether the newer calls may be used.
+    scan: AtomicBool,
+}
+
+/// What the kernel tells pmdb, whichever process it is about.
+#[derive(Clone, Copy)]
+pub(super) struct Abilities {
+    /// What PAGEMAP_SCAN knows on this kernel.
+    scannable: Categories,
+    frames_hidden: bool,
+}
+
+impl Abilities {
+    fn of(source: &dyn Source) -> Self {
+        let word = |probe| source.probe(probe).ok()?.first().copied();
+        let entry = word(Probe::OwnEntry).map(PageMapEntry::new);
+        // Its own page map may be closed to a program that changed its ids; or the page is already in swap.
+        let by_right = || word(Probe::FrameRight) == Some(0);
+        Abilities {
+            scannable: Categories::supported(|question| source.scan(question, &mut []).is_ok()),
+            // Root in a container or a user namespace has every right but this one, so rights do not tell.
+            frames_hidden: entry.map_or_else(by_right, PageMapEntry::is_frame_hidden),
+        }
+    }
+}
+
+impl Process {
+    /// The process that a source is of.
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        let known = Known {
+            abilities: OnceLock::new(),
+            layout: RwLock::default(),
+            scan: AtomicBool::new(true),
+        };
+        Process {
+            source,
+            known: Arc::new(known),
+        }
+    }
+
+    /// Without asking the kernel again what it tells.
+    pub(super) fn with(source: Arc<dyn Source>, abilities: Abilities) -> Self {
+        let process = Self::new(source);
+        process.known.abilities.get_or_init(|| abilities);
+        process
+    }
+
+    /// The same process, looked at through another source.
+    pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
+        let known = Arc::clone(&self.known);
+        Process { source, known }
+    }
+
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    pub(super) fn abilities(&self) -> Abilities {
+        let ask = || Abilities::of(&*self.source);
+        *self.known.abilities.get_or_init(ask)
+    }
+
+    fn scannable(&self) -> Categories {
+        match self.known.scan.load(Ordering::Relaxed) {
+            true => self.abilities().scannable,
+            false => Categories::empty(),
+        }
+    }
+
+    /// Who it is. Its name changes when it runs another program.
+    pub fn identity(&self) -> Identity {
+        self.source.identity()
+    }
+
+    /// Page size, pointer width and byte order.
+    pub fn layout(&self) -> Layout {
+        let known = &self.known.layout;
+        if let Some(layout) = *known.read().unwrap_or_else(PoisonError::into_inner) {
+            return layout;
+        }
+        let layout = Layout::of(&*self.source);
+        *known.write().unwrap_or_else(PoisonError::into_inner) = Some(layout);
+        layout
+    }
+
+    /// Whether it is still there and still the same. After [`Liveness::Executed`] the handles have been reopened.
+    pub fn liveness(&self) -> Result<Liveness> {
+        let liveness = self.source.liveness()?;
+        if liveness == Liveness::Executed {
+            let known = &self.known.layout;
+            *known.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        Ok(liveness)
+    }
+
+    /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
+    pub fn regions(&self) -> Result<Vec<Region>> {
+        self.regions_and_text().map(|(regions, _)| regions)
+    }
+
+    /// The same, and the text that they were read from.
+    pub fn regions_and_text(&self) -> Result<(Vec<Region>, MapsText)> {
+        let (regions, text) = maps_text::read(&*self.source)?;
+        Ok((regions, MapsText::new(text)))
+    }
+
+    /// Reads on in `/proc/PID/maps` where `so_far` bytes of it are known to be as `before`, and says how many more are: 0 at the end
+    /// of both. `None` when something is not, and where there is no such text.
+    pub fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
+        // The kernel gives no more than a page at a time.
+        let mut said = Vec::with_capacity(4 << 10);
+        self.source.maps(so_far as u64, &mut said)?;
+        Ok(before.goes_on(so_far, &said))
+    }
+
+    /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
+    pub fn region_at(&self, address: VirtualAddress) -> Result<Option<Region>> {
+        if let Some(answer) = self.queried(address)? {
+            return Ok(answer);
+        }
+        let mut regions = self.regions()?.into_iter();
+        Ok(regions.find(|region| region.range.contains(address)))
+    }
+
+    fn query(&self, question: Query) -> Result<Answer> {
+        match self.known.scan.load(Ordering::Relaxed) {
+            true => self.source.query(question),
+            false => Ok(Answer::Unavailable),
+        }
+    }
+
+    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel cannot be asked or its answer is not final: the text has it then.
+    pub fn queried(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
+        match self.query(Query::At(address))? {
+            Answer::Found(mapping) => Ok(Some(self.settled(mapping))),
+            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+            Answer::Nothing => {
+                let index = self.layout().page.index(address);
+                let reached = self.source.words(WordFile::PageMap, index, &mut [0])? == 1;
+                Ok(reached.then_some(None))
+            }
+            Answer::Unavailable => Ok(None),
+        }
+    }
+
+    /// The region next below `start`, if less than `gap` bytes lie between, as [`queried`](Self::queried) has it. The kernel only looks
+    /// upwards: where nothing adjoins, from the far end of the gap.
+    fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
+        let below = |distance: u64| start.get().checked_sub(distance).map(VirtualAddress::new);
+        let Some(last) = below(1) else {
+            return Ok(Some(None));
+        };
+        match self.queried(last)? {
+            Some(None) => {}
+            told => return Ok(told),
+        }
+        let mut nearest = None;
+        let mut from = below(gap).unwrap_or_default();
+        while from < start {
+            match self.query(Query::From(from))? {
+                Answer::Found(mapping) if mapping.start < start.get() => {
+                    from = VirtualAddress::new(mapping.end);
+                    nearest = Some(mapping);
+                }
+                Answer::Found(_) | Answer::Nothing => break,
+                Answer::Unavailable => return Ok(None),
+            }
+        }
+        Ok(Some(nearest.and_then(|one| self.settled(one))))
+    }
+
+    fn settled(&self, mapping: Mapping) -> Option<Region> {
+        let mut region = region(mapping)?;
+        naming::settle_unescaped(&*self.source, &mut region);
+        Some(region)
+    }
+
+    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first and no more than
+    /// `most`; `None` where the kernel cannot be asked for one region at a time (before Linux 6.11).
+    pub fn nearest_below(
+        &self,
+        address: VirtualAddress,
+        gap: u64,
+        most: usize,
+    ) -> Result<Option<Vec<Region>>> {
+        let mut found: Vec<Region> = Vec::new();
+        while found.len() < most {
+            let start = found.last().map_or(address, |last| last.range.start());
+            match self.queried_below(start, gap)? {
+                Some(Some(region)) => found.push(region),
+                Some(None) => break,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that
+    /// the page map ends there (`[vsyscall]`, the kernel half). A target that is gone is an error, not an end.
+    pub fn entries(&self, first: u64, into: &mut [PageMapEntry]) -> Result<usize> {
+        self.source.words(WordFile::PageMap, first, as_words(into))
+    }
+
+    /// Which categories [`Process::populated`] can tell here.
+    pub fn categories(&self) -> Categories {
+        match self.scannable() {
+            none if none.is_empty() => IN_ENTRIES,
+            known => known,
+        }
+    }
+
+    /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used. They are where the kernel has them; switched off, plain reads give
+    /// the same answers.
+    pub fn set_scan(&self, on: bool) {
+        self.known.scan.store(on, Ordering::Relaxed);
+    }
+
+    /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a non-present
+    /// entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the kernel.
+    /// Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the target.
+    pub fn populated(
+        &self,
+        range: AddressRange,
+        wanted: Categories,
+        visit: &mut dyn FnMut(Populated) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (source, page) = (&*self.source, self.layout().page);
+        populated::visit(source, page, range, wanted, self.scannable(), visit)
+    }
+
+    /// Whether the kernel hides the pages of the region at `range` (VM_PFNMAP), judged by a scan that passes such regions over;
+    /// `None` where it cannot be told without reading smaps.
+    pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
+        if self.scannable().is_empty() {
+            return Ok(None);
+        }
+        let start = region.range.start();
+        let passed_over = populated::is_passed_over(&*self.source, start, self.layout().page)?;
+        // A hole is passed over too: if the region has gone meanwhile, nothing was learnt.
+        match passed_over {
+            Some(true) if self.region_at(start)?.is_none() => Ok(None),
+            answer => Ok(answer),
+        }
+    }
+
+    /// Reads memory at `address` through `/proc/PID/mem`. This faults pages in: only for pages that were found
+    /// resident just before. Returns how much was read.
+    pub fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.source.memory(address, into)
+    }
+
+    /// Why frame numbers are hidden from this opener, if they are.
+    pub fn frames_hidden(&self) -> bool {
+        self.abilities().frames_hidden
+    }
+
+    /// What can be had of this process, where that is another question than what can be had here at all.
+    pub fn findings(&self) -> Vec<Finding> {
+        findings::of_process(&*self.source)
+    }
+
+    /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it.
+    /// An error while it runs: the kernel tells only of threads that wait.
+    pub fn registers(&self) -> Result<Registers> {
+        let pid = self.identity().pid;
+        let not_available = |what| Err(Error::NotAvailable { what });
+        match Standing::parse(&self.file(File::Syscall)?) {
+            Some(Standing::Waiting(registers)) => Ok(registers),
+            Some(Standing::Running) => not_available(format!(
+                "process {pid} is running: the kernel tells registers only of a thread that waits"
+            )),
+            None => not_available(format!("/proc/{pid}/syscall holds no registers")),
+        }
+    }
+
+    /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
+    pub fn stack_limit(&self) -> Result<Option<u64>> {
+        let limits = self.file(File::Limits)?;
+        status::stack_limit(&limits).ok_or_else(|| Error::NotAvailable {
+            what: "/proc/PID/limits holds no stack limit".to_owned(),
+        })
+    }
+
+    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it: only where it is asked for.
+    /// It takes long for many regions and much memory: when `go_on` says no, the regions are those that were read until then.
+    pub fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
+        let text = self.source.read(File::Smaps, go_on)?;
+        Ok(smaps::parse_while(&text, go_on)?)
+    }
+
+    /// `/proc/PID/status` and `stat`, decoded, for `info process`.
+    pub fn status(&self) -> Result<ProcessStatus> {
+        let stat = Stat::parse(&self.file(File::Stat)?)?;
+        let status = Status::parse(&self.file(File::Status)?)?;
+        let program = self.file(File::Program).ok();
+        Ok(ProcessStatus {
+            pid: self.identity().pid,
+            parent: stat.parent,
+            name: stat.name,
+            state: status.state,
+            threads: stat.threads,
+            age: age(&*self.source, stat.start_time),
+            user: status.user,
+            tracer: status.tracer,
+            executable: program.map(Name::new),
+            command_line: command_line::read(&*self.source, stat.arguments),
+            memory: status.memory,
+        })
+    }
+
+    /// The whole of a file.
+    fn file(&self, file: File) -> Result<Vec<u8>> {
+        self.source.read(file, &mut || true)
+    }
+}
+
+/// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ProcessStatus {
+    /// Process id.
+    pub pid: u32,
+    /// Parent process id.
+    pub parent: u32,
+    /// `comm`
+    pub name: Name,
+    /// One letter and its word: `S (sleeping)`.
+    pub state: String,
+    /// Number of threads.
+    pub threads: u32,
+    /// Seconds since it started, as far as the machine's uptime tells.
+    pub age: Option<f64>,
+    /// Real user id.
+    pub user: u32,
+    /// The pid that traces it, 0 if none.
+    pub tracer: u32,
+    /// The program file, if it may be known.
+    pub executable: Option<Name>,
+    /// Its command line, arguments parted by blanks.
+    pub command_line: Option<Name>,
+    /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
+    pub memory: Vec<(String, u64)>,
+}
+
+/// What PROCMAP_QUERY found, as a line of the text would say it.
+fn region(mapping: Mapping) -> Option<Region> {
+    let range = AddressRange::new(
+        VirtualAddress::new(mapping.start),
+        VirtualAddress::new(mapping.end),
+    )?;
+    let (name, deleted) = maps::name(&mapping.name);
+    let has = |bit: u64| mapping.flags & bit != 0;
+    let (major, minor) = mapping.device;
+    Some(Region {
+        range,
+        permissions: Permissions {
+            read: has(1),
+            write: has(2),
+            execute: has(4),
+            shared: has(8),
+        },
+        offset: mapping.offset,
+        device: Device { major, minor },
+        inode: mapping.inode,
+        name,
+        deleted,
+    })
+}
+
+/// Seconds since a process started, from its start in clock ticks since boot.
+fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
+    let uptime = source.read(File::Uptime, &mut || true).ok()?;
+    let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
+    let ticks = source.probe(Probe::TicksPerSecond).ok()?;
+    Some(uptime - start_time as f64 / *ticks.first()? as f64)
+}

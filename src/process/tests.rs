@@ -1,0 +1,164 @@
+//! What is written down is what was answered, and the answer is the one of whoever is wrapped.
+
+use super::Target;
+use crate::kernel::{
+    AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress,
+};
+use crate::process::fake::Fake;
+use crate::process::{Categories, Populated};
+use crate::source::recorded::{Log, Reads};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+const ADDRESS: u64 = 0x7000_0000_0000;
+
+fn at(address: u64) -> VirtualAddress {
+    VirtualAddress::new(address)
+}
+
+fn recorded(fake: Fake) -> (Target, Arc<Log>) {
+    let log = Arc::new(Log::default());
+    (fake.target().recorded(&log), log)
+}
+
+fn fake() -> Fake {
+    Fake::new()
+        .region(ADDRESS, ADDRESS + 0x10_0000, "rw-p", 0, "[heap]")
+        .page(ADDRESS, 0x111, b"abc")
+        .page(ADDRESS + 0x1000, 0x222, b"")
+}
+
+#[test]
+fn words_are_those_that_were_answered() {
+    let (target, log) = recorded(fake());
+    let mut entries = [PageMapEntry::default(); 3];
+    let first = ADDRESS / 4096;
+    assert_eq!(target.process.entries(first, &mut entries).unwrap(), 3);
+    assert!(entries[1].is_present());
+    let Reads { kept, .. } = log.take();
+    let [read] = kept.as_slice() else {
+        panic!("{kept:?}");
+    };
+    assert_eq!(read.file, "/proc/4321/pagemap");
+    assert_eq!(read.offset, Some(first * 8));
+    assert_eq!(read.length, Some(24));
+    assert_eq!(read.words, entries.map(PageMapEntry::raw));
+    assert_eq!(read.found, None);
+    let repeat = read.repeat.as_deref().unwrap();
+    assert!(repeat.starts_with(&format!("xxd -s {:#x} -l 24 ", first * 8)));
+    assert!(repeat.ends_with(" /proc/4321/pagemap"));
+    assert_eq!(log.take(), Reads::default());
+}
+
+#[test]
+fn flags_and_counts_of_frames_and_what_is_refused() {
+    let mut fake = fake();
+    fake.flags = Some(BTreeMap::from([(0x111, PageFlags::LRU)]));
+    fake.counts = None;
+    let (target, log) = recorded(fake);
+    let frame = FrameNumber::new(0x111);
+    let mut flags = [PageFlags::default()];
+    target.machine.frame_flags(frame, &mut flags).unwrap();
+    assert!(target.machine.frame_counts(frame, &mut [0]).is_err());
+    let kept = log.take().kept;
+    assert_eq!(kept[0].file, "/proc/kpageflags");
+    assert_eq!(kept[0].offset, Some(0x111 * 8));
+    assert_eq!(kept[0].words, [PageFlags::LRU.bits()]);
+    assert_eq!(kept[0].what, "flags of frame 0x111");
+    // A read that fails has no words, and no zero stands for them.
+    assert!(kept[1].words.is_empty());
+    assert!(kept[1].found.as_deref().unwrap().contains("kpagecount"));
+}
+
+#[test]
+fn registers_are_told_in_words() {
+    let mut fake = fake();
+    fake.registers = Some(Registers {
+        program_counter: at(0x40_1000),
+        stack_pointer: at(0x7ffe_0000),
+    });
+    let (target, log) = recorded(fake);
+    target.process.registers().expect("registers");
+    assert_eq!(
+        log.take().kept[0].found.as_deref(),
+        Some("program counter 0x401000, stack pointer 0x7ffe0000")
+    );
+}
+
+#[test]
+fn a_short_read_says_where_the_file_ends() {
+    let (target, log) = recorded(fake());
+    let mut entries = [PageMapEntry::default(); 4];
+    let last = (1 << 47) / 4096 - 1;
+    assert_eq!(target.process.entries(last, &mut entries).unwrap(), 1);
+    let read = &log.take().kept[0];
+    assert_eq!(read.words.len(), 1);
+    assert_eq!(read.found.as_deref(), Some("it ends after 1 of 4 words"));
+}
+
+#[test]
+fn of_many_the_first_are_kept_and_the_others_counted() {
+    let (target, log) = recorded(fake());
+    let mut entries = [PageMapEntry::default(); 100];
+    let first = ADDRESS / 4096;
+    target.process.entries(first, &mut entries).unwrap();
+    target.process.entries(first + 100, &mut entries).unwrap();
+    // Of another kind of file there is as much room.
+    let mut flags = [PageFlags::default(); 3];
+    target
+        .machine
+        .frame_flags(FrameNumber::new(7), &mut flags)
+        .unwrap();
+    let reads = log.take();
+    let words: Vec<usize> = reads.kept.iter().map(|read| read.words.len()).collect();
+    assert_eq!(words, [64, 3]);
+    assert_eq!(reads.kept[0].length, Some(800));
+    assert!(reads.kept[0].repeat.as_deref().unwrap().contains("-l 512 "));
+    assert_eq!((reads.more_reads, reads.more_words), (1, 36 + 100));
+}
+
+#[test]
+fn the_same_again_is_counted_and_not_shown_again() {
+    let (target, log) = recorded(fake());
+    for _ in 0..3 {
+        target
+            .process
+            .entries(1, &mut [PageMapEntry::default()])
+            .unwrap();
+    }
+    target.process.regions().unwrap();
+    let kept = log.take().kept;
+    let times: Vec<u64> = kept.iter().map(|read| read.times).collect();
+    assert_eq!(times, [3, 1]);
+    assert_eq!(kept[1].found.as_deref(), Some("1 region"));
+}
+
+#[test]
+fn scans_and_regions_say_what_they_found() {
+    let (target, log) = recorded(fake());
+    let range = AddressRange::new(at(ADDRESS), at(ADDRESS + 0x8000)).unwrap();
+    let mut pages = 0;
+    let visit = &mut |found: Populated| {
+        pages += found.range.len() / 4096;
+        ControlFlow::Continue(())
+    };
+    target
+        .process
+        .populated(range, Categories::PRESENT, visit)
+        .unwrap();
+    assert_eq!(pages, 2);
+    assert!(target.process.region_at(at(ADDRESS)).unwrap().is_some());
+    assert!(target.process.region_at(at(1)).unwrap().is_none());
+    let kept = log.take().kept;
+    assert_eq!(
+        kept[0].found.as_deref(),
+        Some("0x700000000000..0x700000002000 present")
+    );
+    assert_eq!(kept[0].offset, Some(ADDRESS / 4096 * 8));
+    assert_eq!(kept[0].length, Some(64));
+    assert!(kept[1].found.as_deref().unwrap().ends_with("[heap]"));
+    let repeat = "grep ^700000000000-700000100000 /proc/4321/maps";
+    assert_eq!(kept[1].repeat.as_deref(), Some(repeat));
+    assert_eq!(kept[2].found.as_deref(), Some("none"));
+}

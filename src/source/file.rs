@@ -1,0 +1,218 @@
+//! The closed list of what is read of a process and of its machine. No path comes from outside.
+
+use crate::kernel::AddressRange;
+
+/// A file that is read whole, or a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum File {
+    /// `/proc/PID/stat`
+    Stat,
+    /// `/proc/PID/status`, of a thread that still runs where the main thread has ended.
+    Status,
+    /// `/proc/PID/status` of the main thread.
+    MainStatus,
+    /// `/proc/PID/limits`
+    Limits,
+    /// `/proc/PID/syscall`
+    Syscall,
+    /// `/proc/PID/smaps`
+    Smaps,
+    /// `/proc/PID/cmdline`. The kernel reads it out of the memory of the process, and may bring that in.
+    CommandLine,
+    /// `/proc/PID/cgroup`
+    Cgroup,
+    /// `/proc/PID/mountinfo`
+    Mounts,
+    /// `/proc/PID/auxv`
+    Auxiliary,
+    /// Where `/proc/PID/exe` leads.
+    Program,
+    /// Where `/proc/PID/ns/user` leads.
+    UserNamespace,
+    /// Where the link in `/proc/PID/map_files` leads for a mapping of these ends.
+    MappedFile(AddressRange),
+    /// `/proc/self/maps`
+    OwnMaps,
+    /// `/proc/self/mountinfo`
+    OwnMounts,
+    /// Where `/proc/self/ns/user` leads.
+    OwnUserNamespace,
+    /// The release of the kernel, as `uname -r` prints it.
+    Release,
+    /// `/proc/uptime`
+    Uptime,
+    /// `/proc/swaps`
+    Swaps,
+    /// `/proc/zoneinfo`
+    Zones,
+    /// `/proc/iomem`
+    Iomem,
+    /// The kernel's configuration.
+    Config(ConfigPlace),
+    /// A setting below `/sys/kernel/mm`.
+    Setting(Setting),
+}
+
+/// Where the configuration of a kernel may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigPlace {
+    /// `/proc/config.gz`, packed.
+    Kernel,
+    /// `/boot`
+    Boot,
+    /// `/lib/modules`
+    Modules,
+}
+
+/// A number below `/sys/kernel/mm`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setting {
+    /// Pages that KSM has merged.
+    MergedPages,
+    /// Bytes that one PMD maps.
+    HugePageBytes,
+    /// Free pages of the hugetlb pool of pages of so many bytes.
+    FreePoolPages(u64),
+    /// Pages of that pool that are promised.
+    ReservedPoolPages(u64),
+}
+
+/// A file with a 64-bit word for each page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum WordFile {
+    /// `/proc/PID/pagemap`, a word for each page of the address space.
+    PageMap,
+    /// `/proc/kpageflags`, a word for each page frame.
+    FrameFlags,
+    /// `/proc/kpagecount`
+    FrameCounts,
+    /// `/proc/kpagecgroup`
+    FrameCgroups,
+}
+
+impl File {
+    /// Its path below `/proc/PID`, if it is one of the process.
+    pub(super) fn of_process(self) -> Option<String> {
+        let name = match self {
+            File::Stat => "stat",
+            File::Status | File::MainStatus => "status",
+            File::Limits => "limits",
+            File::Syscall => "syscall",
+            File::Smaps => "smaps",
+            File::CommandLine => "cmdline",
+            File::Cgroup => "cgroup",
+            File::Mounts => "mountinfo",
+            File::Auxiliary => "auxv",
+            File::Program => "exe",
+            File::UserNamespace => "ns/user",
+            File::MappedFile(range) => return Some(mapped_file(range)),
+            _ => return None,
+        };
+        Some(name.to_owned())
+    }
+
+    /// Its path, of process `pid`. The shell puts the release in.
+    pub(super) fn path(self, pid: u32) -> String {
+        if let Some(name) = self.of_process() {
+            return format!("/proc/{pid}/{name}");
+        }
+        match self {
+            File::OwnMaps => "/proc/self/maps",
+            File::OwnMounts => "/proc/self/mountinfo",
+            File::OwnUserNamespace => "/proc/self/ns/user",
+            File::Release => "/proc/sys/kernel/osrelease",
+            File::Uptime => "/proc/uptime",
+            File::Swaps => "/proc/swaps",
+            File::Zones => "/proc/zoneinfo",
+            File::Iomem => "/proc/iomem",
+            File::Config(place) => return place.path("$(uname -r)"),
+            File::Setting(setting) => return format!("/sys/{}", setting.path()),
+            _ => "",
+        }
+        .to_owned()
+    }
+
+    /// What it tells.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            File::Stat | File::Status | File::MainStatus => "the process",
+            File::Limits => "the limits of the process",
+            File::Syscall => "registers",
+            File::Smaps => "what the kernel counts in each region",
+            File::CommandLine => "the command line",
+            File::Cgroup => "the cgroups of the process",
+            File::Mounts | File::OwnMounts => "the mounted filesystems",
+            File::Auxiliary => "what the kernel told the program when it started",
+            File::Program => "the program",
+            File::UserNamespace | File::OwnUserNamespace => "the user namespace",
+            File::MappedFile(_) => "the name of a mapped file",
+            File::OwnMaps => "the regions of pmdb itself",
+            File::Release => "the release of the kernel",
+            File::Uptime => "the uptime",
+            File::Swaps => "swap areas",
+            File::Zones => "zones and nodes of frames",
+            File::Iomem => "what lies at physical addresses",
+            File::Config(_) => "the options that the kernel was built with",
+            File::Setting(setting) => setting.what(),
+        }
+    }
+}
+
+/// The link of a mapping below `/proc/PID`.
+pub(super) fn mapped_file(range: AddressRange) -> String {
+    let (start, end) = (range.start().get(), range.end().get());
+    format!("map_files/{start:x}-{end:x}")
+}
+
+impl ConfigPlace {
+    /// From the likeliest to have it.
+    pub const ALL: [ConfigPlace; 3] =
+        [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
+
+    /// The path of the configuration of a release.
+    pub fn path(self, release: &str) -> String {
+        match self {
+            ConfigPlace::Kernel => "/proc/config.gz".to_owned(),
+            ConfigPlace::Boot => format!("/boot/config-{release}"),
+            ConfigPlace::Modules => format!("/lib/modules/{release}/config"),
+        }
+    }
+}
+
+impl Setting {
+    /// Its path below `/sys`.
+    pub(super) fn path(self) -> String {
+        let pool = |bytes: u64, name: &str| {
+            format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10)
+        };
+        match self {
+            Setting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
+            Setting::HugePageBytes => "kernel/mm/transparent_hugepage/hpage_pmd_size".to_owned(),
+            Setting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
+            Setting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Setting::MergedPages => {
+                "how many pages KSM has merged: with none, its flag means nothing"
+            }
+            Setting::HugePageBytes => "bytes that one PMD maps",
+            Setting::FreePoolPages(_) => "free pages of the hugetlb pool",
+            Setting::ReservedPoolPages(_) => "pages of the hugetlb pool that are promised",
+        }
+    }
+}
+
+impl WordFile {
+    /// Its name in `/proc`, or in `/proc/PID`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            WordFile::PageMap => "pagemap",
+            WordFile::FrameFlags => "kpageflags",
+            WordFile::FrameCounts => "kpagecount",
+            WordFile::FrameCgroups => "kpagecgroup",
+        }
+    }
+}

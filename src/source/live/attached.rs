@@ -1,0 +1,180 @@
+//! A process that is attached to: its identity, and the address space that it has now.
+
+use super::directory::{Directory, read_to_end};
+use super::handle::{Handle, named};
+use super::memory::Memory;
+use crate::kernel::VirtualAddress;
+use crate::source::{Error, Identity, Liveness, Result, sys};
+use rustix::buffer::spare_capacity;
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Shared by those who look at the process and at the files behind its regions.
+pub(super) struct Attached {
+    handle: Arc<Handle>,
+    memory: RwLock<Arc<Memory>>,
+}
+
+impl Attached {
+    /// Attaches to the process `pid`.
+    pub(super) fn open(pid: u32) -> Result<Self> {
+        let (handle, stat) = Handle::open_with_stat(pid)?;
+        let memory = Memory::of(&handle, stat)?;
+        memory.maps(&handle)?;
+        Ok(Self::with(Arc::new(handle), memory))
+    }
+
+    /// Attaches to a process for a moment, in which neither its regions nor its name may ever be asked for: what takes time is looked up
+    /// when it is.
+    pub(super) fn for_a_look(handle: Arc<Handle>) -> Result<Self> {
+        let memory = Memory::for_a_look(&handle)?;
+        Ok(Self::with(handle, memory))
+    }
+
+    fn with(handle: Arc<Handle>, memory: Memory) -> Self {
+        let memory = RwLock::new(Arc::new(memory));
+        Attached { handle, memory }
+    }
+
+    pub(super) fn identity(&self) -> Identity {
+        Identity {
+            pid: self.handle.pid(),
+            name: self.memory().name(&self.handle).clone(),
+            start_time: self.handle.start_time(),
+        }
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+    pub(super) fn directory(&self) -> &Directory {
+        self.handle.directory()
+    }
+
+    /// The address space as it was last opened.
+    pub(super) fn memory(&self) -> Arc<Memory> {
+        // What is in there is whole at any time: whoever panicked has only read it.
+        self.memory
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether it is still the same program; opens the address space of the new one if not.
+    pub(super) fn liveness(&self) -> Result<Liveness> {
+        if self.handle.has_exited() {
+            return Ok(Liveness::Exited);
+        }
+        if self.memory().is_alive() {
+            return Ok(Liveness::Alive);
+        }
+        let open = || {
+            let memory = Memory::open(&self.handle)?;
+            memory.maps(&self.handle)?;
+            Ok(memory)
+        };
+        match open() {
+            Ok(memory) => {
+                *self.memory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(memory);
+                Ok(Liveness::Executed)
+            }
+            Err(Error::Gone { .. }) => Ok(Liveness::Exited),
+            // The files of a process without memory belong to root: refused is also who comes too late.
+            Err(_) if self.handle.is_exiting() => Ok(Liveness::Exited),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why the address space `memory` has nothing more to say.
+    pub(super) fn lost(&self, memory: &Memory) -> Error {
+        let has_gone = match Memory::open(&self.handle) {
+            Ok(now) => !now.is_alive(),
+            Err(Error::Gone { .. }) => true,
+            Err(_) => self.handle.is_exiting(),
+        };
+        if has_gone {
+            return self.handle.exited(memory.name(&self.handle));
+        }
+        let who = named(self.handle.pid(), memory.name(&self.handle));
+        Error::Gone {
+            what: format!(
+                "{who} has executed another program: what was known of its memory is void"
+            ),
+        }
+    }
+
+    /// An error of a system call on a file of the address space `memory`.
+    pub(super) fn failed(&self, memory: &Memory, file: &str, error: Errno) -> Error {
+        match error {
+            Errno::SRCH => self.lost(memory),
+            error => Error::io(
+                format!("reading /proc/{}/{}", self.handle.pid(), memory.path(file)),
+                error,
+            ),
+        }
+    }
+
+    /// `/proc/PID/maps` of the address space `memory`.
+    pub(super) fn maps<'m>(&self, memory: &'m Memory) -> Result<&'m OwnedFd> {
+        let maps = memory.maps(&self.handle);
+        maps.map_err(|error| match memory.is_alive() {
+            true => error,
+            false => self.lost(memory),
+        })
+    }
+
+    /// All of it. Empty when the address space is gone.
+    pub(super) fn maps_text(&self, memory: &Memory) -> Result<Vec<u8>> {
+        let maps = self.maps(memory)?;
+        read_to_end(|text, so_far| pread(maps, spare_capacity(text), so_far))
+            .map_err(|error| self.failed(memory, "maps", error))
+    }
+
+    /// Appends what one read gives of it from `offset` on. An address space has regions as long as it is there.
+    pub(super) fn maps_from(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        let memory = self.memory();
+        let maps = self.maps(&memory)?;
+        let read = retry_on_intr(|| pread(maps, spare_capacity(into), offset))
+            .map_err(|error| self.failed(&memory, "maps", error))?;
+        match (offset, read) {
+            (0, 0) if !memory.is_alive() => Err(self.lost(&memory)),
+            _ => Ok(read),
+        }
+    }
+
+    pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
+        let memory = self.memory();
+        let read = sys::read_words(&memory.page_map, first, into)
+            .map_err(|error| self.failed(&memory, "pagemap", error))?;
+        // The page map of a dead address space ends at once: only a living one tells where memory ends.
+        if read < into.len() && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        Ok(read)
+    }
+
+    pub(super) fn read_memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let memory = self.memory();
+        let contents = memory.contents(&self.handle)?;
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            // `pread` takes no offset in the upper half, where only the kernel and gate pages are.
+            let from = address.checked_add(done as u64);
+            let Some(from) = from.filter(|from| i64::try_from(from.get()).is_ok()) else {
+                break;
+            };
+            match retry_on_intr(|| pread(contents, &mut *rest, from.get())) {
+                // A guard page, a hole, a page beyond the end of its file.
+                Err(Errno::IO | Errno::FAULT) => break,
+                Err(error) => return Err(self.failed(&memory, "mem", error)),
+                Ok(0) => break,
+                Ok(read) => done += read,
+            }
+        }
+        if done < into.len() && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,123 @@
+//! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
+
+use super::directory::{Directory, read_all};
+use crate::kernel::mounts::{self, Mount};
+use crate::kernel::{Device, Name};
+use crate::source::{Error, Group, Result};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+
+/// The mounted hierarchy that memory is charged to. It is not held open, or it could not be unmounted.
+pub(super) struct Hierarchy {
+    mount: Mount,
+    top: OwnedFd,
+}
+
+impl Hierarchy {
+    pub(super) fn open() -> Result<Self> {
+        let text = Directory::open("/proc/self").and_then(|own| own.read("mountinfo"));
+        let text = text.map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
+        let mounts = mounts::parse(&text)?;
+        let none = || Error::NotAvailable {
+            what: "no hierarchy of memory cgroups is mounted here: their paths are not known"
+                .to_owned(),
+        };
+        let mount = mounts::memory_hierarchy(&mounts);
+        let mount = mount.cloned().ok_or_else(none)?;
+        let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
+        let point = OsStr::from_bytes(mount.point.as_bytes());
+        let top = directory(CWD, point.as_bytes()).map_err(failed)?;
+        // Something else may be mounted over it.
+        let device = fstat(&top).map_err(failed)?.st_dev;
+        let device = Device {
+            major: rustix::fs::major(device),
+            minor: rustix::fs::minor(device),
+        };
+        match device == mount.device {
+            true if mount.filesystem == "cgroup2" && !has_memory(&top) => Err(none()),
+            true => Ok(Hierarchy { mount, top }),
+            false => Err(failed(Errno::STALE)),
+        }
+    }
+
+    /// Where it is mounted.
+    pub(super) fn point(&self) -> &Name {
+        &self.mount.point
+    }
+
+    /// The group at a path below the mount, if there is one.
+    pub(super) fn group(&self, path: &[u8]) -> Option<Group> {
+        let name = OsStr::from_bytes(below(path));
+        let stat = statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(group(stat.st_ino, path.to_vec()))
+    }
+
+    /// All groups.
+    pub(super) fn groups(&self) -> Result<Vec<Group>> {
+        let failed = |error| {
+            let point = &self.mount.point;
+            Error::io(format!("reading the cgroups in {point}"), error)
+        };
+        let top = fstat(&self.top).map_err(failed)?.st_ino;
+        let mut groups = vec![group(top, Vec::new())];
+        let mut next = 0;
+        while let Some(parent) = groups.get(next) {
+            next += 1;
+            let parent = parent.path.clone();
+            match self.children(&parent) {
+                Ok(children) => groups.extend(children.into_iter().map(|(inode, name)| {
+                    group(inode, [&parent, b"/".as_slice(), name.to_bytes()].concat())
+                })),
+                // Gone meanwhile, or closed to this user.
+                Err(Errno::NOENT | Errno::NODEV | Errno::ACCESS) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Inode and name of the directories in a directory.
+    fn children(&self, path: &[u8]) -> rustix::io::Result<Vec<(u64, std::ffi::CString)>> {
+        let mut children = Vec::new();
+        for entry in Dir::new(directory(&self.top, below(path))?)? {
+            let entry = entry?;
+            let name: &CStr = entry.file_name();
+            if entry.file_type() == FileType::Directory && name != c"." && name != c".." {
+                children.push((entry.ino(), name.to_owned()));
+            }
+        }
+        Ok(children)
+    }
+}
+
+fn group(inode: u64, path: Vec<u8>) -> Group {
+    Group { inode, path }
+}
+
+/// Whether a group of the second version has the memory controller. Where a hierarchy of the first version has it instead, inodes are
+/// of that one, and mean other groups here.
+fn has_memory(group: &OwnedFd) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);
+    controllers.is_ok_and(|words| {
+        words
+            .split(u8::is_ascii_whitespace)
+            .any(|word| word == b"memory")
+    })
+}
+
+/// A path below the mount as a system call takes it.
+fn below(path: &[u8]) -> &[u8] {
+    match path.strip_prefix(b"/") {
+        Some(path) => path,
+        None => b".",
+    }
+}
+
+fn directory(at: impl AsFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(at, OsStr::from_bytes(path), flags, Mode::empty())
+}

@@ -1,0 +1,172 @@
+//! A file on storage that may not answer: opened, read and closed again by a child process for each part that is asked for.
+
+use super::apart;
+use super::module_file::ModuleFile;
+use crate::kernel::{Device, Name};
+use crate::source::{Error, ReadAt, Result};
+use rustix::io::Errno;
+use std::io;
+use std::sync::Mutex;
+
+/// Bytes that are read at a time: one part is kept, as tables are passed over in smaller steps.
+const PART: u64 = 1 << 20;
+
+/// Opens the file; `None` if there is none.
+type Open = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
+
+/// The file, which this program never has open.
+pub(super) struct DistantFile {
+    storage: Device,
+    name: Name,
+    open: Open,
+    length: u64,
+    fingerprint: [u64; 4],
+    /// The part that was read last, and where it begins.
+    part: Mutex<(u64, Vec<u8>)>,
+}
+
+impl DistantFile {
+    /// The file that `open` opens, if `storage` answers; `name` is what it is called. `None` if there is none.
+    pub(super) fn open(storage: Device, name: &Name, open: Open) -> Result<Option<DistantFile>> {
+        let found = look(storage, name, &open)?;
+        Ok(found.map(|(length, fingerprint)| DistantFile {
+            storage,
+            name: name.clone(),
+            open,
+            length,
+            fingerprint,
+            part: Mutex::default(),
+        }))
+    }
+
+    /// Up to so many bytes from `offset` on, which are void if the file is another by now.
+    fn fetch(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let failed = |error| Error::NotAvailable {
+            what: format!("reading {}: {error}", self.name),
+        };
+        let bytes = answer(self.storage, &self.name, || {
+            let file = (self.open)()?.filter(|file| file.fingerprint() == self.fingerprint);
+            let changed = || {
+                failed(io::Error::other(
+                    "it is gone or has changed since it was opened",
+                ))
+            };
+            let file = file.ok_or_else(changed)?;
+            let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+            let mut done = 0;
+            while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                match file.read_at(offset + done as u64, rest).map_err(failed)? {
+                    0 => break,
+                    read => done += read,
+                }
+            }
+            bytes.truncate(done);
+            Ok(bytes)
+        });
+        bytes.map_err(io::Error::other)
+    }
+}
+
+/// Length and fingerprint of the file as it is now.
+fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 4])>> {
+    let told = answer(storage, name, || {
+        let Some(file) = open()? else {
+            return Ok(Vec::new());
+        };
+        let [a, b, c, d] = file.fingerprint();
+        Ok([file.len(), a, b, c, d].map(u64::to_ne_bytes).concat())
+    })?;
+    let words: Vec<u64> = words(&told).collect();
+    match words[..] {
+        [] => Ok(None),
+        [length, a, b, c, d] => Ok(Some((length, [a, b, c, d]))),
+        _ => Err(silent(name, Errno::IO)),
+    }
+}
+
+/// What `work` answers, which looks at the file `name` on `storage`.
+pub(super) fn answer(
+    storage: Device,
+    name: &Name,
+    work: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    const DONE: u8 = 1;
+    let mut told = apart::ask(storage, || match work() {
+        Ok(mut bytes) => {
+            bytes.push(DONE);
+            bytes
+        }
+        Err(error) => in_bytes(&error),
+    })
+    .map_err(|error| silent(name, error))?;
+    match told.pop() {
+        Some(DONE) => Ok(told),
+        _ => Err(error_from_bytes(&told)),
+    }
+}
+
+/// 64-bit words that were written one after the other.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes)
+}
+
+/// An error as [`error_from_bytes`] reads it, and a last byte of zero: what was tried, and what would help.
+fn in_bytes(error: &Error) -> Vec<u8> {
+    let remedy = error.remedy().unwrap_or_default();
+    format!("{error}\0{remedy}\0").into_bytes()
+}
+
+/// The error whose text and remedy have a zero between them.
+pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(bytes);
+    match text.split_once('\0') {
+        Some((what, remedy)) if !remedy.trim_end_matches('\0').is_empty() => Error::NotPermitted {
+            what: what.to_owned(),
+            remedy: remedy.trim_end_matches('\0').to_owned(),
+        },
+        Some((what, _)) => Error::NotAvailable {
+            what: what.to_owned(),
+        },
+        None => Error::NotAvailable {
+            what: text.into_owned(),
+        },
+    }
+}
+
+/// That the storage of a file did not answer, or that it could not be asked.
+fn silent(name: &Name, error: Errno) -> Error {
+    match error {
+        Errno::TIMEDOUT => Error::NotAvailable {
+            what: format!("the storage of {name} does not respond"),
+        },
+        error => Error::io(format!("asking for {name}"), error),
+    }
+}
+
+impl ReadAt for DistantFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut part = self
+            .part
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let begins = offset / PART * PART;
+        if part.1.is_empty() || part.0 != begins {
+            *part = (begins, self.fetch(begins, PART)?);
+        }
+        let at = usize::try_from(offset - begins).unwrap_or(usize::MAX);
+        let there = part.1.get(at..).unwrap_or_default();
+        let read = there.len().min(into.len());
+        if let (Some(into), Some(there)) = (into.get_mut(..read), there.get(..read)) {
+            into.copy_from_slice(there);
+        }
+        Ok(read)
+    }
+    fn len(&self) -> u64 {
+        self.length
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        // What does not answer any more has another than it had.
+        let found = look(self.storage, &self.name, &self.open).ok().flatten();
+        found.map_or([u64::MAX; 4], |(_, fingerprint)| fingerprint)
+    }
+}

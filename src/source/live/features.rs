@@ -1,0 +1,276 @@
+//! What this kernel and these rights give, found out by trying it on pmdb itself.
+
+use super::cgroups::Hierarchy;
+use super::directory::Directory;
+use super::frames::FrameFile;
+use super::{own_page, rights};
+use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::source::feature::{finding, no, tried, yes};
+use crate::source::file::mapped_file;
+use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
+const SYS_ADMIN: &str = "CAP_SYS_ADMIN";
+
+/// Frame numbers, by a page of pmdb's own.
+pub(super) fn frame_numbers() -> Finding {
+    let feature = Feature::FrameNumbers;
+    match own_page::entry() {
+        Some(entry) if entry.is_frame_hidden() => no(
+            feature,
+            "the page map shows no frame for a page of pmdb's own that is present",
+            rights::way_to(SYS_ADMIN),
+        ),
+        Some(_) => yes(
+            feature,
+            "the page map shows the frame of a page of pmdb's own",
+        ),
+        None => {
+            let found = "pmdb's own page map could not be read; judged by its rights";
+            let permitted = rights::has_sys_admin();
+            finding(
+                feature,
+                Some(permitted),
+                found,
+                (!permitted).then(|| rights::way_to(SYS_ADMIN)),
+            )
+        }
+    }
+}
+
+/// Processes of other users, by the rights that they take.
+pub(super) fn other_users() -> Finding {
+    let feature = Feature::OtherUsers;
+    let missing = rights::missing_for_other_users();
+    if !missing.is_empty() {
+        let remedy = rights::way_to(&missing.join(" and "));
+        return no(feature, format!("{} not held", missing.join(", ")), remedy);
+    }
+    match rights::in_first_user_namespace() {
+        Some(false) => no(
+            feature,
+            "the rights are held, but only over processes of this user namespace",
+            "run pmdb outside of this user namespace (container)",
+        ),
+        _ => yes(feature, "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH are held"),
+    }
+}
+
+/// One of the files with a word for each frame, by reading a word.
+pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Finding {
+    let read = file.read(0, &mut [0]);
+    tried(feature, read, &format!("/proc/{name} can be read"))
+}
+
+/// Whether cgroups have paths here.
+pub(super) fn cgroup_paths() -> Finding {
+    let feature = Feature::CgroupPaths;
+    match Hierarchy::open() {
+        Ok(hierarchy) => yes(feature, format!("mounted at {}", hierarchy.point())),
+        error => tried(feature, error, ""),
+    }
+}
+
+/// The calls on page maps and maps, by asking them about pmdb itself.
+pub(super) fn calls() -> Vec<Finding> {
+    let own = |file| Directory::open("/proc/self").and_then(|own| own.file(file));
+    let mut findings = Vec::new();
+    let known = own("pagemap")
+        .map(|own| Categories::supported(|question| sys::scan(&own, question, &mut []).is_ok()));
+    let (scan, known) = match known {
+        Ok(known) if known.is_empty() => (
+            no(
+                Feature::Scan,
+                "the kernel does not know the call PAGEMAP_SCAN",
+                "Linux 6.7 or later; no sandbox that refuses it",
+            ),
+            Some(known),
+        ),
+        Ok(known) => (
+            yes(
+                Feature::Scan,
+                format!(
+                    "PAGEMAP_SCAN answers for pmdb's own page map; it knows {}",
+                    category_names(known).join(" ")
+                ),
+            ),
+            Some(known),
+        ),
+        Err(error) => (
+            finding(Feature::Scan, None, own_file("pagemap", error), None),
+            None,
+        ),
+    };
+    findings.push(scan);
+    findings.extend(
+        CATEGORIES
+            .iter()
+            .map(|&(feature, category, tells)| match known {
+                Some(known) if known.contains(category) => yes(feature, tells),
+                Some(_) => no(
+                    feature,
+                    "PAGEMAP_SCAN does not take its category",
+                    "Linux 6.7 or later",
+                ),
+                None => finding(
+                    feature,
+                    None,
+                    "not asked: pmdb's own page map cannot be read",
+                    None,
+                ),
+            }),
+    );
+    findings.push(match own("maps") {
+        Ok(maps) => maps_query(maps),
+        Err(error) => finding(Feature::MapsQuery, None, own_file("maps", error), None),
+    });
+    findings
+}
+
+/// The categories that tell what page-map entries do not, each with what that is. Linux 6.7 has them all.
+const CATEGORIES: [(Feature, Categories, &str); 3] = [
+    (
+        Feature::ScanZero,
+        Categories::ZERO,
+        "PAGE_IS_PFNZERO tells the page of zeros, whoever asks",
+    ),
+    (
+        Feature::ScanHuge,
+        Categories::HUGE,
+        "PAGE_IS_HUGE tells what one page-table entry maps whole",
+    ),
+    (
+        Feature::ScanWriteTracked,
+        Categories::WRITE_TRACKED,
+        "PAGE_IS_WPALLOWED tells where userfaultfd takes note of writes and lets them pass",
+    ),
+];
+
+/// As the kernel spells them (include/uapi/linux/fs.h), without what they have in common.
+fn category_names(known: Categories) -> Vec<&'static str> {
+    let names = [
+        (Categories::WRITE_TRACKED, "WPALLOWED"),
+        (Categories::WRITTEN, "WRITTEN"),
+        (Categories::FILE, "FILE"),
+        (Categories::PRESENT, "PRESENT"),
+        (Categories::SWAPPED, "SWAPPED"),
+        (Categories::ZERO, "PFNZERO"),
+        (Categories::HUGE, "HUGE"),
+        (Categories::SOFT_DIRTY, "SOFT_DIRTY"),
+        (Categories::GUARD, "GUARD"),
+    ];
+    let names = names.iter().filter(|(one, _)| known.contains(*one));
+    names.map(|&(_, name)| name).collect()
+}
+
+fn maps_query(maps: OwnedFd) -> Finding {
+    let feature = Feature::MapsQuery;
+    let here = 0u8;
+    match sys::query_mapping(
+        maps,
+        Query::At(VirtualAddress::new((&raw const here).addr() as u64)),
+    ) {
+        Ok(_) => yes(feature, "PROCMAP_QUERY finds a region of pmdb's own"),
+        Err(error) => no(
+            feature,
+            format!("PROCMAP_QUERY fails on pmdb's own regions: {error}"),
+            "Linux 6.11 or later; no sandbox that refuses it",
+        ),
+    }
+}
+
+fn own_file(name: &str, error: Errno) -> String {
+    format!("/proc/self/{name} cannot be opened: {error}")
+}
+
+/// Bit 58, by a guard page of pmdb's own.
+pub(super) fn guard_bit() -> Finding {
+    let feature = Feature::GuardBit;
+    let page = match sys::ClosedPages::guard() {
+        Ok(page) => page,
+        Err(error) => {
+            let found = format!("pmdb cannot make a guard page (MADV_GUARD_INSTALL): {error}");
+            return no(
+                feature,
+                found,
+                "nothing is amiss: before Linux 6.13 there are none",
+            );
+        }
+    };
+    match own_page::entry_at(page.address()) {
+        Some(entry) if entry.is_guard() => yes(
+            feature,
+            "the entry of a guard page of pmdb's own has bit 58",
+        ),
+        Some(_) => no(
+            feature,
+            "the entry of a guard page of pmdb's own has no bit 58",
+            "Linux 6.15 or later",
+        ),
+        None => finding(feature, None, "pmdb's own page map cannot be read", None),
+    }
+}
+
+/// The idle bitmap.
+pub(super) fn idle_bitmap() -> Finding {
+    const PATH: &str = "kernel/mm/page_idle/bitmap";
+    let opened = Directory::open("/sys").and_then(|sys| sys.file(PATH));
+    let (feature, path) = (Feature::IdleBitmap, format!("/sys/{PATH}"));
+    match opened {
+        Ok(_) => yes(feature, format!("{path} can be opened")),
+        Err(Errno::NOENT) => no(
+            feature,
+            format!("there is no {path}"),
+            "a kernel built with CONFIG_IDLE_PAGE_TRACKING",
+        ),
+        Err(error) => no(
+            feature,
+            format!("{path} cannot be opened: {error}"),
+            rights::way_to("CAP_DAC_READ_SEARCH"),
+        ),
+    }
+}
+
+/// Whether the link to a mapped file of the process with this directory can be followed.
+pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let link = mapped_file(range);
+    let followed = rights::raised(|| openat(directory.fd(), link, flags, Mode::empty()));
+    followed.map(drop).map_err(|error| Error::NotPermitted {
+        what: error.to_string(),
+        remedy: match error {
+            Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
+            _ => rights::way_to(SYS_ADMIN),
+        },
+    })
+}
+
+/// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
+pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
+    let feature = Feature::KsmFlag;
+    match own_page::flags(flags) {
+        Some(flags) if flags.contains(PageFlags::KSM) => no(
+            feature,
+            "a page of pmdb's own, which nobody merged, has the flag",
+            "a kernel that does not set it on all anonymous pages",
+        ),
+        Some(_) => yes(
+            feature,
+            "a page of pmdb's own, which nobody merged, does not have the flag",
+        ),
+        None => finding(
+            feature,
+            None,
+            "the flags of a page of pmdb's own cannot be read",
+            Some("what frame_numbers and kpageflags take".into()),
+        ),
+    }
+}
+
+/// An error of opening a file of pmdb's own, as a target's would be told.
+pub(super) fn own(file: &str) -> Result<OwnedFd> {
+    let opened = Directory::open("/proc/self").and_then(|own| own.file(file));
+    opened.map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
+}

@@ -1,0 +1,205 @@
+//! Who the target is: a pidfd, a handle on its directory and its start time. A number alone could be another's tomorrow.
+
+use super::directory::Directory;
+use crate::kernel::Name;
+use crate::kernel::status::{Stat, Status};
+use crate::source::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::sync::OnceLock;
+
+/// One process, for as long as it lives and not a moment longer.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pid: u32,
+    directory: Directory,
+    /// Opened when it is first needed, unless the process was asked for by its number.
+    pidfd: OnceLock<rustix::io::Result<OwnedFd>>,
+    /// What its `stat` said when that was first read.
+    first: OnceLock<Vec<u8>>,
+}
+
+impl Handle {
+    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. If the directory still answers afterwards, it
+    /// and the pidfd, which was opened later, are of the same process.
+    pub(super) fn open(pid: u32) -> Result<Self> {
+        let directory = directory_of(pid)?;
+        let pidfd = match pidfd_of(pid) {
+            Ok(pidfd) => pidfd,
+            Err(Errno::SRCH) => return Err(absent(pid)),
+            // The number of a thread: EINVAL, ENOENT since Linux 6.15.
+            Err(error) => {
+                let status = directory.read("status");
+                let status = status.map_err(|error| not_found(pid, error))?;
+                match Status::parse(&status)?.process {
+                    process if process != pid => return Handle::open(process),
+                    _ => return Err(Error::io(format!("pidfd_open of process {pid}"), error)),
+                }
+            }
+        };
+        Ok(Handle {
+            pid,
+            directory,
+            pidfd: Ok(pidfd).into(),
+            first: OnceLock::new(),
+        })
+    }
+
+    /// The same, and what its `stat` says now.
+    pub(super) fn open_with_stat(pid: u32) -> Result<(Self, Stat)> {
+        let handle = Self::open(pid)?;
+        let stat = handle.read_stat();
+        let stat = stat.map_err(|error| not_found(handle.pid, error))?;
+        Ok((handle, Stat::parse(&stat)?))
+    }
+
+    /// Takes hold of a process from a listing, of which its `stat` may be all that is ever read.
+    pub(super) fn of_listed(pid: u32) -> Result<(Self, Vec<u8>)> {
+        let handle = Handle {
+            pid,
+            directory: directory_of(pid)?,
+            pidfd: OnceLock::new(),
+            first: OnceLock::new(),
+        };
+        let stat = handle.read_stat();
+        let stat = stat.map_err(|error| not_found(pid, error))?;
+        Ok((handle, stat))
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+    /// When it started; 0 if it had gone before anybody asked.
+    pub(super) fn start_time(&self) -> u64 {
+        self.first().map_or(0, |stat| stat.start_time)
+    }
+    /// What it was called when its `stat` was first read; nothing if it had gone before.
+    pub(super) fn first_name(&self) -> Name {
+        self.first().map_or_else(Name::default, |stat| stat.name)
+    }
+    fn first(&self) -> Option<Stat> {
+        if self.first.get().is_none() {
+            _ = self.read_stat();
+        }
+        Stat::parse(self.first.get()?).ok()
+    }
+    pub(super) fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Whether all its threads have ended.
+    pub(super) fn has_exited(&self) -> bool {
+        self.ends_within(0)
+    }
+
+    /// Whether it is about to exit: a process loses its memory a moment before it ends.
+    pub(super) fn is_exiting(&self) -> bool {
+        self.ends_within(100_000_000)
+    }
+
+    /// A pidfd can be read from the end of the process on, whether or not its parent has waited for it.
+    fn ends_within(&self, nanoseconds: u32) -> bool {
+        let pidfd = match self.pidfd() {
+            Ok(pidfd) => pidfd,
+            Err(error) => return *error == Errno::SRCH,
+        };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        let patience = Timespec {
+            tv_sec: 0,
+            tv_nsec: nanoseconds.into(),
+        };
+        poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn pidfd(&self) -> std::result::Result<&OwnedFd, &Errno> {
+        let open = || {
+            let pidfd = pidfd_of(self.pid)?;
+            // By its number, which could be another's by now: not as long as the directory answers.
+            let answers = self.directory.file("stat");
+            answers.map(|_| pidfd).map_err(|error| match error {
+                Errno::MFILE | Errno::NFILE => error,
+                _ => Errno::SRCH,
+            })
+        };
+        self.pidfd.get_or_init(open).as_ref()
+    }
+
+    /// `/proc/PID/stat`, as long as there is one.
+    pub(super) fn stat(&self) -> Result<Stat> {
+        let stat = self.read_stat().map_err(|error| match error {
+            Errno::SRCH | Errno::NOENT => self.exited(&Name::default()),
+            error => Error::io(format!("reading /proc/{}/stat", self.pid), error),
+        })?;
+        Ok(Stat::parse(&stat)?)
+    }
+
+    fn read_stat(&self) -> rustix::io::Result<Vec<u8>> {
+        let stat = self.directory.read("stat")?;
+        self.first.get_or_init(|| stat.clone());
+        Ok(stat)
+    }
+
+    /// The error that says that it is gone, and whose its number is now.
+    pub(super) fn exited(&self, name: &Name) -> Error {
+        let named = named(self.pid, name);
+        let successor = Directory::open(&format!("/proc/{}", self.pid))
+            .and_then(|directory| directory.read("stat"))
+            .ok()
+            .and_then(|bytes| Stat::parse(&bytes).ok())
+            .filter(|stat| stat.start_time != self.start_time());
+        let what = match successor {
+            Some(stat) => format!(
+                "{named} has exited; its number now belongs to another process ({})",
+                stat.name
+            ),
+            None => format!("{named} has exited"),
+        };
+        Error::Gone { what }
+    }
+}
+
+fn pidfd_of(pid: u32) -> rustix::io::Result<OwnedFd> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pidfd_open(raw.ok_or(Errno::SRCH)?, PidfdFlags::empty())
+}
+
+fn directory_of(pid: u32) -> Result<Directory> {
+    Directory::open(&format!("/proc/{pid}")).map_err(|error| not_found(pid, error))
+}
+
+/// Why nothing can be read of the process `pid`: it is not there only if `/proc` is, and there was enough to look with.
+pub(super) fn not_found(pid: u32, error: Errno) -> Error {
+    match error {
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
+            Error::io(format!("opening /proc/{pid}"), error)
+        }
+        _ => no_proc().unwrap_or_else(|| absent(pid)),
+    }
+}
+
+/// The error that says so, if `/proc` is not mounted here.
+pub(super) fn no_proc() -> Option<Error> {
+    /// `PROC_SUPER_MAGIC` (include/uapi/linux/magic.h)
+    const PROC: u64 = 0x9fa0;
+    let is_proc = |system: rustix::fs::StatFs| system.f_type as u64 & 0xffff_ffff == PROC;
+    let is_there = rustix::fs::statfs("/proc").is_ok_and(is_proc);
+    (!is_there).then(|| Error::NotAvailable {
+        what: "/proc is not mounted here: pmdb reads there what it reports of a process".to_owned(),
+    })
+}
+
+fn absent(pid: u32) -> Error {
+    Error::Gone {
+        what: format!("there is no process {pid} (or it is hidden from this user)"),
+    }
+}
+
+/// `process 812 (bash)`
+pub(super) fn named(pid: u32, name: &Name) -> String {
+    match name.is_empty() {
+        true => format!("process {pid}"),
+        false => format!("process {pid} ({name})"),
+    }
+}

@@ -1,0 +1,205 @@
+//! Files that are kept for long, as those that symbols are read from are, though a process may have mapped more of them than this
+//! program may have open: one that was not read for a while is closed, and opened again when it is asked.
+
+use super::module_file::ModuleFile;
+use crate::source::ReadAt;
+use rustix::process::{Resource, getrlimit};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Files that may be open at the same time, at most.
+const MOST: usize = 4096;
+/// As many may always be: one for each thread that reads, and one of each kind.
+const LEAST: usize = 8;
+
+/// Opens the file again; `None` if it is not to be had any more.
+type Again = Box<dyn Fn() -> Option<ModuleFile> + Send + Sync>;
+
+/// A file that is open when it is needed.
+pub(super) struct KeptFile {
+    place: Arc<Place>,
+    again: Again,
+    length: u64,
+    fingerprint: [u64; 4],
+}
+
+/// Where a file is while it is open.
+struct Place {
+    file: Mutex<Held>,
+    /// Whether it was read since it was last passed over.
+    used: AtomicBool,
+}
+
+/// The file, or how it was left.
+enum Held {
+    Open(Arc<ModuleFile>),
+    Closed {
+        /// When it was last changed. While it is open it stays the same file whatever is done to it, and may be renamed; behind a name
+        /// that is opened again there could be another, with the inode number and the times of the first.
+        changed: (i128, i128),
+    },
+}
+
+impl Place {
+    fn close(&self) {
+        let mut held = lock(&self.file);
+        if let Held::Open(file) = &*held {
+            let changed = file.changed();
+            *held = Held::Closed { changed };
+        }
+    }
+}
+
+/// All that are open, those that were opened last at the end.
+static OPEN: Mutex<VecDeque<Weak<Place>>> = Mutex::new(VecDeque::new());
+
+impl KeptFile {
+    /// Keeps a file, which `again` opens once more.
+    pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
+        let (length, fingerprint) = (file.len(), file.fingerprint());
+        let place = Arc::new(Place {
+            file: Mutex::new(Held::Open(Arc::new(file))),
+            used: AtomicBool::new(true),
+        });
+        keep_open(&place, most());
+        KeptFile {
+            place,
+            again,
+            length,
+            fingerprint,
+        }
+    }
+
+    /// The file, opened again if it was closed. Another, or one that has changed meanwhile, is an error: what was read of it is void.
+    fn open(&self) -> io::Result<Arc<ModuleFile>> {
+        self.place.used.store(true, Ordering::Relaxed);
+        let mut held = lock(&self.place.file);
+        let before = match &*held {
+            Held::Open(file) => return Ok(Arc::clone(file)),
+            Held::Closed { changed } => *changed,
+        };
+        let is_same =
+            |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
+        let file = (self.again)().filter(is_same);
+        let changed = || io::Error::other("it is gone or has changed since it was closed");
+        let file = Arc::new(file.ok_or_else(changed)?);
+        *held = Held::Open(Arc::clone(&file));
+        drop(held);
+        keep_open(&self.place, most());
+        Ok(file)
+    }
+}
+
+impl ReadAt for KeptFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.open()?.read_at(offset, into)
+    }
+    fn len(&self) -> u64 {
+        self.length
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        // What cannot be opened again has another than it had.
+        self.open().map_or([u64::MAX; 4], |file| file.fingerprint())
+    }
+}
+
+/// Half of what this program may have open: the rest is for everything else.
+fn most() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    (limit.unwrap_or(MOST) / 2).clamp(LEAST, MOST)
+}
+
+/// Counts the file at `place`, which has just been opened, and closes others if there are more than `most`.
+fn keep_open(place: &Arc<Place>, most: usize) {
+    let mut open = lock(&OPEN);
+    open.push_back(Arc::downgrade(place));
+    // Each may be passed over once.
+    let mut patience = 2 * open.len();
+    while open.len() > most && patience > 0 {
+        patience -= 1;
+        let Some(oldest) = open.pop_front() else {
+            break;
+        };
+        let Some(place) = oldest.upgrade() else {
+            continue;
+        };
+        match place.used.swap(false, Ordering::Relaxed) {
+            true => open.push_back(oldest),
+            // Whoever reads it at this moment holds it until that is done.
+            false => place.close(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Path, PathBuf};
+
+    fn open(path: &Path) -> Option<ModuleFile> {
+        let found = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        ModuleFile::open_unmapped(found).ok()
+    }
+
+    fn kept(path: &Path, later: PathBuf) -> KeptFile {
+        let file = open(path).expect("a file");
+        KeptFile::new(file, Box::new(move || open(&later)))
+    }
+
+    fn read(file: &KeptFile) -> Option<[u8; 3]> {
+        let mut bytes = [0; 3];
+        let read = file.read_at(0, &mut bytes).ok()?;
+        (read == 3).then_some(bytes)
+    }
+
+    #[test]
+    fn what_was_changed_while_it_was_closed_is_another_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "one").expect("written");
+        let file = kept(&path, path.clone());
+        file.place.close();
+        assert_eq!(read(&file).as_ref(), Some(b"one"), "nothing has changed");
+        file.place.close();
+        let before = fs::metadata(&path).expect("its times");
+        let changed = |one: &fs::Metadata| (one.ctime(), one.ctime_nsec());
+        // Its clock may go by ticks of some milliseconds.
+        loop {
+            fs::write(&path, "two").expect("written");
+            let times = fs::FileTimes::new().set_modified(before.modified().expect("a time"));
+            let again = fs::File::options().write(true).open(&path);
+            again.and_then(|file| file.set_times(times)).expect("set");
+            let now = fs::metadata(&path).expect("its times");
+            assert_eq!((now.mtime(), now.ino()), (before.mtime(), before.ino()));
+            if changed(&now) != changed(&before) {
+                break;
+            }
+        }
+        assert_eq!(read(&file), None);
+        assert_eq!(file.fingerprint(), [u64::MAX; 4]);
+    }
+
+    #[test]
+    fn it_may_be_renamed_while_it_is_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, later) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&path, "one").expect("written");
+        let file = kept(&path, later.clone());
+        let fingerprint = file.fingerprint();
+        fs::rename(&path, &later).expect("renamed");
+        assert_eq!(file.fingerprint(), fingerprint);
+        file.place.close();
+        assert_eq!(read(&file).as_ref(), Some(b"one"));
+        assert_eq!(file.fingerprint(), fingerprint);
+    }
+}

@@ -1,0 +1,159 @@
+//! The machine that pmdb runs on.
+
+use super::directory::{Directory, read_all};
+use super::frames::FrameFile;
+use super::{features, own_page, rights};
+use crate::source::feature::tried;
+use crate::source::file::ConfigPlace;
+use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, minor, openat};
+use rustix::io::Errno;
+use std::cmp::Ordering;
+
+/// Its files that stay open.
+pub(super) struct LiveMachine {
+    pub(super) flags: FrameFile,
+    pub(super) counts: FrameFile,
+    pub(super) cgroups: FrameFile,
+}
+
+impl Default for LiveMachine {
+    fn default() -> Self {
+        LiveMachine {
+            flags: FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR"),
+            counts: FrameFile::new("kpagecount", "CONFIG_PROC_PAGE_MONITOR"),
+            cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
+        }
+    }
+}
+
+impl LiveMachine {
+    /// The contents of a file of the machine, or where a link leads.
+    pub(super) fn read(&self, file: File) -> Result<Vec<u8>> {
+        let path = file.path(std::process::id());
+        let below = |top: &str| {
+            let name = path
+                .strip_prefix(top)
+                .and_then(|name| name.strip_prefix('/'));
+            Directory::open(top)?.read(name.unwrap_or(&path))
+        };
+        let read = match file {
+            File::Release => return Ok(release()),
+            File::OwnUserNamespace => {
+                Directory::open("/proc/self").and_then(|own| own.link("ns/user"))
+            }
+            File::OwnMaps | File::OwnMounts => below("/proc/self"),
+            File::Setting(_) => below("/sys"),
+            File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
+                beside(&place.path(&String::from_utf8_lossy(&release())))
+            }
+            _ => below("/proc"),
+        };
+        read.map_err(|error| Error::io(format!("reading {path}"), error))
+    }
+
+    /// Tries something that is a matter of pmdb itself.
+    pub(super) fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        let words: Option<Vec<u64>> = match probe {
+            Probe::PageBytes => Some(vec![rustix::param::page_size() as u64]),
+            Probe::LittleEndian => Some(vec![u64::from(cfg!(target_endian = "little"))]),
+            Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
+            Probe::OwnEntry => own_page::entry().map(|entry| vec![entry.raw()]),
+            Probe::OwnFlags => own_page::flags(&self.flags).map(|flags| vec![flags.bits()]),
+            Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
+            Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
+            Probe::SharedMemory => device_of_a_memfd(MemfdFlags::empty()).map(Vec::from),
+            Probe::Pools => devices_of_pools().map(|devices| devices.concat()),
+            Probe::Compare(one, other) => compare(one, other).map(|order| vec![order]),
+            Probe::FollowOwn(range) => {
+                let own = Directory::open("/proc/self");
+                let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
+                return features::follow(&own, range).map(|()| Vec::new());
+            }
+            Probe::Follow(_) | Probe::IsNamed(..) => None,
+        };
+        words.ok_or_else(|| Error::NotAvailable {
+            what: "the kernel does not tell".to_owned(),
+        })
+    }
+
+    /// What this kernel and the rights of this program give, as far as it takes no decoding.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut findings = vec![
+            tried(
+                Feature::PageMap,
+                features::own("pagemap"),
+                "pmdb's own page map can be opened",
+            ),
+            features::other_users(),
+            features::frame_numbers(),
+            features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
+            features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
+            features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
+            features::cgroup_paths(),
+            tried(
+                Feature::Memory,
+                features::own("mem"),
+                "pmdb's own memory can be opened",
+            ),
+            features::guard_bit(),
+            features::idle_bitmap(),
+            features::ksm_flag(&self.flags),
+        ];
+        findings.extend(features::calls());
+        findings
+    }
+}
+
+fn release() -> Vec<u8> {
+    rustix::system::uname().release().to_bytes().to_vec()
+}
+
+/// A configuration that a distribution has left beside the kernel.
+fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
+    // A generous bound for a text of some 300 KiB.
+    const MOST: u64 = 8 << 20;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = openat(CWD, path, flags, Mode::empty())?;
+    let stat = fstat(&file)?;
+    match u64::try_from(stat.st_size) {
+        Ok(0..=MOST) => read_all(file),
+        _ => Err(Errno::FBIG),
+    }
+}
+
+/// As `kcmp` numbers it.
+fn compare(one: u32, other: u32) -> Option<u64> {
+    let order = rights::raised(|| sys::compare_memory(one, other))?;
+    Some(match order {
+        Ordering::Equal => 0,
+        Ordering::Less => 1,
+        Ordering::Greater => 2,
+    })
+}
+
+/// Every memfd, System V segment and shared anonymous mapping lives on one filesystem that is mounted nowhere: one of
+/// our own shows its major and minor number.
+fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
+    let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
+    Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
+}
+
+/// The devices of the hugetlb pools, one for each size of pages. An empty memfd takes no page of them.
+fn devices_of_pools() -> Option<Vec<[u64; 2]>> {
+    /// Where a size stands among the flags: its logarithm (MFD_HUGE_SHIFT).
+    const SIZE_SHIFT: u32 = 26;
+    let Ok(pools) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
+        // Not without /sys, but then it is not known.
+        let has_settings = std::fs::exists("/sys/kernel/mm").unwrap_or(false);
+        return has_settings.then(Vec::new);
+    };
+    let device = |pool: std::io::Result<std::fs::DirEntry>| {
+        let name = pool.ok()?.file_name().into_string().ok()?;
+        let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+        let bytes = kib.parse::<u64>().ok()?.checked_mul(1024)?;
+        let size = MemfdFlags::from_bits_retain(bytes.trailing_zeros() << SIZE_SHIFT);
+        device_of_a_memfd(MemfdFlags::HUGETLB | size)
+    };
+    pools.map(device).collect()
+}

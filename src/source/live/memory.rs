@@ -1,0 +1,215 @@
+//! The files that the kernel ties to one address space when they are opened: after an exec they read as empty.
+
+use super::handle::{Handle, named};
+use super::rights;
+use crate::kernel::status::{Stat, Status};
+use crate::kernel::{Name, PageSize};
+use crate::source::{Error, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::sync::OnceLock;
+
+/// The address space of a process, as long as it runs the same program.
+pub(super) struct Memory {
+    /// What the process was called when this was opened, or when it was listed.
+    name: OnceLock<Name>,
+    /// The size of its pages.
+    pub(super) page: PageSize,
+    /// `/proc/PID/pagemap`
+    pub(super) page_map: OwnedFd,
+    /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
+    thread: Option<u32>,
+    maps: OnceLock<Result<OwnedFd>>,
+    contents: OnceLock<Result<OwnedFd>>,
+}
+
+impl Memory {
+    /// Opens the page map of the address space that the process has now.
+    pub(super) fn open(handle: &Handle) -> Result<Self> {
+        Self::of(handle, handle.stat()?)
+    }
+
+    /// As [`open`](Self::open), with what `stat` has just said.
+    pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
+        if stat.is_kernel_thread {
+            let who = named(handle.pid(), &stat.name);
+            return Err(Error::NotAvailable {
+                what: format!("{who} is a kernel thread: it has no memory of its own"),
+            });
+        }
+        Self::called(stat.name.into(), handle)
+    }
+
+    /// As [`open`](Self::open), for one of whom nothing may have to be said.
+    pub(super) fn for_a_look(handle: &Handle) -> Result<Self> {
+        Self::called(OnceLock::new(), handle)
+    }
+
+    fn called(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
+        let (thread, page_map) = open_page_map(handle).map_err(|error| {
+            let name = name.get_or_init(|| handle.first_name());
+            let who = named(handle.pid(), name);
+            match error {
+                Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::Gone {
+                    what: format!(
+                        "{who} is a zombie: it has exited, and its parent has not waited for it yet"
+                    ),
+                },
+                Errno::SRCH | Errno::NOENT => handle.exited(name),
+                error => refused(handle, &who, "pagemap", error),
+            }
+        })?;
+        Ok(Memory {
+            name,
+            page: PageSize::from_bytes(rustix::param::page_size() as u64)
+                .unwrap_or(PageSize::FOUR_KIB),
+            page_map,
+            thread,
+            maps: OnceLock::new(),
+            contents: OnceLock::new(),
+        })
+    }
+
+    /// What the process is called; nothing if it has gone before that was asked for.
+    pub(super) fn name(&self, handle: &Handle) -> &Name {
+        self.name.get_or_init(|| handle.first_name())
+    }
+
+    /// The path of a file below `/proc/PID` that only a thread which still runs can answer for.
+    pub(super) fn path(&self, file: &str) -> String {
+        path(self.thread, file)
+    }
+
+    /// Whether the address space is still there. The page map of one that is has an entry for address 0, mapped or not.
+    pub(super) fn is_alive(&self) -> bool {
+        let mut first = [0];
+        sys::read_words(&self.page_map, 0, &mut first).is_ok_and(|read| read == 1)
+    }
+
+    /// `/proc/PID/maps`, of the same address space as the page map.
+    pub(super) fn maps(&self, handle: &Handle) -> Result<&OwnedFd> {
+        let open = || {
+            let path = self.path("maps");
+            let who = named(handle.pid(), self.name(handle));
+            let opened = handle.directory().file(&path);
+            let maps = opened.map_err(|error| refused(handle, &who, &path, error));
+            // Opened after the page map: if the process has executed another program in between, this is of that.
+            match self.is_alive() {
+                true => maps,
+                false => Err(handle.exited(self.name(handle))),
+            }
+        };
+        kept(&self.maps, open)
+    }
+
+    /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
+    pub(super) fn contents(&self, handle: &Handle) -> Result<&OwnedFd> {
+        let open = || {
+            let path = self.path("mem");
+            let who = named(handle.pid(), self.name(handle));
+            let opened = handle.directory().file(&path);
+            opened.map_err(|error| match error {
+                Errno::SRCH | Errno::NOENT => handle.exited(self.name(handle)),
+                error => refused(handle, &who, &path, error),
+            })
+        };
+        kept(&self.contents, open)
+    }
+}
+
+/// What `open` gives, once for all, a refusal too; but not that files or memory were short.
+fn kept(
+    place: &OnceLock<Result<OwnedFd>>,
+    open: impl FnOnce() -> Result<OwnedFd>,
+) -> Result<&OwnedFd> {
+    let opened = match place.get() {
+        Some(opened) => opened,
+        None => match open() {
+            Err(error) if error.is_passing() => return Err(error),
+            opened => place.get_or_init(|| opened),
+        },
+    };
+    opened.as_ref().map_err(Clone::clone)
+}
+
+fn path(thread: Option<u32>, file: &str) -> String {
+    match thread {
+        Some(thread) => format!("task/{thread}/{file}"),
+        None => file.to_owned(),
+    }
+}
+
+/// Opens the page map through the process, or, when its main thread has ended, through any thread that has memory still (sourceware
+/// bug 31207 shows what happens to those who do not look).
+fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
+    let directory = handle.directory();
+    match directory.file("pagemap") {
+        Ok(file) => return Ok((None, file)),
+        // The files of a zombie belong to root: nobody else gets as far as to hear that there is nothing behind them.
+        Err(error) if error != Errno::SRCH && !is_zombie(handle) => return Err(error),
+        Err(_) => {}
+    }
+    let mut failure = Errno::SRCH;
+    for thread in directory.numbers("task")? {
+        match directory.file(&path(Some(thread), "pagemap")) {
+            Ok(file) => return Ok((Some(thread), file)),
+            Err(error) if thread != handle.pid() => failure = error,
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+/// Whether its main thread has ended and is not waited for.
+fn is_zombie(handle: &Handle) -> bool {
+    handle.stat().is_ok_and(|stat| stat.state == 'Z')
+}
+
+/// Why a file of a process may not be opened, and what would help.
+pub(super) fn refused(handle: &Handle, who: &str, file: &str, error: Errno) -> Error {
+    let path = format!("/proc/{}/{file}", handle.pid());
+    if error != Errno::ACCESS && error != Errno::PERM {
+        return Error::io(format!("opening {path} of {who}"), error);
+    }
+    let us = rustix::process::geteuid().as_raw();
+    let owner = handle
+        .directory()
+        .read("status")
+        .ok()
+        .and_then(|bytes| Status::parse(&bytes).ok());
+    let why = match owner {
+        Some(status) if status.user != us => {
+            format!("it runs as user {}, pmdb as user {us}", status.user)
+        }
+        Some(_) => {
+            "it runs as the same user, but is not dumpable (it changed its ids, or asked for it), \
+                    is in another user namespace, or is kept by a security module"
+                .into()
+        }
+        None => "the kernel does not say more".into(),
+    };
+    Error::NotPermitted {
+        what: format!("may not open {path} of {who}: {why}"),
+        remedy: rights::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lasting_refusal_is_kept() {
+        let open = || Ok(std::fs::File::open("/proc/self/maps").expect("it").into());
+        let fail = |error| Err(Error::io("opening it", error));
+        for passing in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR] {
+            let place = OnceLock::new();
+            assert!(kept(&place, || fail(passing)).is_err());
+            assert!(kept(&place, open).is_ok(), "{passing}");
+            assert!(kept(&place, || fail(passing)).is_ok(), "it is open by now");
+        }
+        let place = OnceLock::new();
+        assert!(kept(&place, || fail(Errno::IO)).is_err());
+        assert!(kept(&place, open).is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! Processes and machines that run now, read from `/proc`.
+
+mod apart;
+mod attached;
+mod behind;
+mod cgroups;
+mod directory;
+mod distant_file;
+mod features;
+mod frames;
+mod handle;
+mod kept_file;
+mod lease;
+mod list;
+mod machine;
+mod memory;
+mod module_file;
+mod modules;
+mod own_page;
+mod rights;
+mod root;
+mod storage;
+
+pub use apart::heed;
+pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
+
+use super::{
+    Access, Answer, BehindRun, Error, File, Group, Groups, Held, Identity, List, Listed, Liveness,
+    PageRegion, Place, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use attached::Attached;
+use handle::{Handle, named};
+use machine::LiveMachine;
+use modules::LiveModules;
+use rustix::io::Errno;
+use std::sync::Arc;
+
+/// Takes hold of the process with that id, or of the process that the thread with that id belongs to, and opens what pmdb reads of it.
+/// Nothing of the process changes.
+///
+/// # Errors
+/// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a kernel thread,
+/// [`NotPermitted`](Error::NotPermitted) if its page map may not be read.
+pub fn process(pid: u32) -> Result<Arc<dyn Source>> {
+    Ok(Arc::new(Live {
+        attached: Some(Arc::new(Attached::open(pid)?)),
+        machine: Arc::default(),
+    }))
+}
+
+/// The machine that pmdb runs on, without a process.
+pub fn machine() -> Arc<dyn Source> {
+    Arc::new(Live {
+        attached: None,
+        machine: Arc::default(),
+    })
+}
+
+/// A process that runs, and its machine.
+struct Live {
+    attached: Option<Arc<Attached>>,
+    machine: Arc<LiveMachine>,
+}
+
+impl Live {
+    fn attached(&self) -> Result<&Arc<Attached>> {
+        self.attached.as_ref().ok_or_else(|| Error::NotAvailable {
+            what: "no process is looked at".to_owned(),
+        })
+    }
+
+    fn modules(&self) -> Result<LiveModules> {
+        Ok(LiveModules::new(Arc::clone(self.attached()?)))
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Source for Live {
+    fn identity(&self) -> Identity {
+        match &self.attached {
+            Some(attached) => attached.identity(),
+            None => Identity::default(),
+        }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.attached()?.liveness()
+    }
+
+    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        match file.of_process() {
+            Some(name) => self.attached()?.read(file, &name, go_on),
+            None => self.machine.read(file),
+        }
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        self.attached()?.maps_from(offset, into)
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        match file {
+            WordFile::PageMap => self.attached()?.entries(first, into),
+            WordFile::FrameFlags => self.machine.flags.read(first, into),
+            WordFile::FrameCounts => self.machine.counts.read(first, into),
+            WordFile::FrameCgroups => self.machine.cgroups.read(first, into),
+        }
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.attached()?.read_memory(address, into)
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        self.attached()?.scan(question, into)
+    }
+
+    fn query(&self, question: Query) -> Result<Answer> {
+        self.attached()?.query(question)
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        match which {
+            List::Held => list::held(),
+            List::All => list::all(),
+            List::One(number) => list::one(number).map(|one| vec![one]),
+        }
+    }
+
+    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+        let hierarchy = cgroups::Hierarchy::open()?;
+        match which {
+            Groups::All => hierarchy.groups(),
+            Groups::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
+        }
+    }
+
+    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
+        let held = held.0.clone().and_then(|held| held.downcast().ok());
+        let handle = match held {
+            Some(handle) => handle,
+            None => Arc::new(Handle::open(pid)?),
+        };
+        Ok(Arc::new(Live {
+            attached: Some(Arc::new(Attached::for_a_look(handle)?)),
+            machine: Arc::clone(&self.machine),
+        }))
+    }
+
+    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let modules = self.modules()?;
+        match place {
+            Place::Region(region) => modules.open(region).map(Some),
+            Place::Path(path) => modules.at_path(path),
+            Place::OwnPath(path) => modules.at_own_path(path),
+            Place::Trusted(path, user) => modules.trusted(path, user),
+            Place::OwnVdso(region) => Ok(modules::own_vdso(region)),
+        }
+    }
+
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        self.modules()?.behind(region, range)
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.modules()?.cached(region, address, into)
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        match probe {
+            Probe::Follow(range) => {
+                features::follow(self.attached()?.directory(), range).map(|()| Vec::new())
+            }
+            Probe::IsNamed(region, path) => {
+                Ok(vec![u64::from(self.modules()?.is_named(region, path))])
+            }
+            probe => self.machine.probe(probe),
+        }
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(Access {
+            findings: self.machine.findings(),
+            standing: rights::standing(),
+        })
+    }
+}
+
+impl Attached {
+    /// The contents of the file `name` below `/proc/PID`, or where the link of that name leads.
+    fn read(&self, file: File, name: &str, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        let memory = self.memory();
+        let handle = self.handle();
+        let directory = handle.directory();
+        let path = match file {
+            File::MainStatus | File::MappedFile(_) | File::UserNamespace => name.to_owned(),
+            _ => memory.path(name),
+        };
+        let read = match file {
+            File::Program | File::UserNamespace | File::MappedFile(_) => directory.link(&path),
+            _ => directory.read_while(&path, go_on),
+        };
+        // Opened by its path, it is of whatever program runs now: of the one that is known here, if that is alive afterwards still.
+        if file == File::Smaps && !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        read.map_err(|error| match (file, error) {
+            // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
+            (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::NotAvailable {
+                what: format!(
+                    "this kernel does not tell the registers of {} (no /proc/PID/syscall)",
+                    named(handle.pid(), memory.name(handle))
+                ),
+            },
+            (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
+            // The kernel lets only those read it who may trace the process.
+            (File::Syscall, error) => {
+                let who = named(handle.pid(), memory.name(handle));
+                memory::refused(handle, &who, &path, error)
+            }
+            (_, error) => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
+        })
+    }
+
+    /// Asks PAGEMAP_SCAN as far as it reaches. The kernel refuses a scan that ends above what the caller itself could address, which is
+    /// less than the target's where a 32-bit pmdb looks at a 64-bit process.
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let memory = self.memory();
+        let end = own_page::limit(question.end, memory.page);
+        if question.start > end {
+            return Ok((0, question.start));
+        }
+        let question = Scan { end, ..question };
+        loop {
+            match sys::scan(&memory.page_map, question, into) {
+                Err(Errno::INTR) => {}
+                answer => return answer.map_err(|error| self.failed(&memory, "pagemap", error)),
+            }
+        }
+    }
+
+    fn query(&self, question: Query) -> Result<Answer> {
+        let memory = self.memory();
+        let maps = self.maps(&memory)?;
+        match sys::query_mapping(maps, question) {
+            Ok(mapping) => Ok(Answer::Found(mapping)),
+            Err(Errno::NOENT) => Ok(Answer::Nothing),
+            Err(Errno::SRCH) => Err(self.lost(&memory)),
+            // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that the text can hold, a sandbox's EPERM.
+            Err(_) => Ok(Answer::Unavailable),
+        }
+    }
+}

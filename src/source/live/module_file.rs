@@ -1,0 +1,280 @@
+//! A regular file that is surely the one behind a region.
+
+use super::directory::{Directory, read_all};
+use super::lease;
+use super::rights::raised;
+use crate::kernel::{Device, Region, VirtualAddress, maps};
+use crate::source::{Query, ReadAt, sys};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, openat};
+use rustix::io::{Errno, Result, pread, retry_on_intr};
+
+/// Why a file that was found is not taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A device, a FIFO, a folder: opening it could block or do something.
+    Special,
+    /// It has no bytes until it is read: a kernel's file such as `/proc/kmsg`, which reading may empty.
+    MadeUp,
+    /// Another file has taken the place of the one that is mapped.
+    Replaced,
+    /// This process (0: unknown) holds a lease on it and would be sent a signal if it were opened.
+    Leased(u32),
+    /// Whether a process holds a lease on it cannot be found out.
+    LeasesHidden(Errno),
+    /// A system call failed.
+    Failed(Errno),
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        Refusal::Failed(error)
+    }
+}
+
+/// The file, open for reading.
+pub(super) struct ModuleFile {
+    file: OwnedFd,
+    stat: Stat,
+}
+
+/// How a path handle was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Through `map_files`: the kernel led to what the target has mapped, and so could open itself.
+    Mapping,
+    /// By a path, which the target can make lead to another file.
+    Path,
+}
+
+impl ModuleFile {
+    /// Opens what so far is only a path handle, which opens nothing, if it is a regular file and the one behind `region`.
+    ///
+    /// A file that is not known to be that one is opened with the rights of whoever runs pmdb only.
+    pub(super) fn open(
+        found: OwnedFd,
+        region: &Region,
+        way: Way,
+    ) -> std::result::Result<Self, Refusal> {
+        let (stat, kind) = keeps_bytes(&found)?;
+        let mapped = (region.device, region.inode);
+        let is_it = numbers(&stat) == mapped;
+        if !is_it && !OTHER_NUMBERS.contains(&kind) {
+            return Err(Refusal::Replaced);
+        }
+        without_lease([stat.st_ino, region.inode])?;
+        let file = match is_it || way == Way::Mapping {
+            true => raised(|| reopen(&found))?,
+            false => reopen(&found)?,
+        };
+        match is_it || as_maps_says(&file)? == Some(mapped) {
+            true => Ok(ModuleFile { file, stat }),
+            false => Err(Refusal::Replaced),
+        }
+    }
+
+    /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file that holds bytes. The target
+    /// chooses what its paths lead to, and it may have pmdb's rights in mind: nothing is opened of which reading could change something.
+    pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
+        let (stat, _) = keeps_bytes(&found)?;
+        if stat.st_size == 0 {
+            return Err(Refusal::MadeUp);
+        }
+        without_lease([stat.st_ino; 2])?;
+        let file = reopen(&found)?;
+        Ok(ModuleFile { file, stat })
+    }
+
+    /// Who owns it: a user id.
+    pub(super) fn owner(&self) -> u32 {
+        self.stat.st_uid
+    }
+
+    /// When anything of it was last changed, be it its name or its times: seconds and nanoseconds. Nobody can set this.
+    pub(super) fn changed(&self) -> (i128, i128) {
+        let stat = fstat(&self.file).unwrap_or(self.stat);
+        (stat.st_ctime.into(), stat.st_ctime_nsec.into())
+    }
+
+    /// The kind of file system that it is of.
+    pub(super) fn filesystem(&self) -> Result<u64> {
+        Ok(kind_of(&fstatfs(&self.file)?))
+    }
+
+    /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
+    pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
+        let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
+        fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path).is_ok()
+    }
+}
+
+impl AsFd for ModuleFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Device and inode of a file as `stat` has them.
+fn numbers(stat: &Stat) -> (Device, u64) {
+    let device = Device {
+        major: major(stat.st_dev),
+        minor: minor(stat.st_dev),
+    };
+    (device, stat.st_ino)
+}
+
+/// What `stat` reports of a regular file of a file system that keeps bytes, and the kind of that file system.
+fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
+    let stat = fstat(found)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refusal::Special);
+    }
+    let system = fstatfs(found)?;
+    match is_made_up(&system) {
+        true => Err(Refusal::MadeUp),
+        false => Ok((stat, kind_of(&system))),
+    }
+}
+
+/// File systems that give `stat` other numbers than `maps`: `OVERLAYFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `BCACHEFS_STATFS_MAGIC`,
+/// `CEPH_SUPER_MAGIC`.
+const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
+
+/// Refuses a file that goes by any of these inode numbers when opening it would signal another process.
+fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
+    match lease::on(inodes) {
+        Ok(None) => Ok(()),
+        Ok(Some(lease)) => Err(Refusal::Leased(lease.holder)),
+        Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => Err(Refusal::Failed(error)),
+        Err(error) => Err(Refusal::LeasesHidden(error)),
+    }
+}
+
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
+pub(super) const TMPFS: u64 = 0x0102_1994;
+
+/// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
+/// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
+const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, 0x9584_58f6, 0x5345_434d];
+
+/// Whether the file is of a file system that makes up its files as they are read (proc, sysfs, tracefs, debugfs, cgroup and the
+/// like). All of them take `simple_statfs` of `fs/libfs.c`, which counts no blocks; sysfs gives its files a size none the less.
+fn is_made_up(system: &rustix::fs::StatFs) -> bool {
+    system.f_blocks == 0 && !KEEPERS.contains(&kind_of(system))
+}
+
+/// The kind of a file system: a signed number on some machines, and 32 bits wide on all.
+fn kind_of(system: &rustix::fs::StatFs) -> u64 {
+    system.f_type as u64 & 0xffff_ffff
+}
+
+/// Opens a file for reading, so that its access time stays as it is where the kernel allows that: to its owner, and with CAP_FOWNER.
+/// Reading would change it otherwise, and so would mapping.
+fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match openat(CWD, &path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => openat(CWD, &path, flags, Mode::empty()),
+        opened => opened,
+    }
+}
+
+/// Device and inode of a file as `maps` calls them: those of a mapping of our own.
+fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
+    let page = sys::ClosedPages::map(file)?;
+    let own = Directory::open("/proc/self")?.file("maps")?;
+    if let Ok(mapping) = sys::query_mapping(&own, Query::At(VirtualAddress::new(page.address()))) {
+        let (major, minor) = mapping.device;
+        return Ok(Some((Device { major, minor }, mapping.inode)));
+    }
+    let address = VirtualAddress::new(page.address());
+    let regions = maps::parse(&read_all(own)?).unwrap_or_default();
+    let region = regions.iter().find(|region| region.range.contains(address));
+    Ok(region.map(|region| (region.device, region.inode)))
+}
+
+impl ReadAt for ModuleFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        Ok(retry_on_intr(|| pread(&self.file, &mut *into, offset))?)
+    }
+    fn len(&self) -> u64 {
+        u64::try_from(self.stat.st_size).unwrap_or(0)
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        // Asked of the kernel each time: whoever keeps the handle wants to know whether the file has changed since.
+        let stat = fstat(&self.file).unwrap_or(self.stat);
+        let modified = (stat.st_mtime as u64)
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(stat.st_mtime_nsec as _);
+        [stat.st_dev, stat.st_ino, stat.st_size as u64, modified]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{AddressRange, Name, Permissions};
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use std::path::Path;
+
+    fn found(path: &Path) -> OwnedFd {
+        openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("a file")
+    }
+
+    /// A region that maps the file, or another one.
+    fn region(path: &Path, is_same: bool) -> Region {
+        let (device, inode) = numbers(&fstat(found(path)).expect("its numbers"));
+        let (start, end) = (VirtualAddress::new(0x1000), VirtualAddress::new(0x2000));
+        Region {
+            range: AddressRange::new(start, end).expect("a range"),
+            permissions: Permissions::default(),
+            offset: 0,
+            device,
+            inode: if is_same { inode } else { inode ^ 1 },
+            name: Name::from("/file"),
+            deleted: false,
+        }
+    }
+
+    #[test]
+    fn another_file_than_the_one_that_is_mapped_is_not_even_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, [7; 100]).expect("a file");
+        let kind = kind_of(&fstatfs(found(&path)).expect("its file system"));
+        if OTHER_NUMBERS.contains(&kind) {
+            return crate::skips::skip(
+                "another_file_than_the_one_that_is_mapped_is_not_even_opened",
+                "the temporary folder gives files other numbers than maps",
+            );
+        }
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).expect("inotify");
+        inotify::add_watch(&watch, &path, WatchFlags::OPEN).expect("a watch");
+        let opens = || {
+            let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+            inotify::Reader::new(&watch, &mut buffer).next().is_ok()
+        };
+        for way in [Way::Path, Way::Mapping] {
+            let refused = ModuleFile::open(found(&path), &region(&path, false), way).err();
+            assert!(refused == Some(Refusal::Replaced) && !opens());
+            assert!(ModuleFile::open(found(&path), &region(&path, true), way).is_ok());
+            assert!(opens());
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_makes_up_as_it_is_read_is_not_opened() {
+        for path in [
+            "/proc/version",
+            "/proc/self/status",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+        ] {
+            let path = Path::new(path);
+            if !path.exists() {
+                continue;
+            }
+            let refused = ModuleFile::open(found(path), &region(path, true), Way::Path);
+            assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The files behind regions, by their identity.
+
+use super::attached::Attached;
+use super::behind::{self, from_bytes, in_bytes};
+use super::distant_file::{DistantFile, answer};
+use super::kept_file::KeptFile;
+use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
+use super::rights::{SETCAP, raised};
+use super::root::Root;
+use super::storage::{Storage, is_kernels_own};
+use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
+use crate::source::file::mapped_file;
+use crate::source::{Behind, BehindRun, Error, InMemory, ReadAt, Result, sys};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::{Errno, pread, retry_on_intr};
+use std::sync::{Arc, OnceLock};
+
+/// The files that the target has mapped.
+pub(super) struct LiveModules {
+    attached: Arc<Attached>,
+    /// The mounts that the target sees, read when a file is first asked for.
+    storage: OnceLock<Storage>,
+}
+
+impl LiveModules {
+    pub(super) fn new(attached: Arc<Attached>) -> Self {
+        LiveModules {
+            attached,
+            storage: OnceLock::new(),
+        }
+    }
+
+    fn storage(&self) -> &Storage {
+        let path = || self.attached.memory().path("mountinfo");
+        self.storage
+            .get_or_init(|| Storage::of(self.attached.directory(), &path()))
+    }
+
+    /// Whether somebody else than this machine's kernel answers for the file behind `region`, and so may not answer.
+    fn is_distant(&self, region: &Region) -> bool {
+        let theirs = self.storage().serves(region);
+        let known = theirs.or_else(|| Storage::own().serves(region));
+        known.unwrap_or_else(|| !is_kernels_own(region))
+    }
+
+    /// A file that only a child process opens, by `open`; `None` if there is none.
+    fn distant(
+        &self,
+        storage: Device,
+        name: &Name,
+        open: impl Fn(&LiveModules) -> Result<Option<ModuleFile>> + Send + Sync + 'static,
+    ) -> Result<Option<Box<dyn ReadAt>>> {
+        let attached = Arc::downgrade(&self.attached);
+        let open = move || match attached.upgrade() {
+            Some(attached) => open(&LiveModules::new(attached)),
+            None => Ok(None),
+        };
+        let file = DistantFile::open(storage, name, Box::new(open))?;
+        Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>))
+    }
+
+    /// Through `/proc/PID/map_files`: the very file that is mapped, wherever it has gone.
+    fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
+        let path = mapped_file(region.range);
+        let directory = self.attached.directory().fd();
+        raised(|| {
+            openat(
+                directory,
+                path,
+                OFlags::PATH | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        })
+    }
+
+    /// By its path, under the target's own root: another file may be there by now.
+    fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
+        let memory = self.attached.memory();
+        let mut root = Root::of(self.attached.directory(), &memory);
+        let name = region.name.as_bytes();
+        // What looks like the kernel's mark may be the end of the name.
+        let marked = [name, maps::DELETED].concat();
+        let mut refusal = Refusal::Failed(Errno::NOENT);
+        for name in [name, &marked] {
+            match root
+                .find(name)
+                .map_err(Refusal::Failed)
+                .and_then(|found| ModuleFile::open(found, region, Way::Path))
+            {
+                Ok(file) => return Ok(file),
+                Err(Refusal::Failed(Errno::NOENT)) => {}
+                Err(why) => refusal = why,
+            }
+        }
+        Err(refusal)
+    }
+
+    /// What a path leads to in the target's root, without opening it.
+    fn followed(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+        let memory = self.attached.memory();
+        Root::of(self.attached.directory(), &memory).follow(path)
+    }
+
+    /// The file, by whichever way leads to it.
+    fn file(&self, region: &Region) -> Result<ModuleFile> {
+        let mapped = self.by_mapping(region).map_err(Refusal::Failed);
+        let file = match mapped.and_then(|found| ModuleFile::open(found, region, Way::Mapping)) {
+            // Without the right to it, or as the region has changed meanwhile.
+            Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
+                // Shared anonymous memory has the path of a device, and is not that.
+                Err(Refusal::Special) if region.deleted => Err(Refusal::Replaced),
+                decided => decided,
+            },
+            decided => decided,
+        };
+        file.map_err(|refusal| self.refused(region, refusal))
+    }
+
+    fn refused(&self, region: &Region, refusal: Refusal) -> Error {
+        let name = &region.name;
+        match refusal {
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
+                Error::NotAvailable {
+                    what: format!(
+                        "{name} is memory that stands in no folder: only CAP_SYS_ADMIN or \
+                         CAP_CHECKPOINT_RESTORE reaches it"
+                    ),
+                }
+            }
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::NotAvailable {
+                what: format!(
+                    "the file behind {name} is gone or was replaced: only CAP_SYS_ADMIN or \
+                     CAP_CHECKPOINT_RESTORE still reaches it"
+                ),
+            },
+            refusal => not_opened(
+                &Name::new([b"the file behind ", name.as_bytes()].concat()),
+                refusal,
+            ),
+        }
+    }
+}
+
+/// Why a file that is there was not opened.
+fn not_opened(name: &Name, refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::Special => Error::NotAvailable {
+            what: format!("{name} is not a regular file: pmdb does not open it"),
+        },
+        Refusal::MadeUp => Error::NotAvailable {
+            what: format!(
+                "{name} is empty, or made up by the kernel as it is read: pmdb does not read it"
+            ),
+        },
+        Refusal::Replaced => Error::NotAvailable {
+            what: format!("{name} was replaced"),
+        },
+        Refusal::Leased(holder) => Error::NotAvailable {
+            what: match holder {
+                0 => format!("a lease is held on {name}: opening it would signal the holder"),
+                _ => format!(
+                    "process {holder} holds a lease on {name}: opening it would signal that process"
+                ),
+            },
+        },
+        Refusal::LeasesHidden(error) => Error::NotAvailable {
+            what: format!(
+                "/proc/locks cannot be read ({error}): {name} is not opened, as a process that holds a lease on it would be signalled"
+            ),
+        },
+        Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
+            what: format!("may not open {name}"),
+            remedy: format!(
+                "run pmdb as a user who may read it, or with CAP_SYS_ADMIN: with sudo, or {SETCAP}"
+            ),
+        },
+        Refusal::Failed(error) => Error::io(format!("opening {name}"), error),
+    }
+}
+
+impl LiveModules {
+    /// As [`cached`](Self::cached), by this process itself.
+    fn cached_here(
+        &self,
+        region: &Region,
+        address: VirtualAddress,
+        into: &mut [u8],
+    ) -> Result<usize> {
+        let file = self.file(region)?;
+        let offset = region.file_offset(address).ok_or_else(|| no_file(region))?;
+        let end = address.checked_add(into.len() as u64);
+        let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
+            return Ok(0);
+        };
+        // Others bring pages in and throw them out: what is there is asked just before.
+        let runs = behind::runs(&file, region, wanted, self.attached.memory().page)?;
+        let Some(run) = runs.into_iter().next() else {
+            return Ok(0);
+        };
+        let cached = match run.behind? {
+            Behind::Contents { cached: true } => {
+                run.range.end().get().saturating_sub(address.get())
+            }
+            _ => return Ok(0),
+        };
+        // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
+        let rest = file.len().saturating_sub(offset).min(cached);
+        let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
+        let into = into.get_mut(..most).unwrap_or_default();
+        let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
+        match file.filesystem().map_err(failed)? {
+            // A plain read gives a hole no page (`shmem_file_read_iter` in mm/shmem.c asks with SGP_READ), where touching a mapping would,
+            // reads nothing ahead, and changes no map count. Only a page that goes to swap in this very instant comes back.
+            TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
+            _ => sys::cached_bytes(&file, offset, into).map_err(failed),
+        }
+    }
+}
+
+impl LiveModules {
+    pub(super) fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
+        if !region.name.as_bytes().starts_with(b"/") {
+            return Err(no_file(region));
+        }
+        let (attached, region) = (Arc::downgrade(&self.attached), region.clone());
+        if self.is_distant(&region) {
+            let name = region.name.clone();
+            let opened = self.distant(region.device, &name, {
+                let region = region.clone();
+                move |modules| modules.file(&region).map(Some)
+            })?;
+            return opened.ok_or_else(|| no_file(&region));
+        }
+        let file = self.file(&region)?;
+        let again = move || {
+            let attached = attached.upgrade()?;
+            LiveModules::new(attached).file(&region).ok()
+        };
+        Ok(Box::new(KeptFile::new(file, Box::new(again))))
+    }
+
+    pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        if let Some(storage) = self.storage().served_at(path) {
+            let (name, path) = (Name::new(path), path.to_vec());
+            let open = move |modules: &LiveModules| unmapped(&path, modules.followed(&path));
+            return self.distant(storage, &name, open);
+        }
+        let Some(file) = unmapped(path, self.followed(path))? else {
+            return Ok(None);
+        };
+        let (attached, path) = (Arc::downgrade(&self.attached), path.to_vec());
+        let again = move || {
+            let attached = attached.upgrade()?;
+            unmapped(&path, LiveModules::new(attached).followed(&path)).ok()?
+        };
+        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
+    }
+
+    pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+        if let Some(storage) = Storage::own().served_at(path) {
+            let (name, path) = (Name::new(path), path.to_vec());
+            return self.distant(storage, &name, move |_| unmapped(&path, own(&path)));
+        }
+        let Some(file) = unmapped(path, own(path))? else {
+            return Ok(None);
+        };
+        let path = path.to_vec();
+        let again = move || unmapped(&path, own(&path)).ok()?;
+        Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
+    }
+
+    /// A file in the target's root that only root or `user` can have put there.
+    pub(super) fn trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
+        let memory = self.attached.memory();
+        let name = Name::new(path);
+        // A link there would be somebody else's way to have another file read.
+        let opened = Root::of(self.attached.directory(), &memory)
+            .find(path)
+            .map_err(Refusal::Failed)
+            .and_then(ModuleFile::open_unmapped);
+        match opened {
+            Ok(file) if [0, user].contains(&file.owner()) => Ok(Some(Box::new(file))),
+            Ok(file) => Err(Error::NotAvailable {
+                what: format!(
+                    "{name} is of user {}, who is neither root nor the user of the process: pmdb does not believe it",
+                    file.owner()
+                ),
+            }),
+            Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
+            Err(refusal) => Err(not_opened(&name, refusal)),
+        }
+    }
+
+    /// Whether the file behind `region` bears this path in the target's root. Where a server may not answer, a name is not worth the wait.
+    pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
+        if self.storage().serves(region) == Some(true) {
+            return false;
+        }
+        let memory = self.attached.memory();
+        let found = Root::of(self.attached.directory(), &memory).find(path);
+        found.is_ok_and(|found| ModuleFile::is_behind(found, region))
+    }
+
+    pub(super) fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        if region.inode == 0 {
+            return Err(no_file(region));
+        }
+        let page = self.attached.memory().page;
+        let look = || behind::runs(&self.file(region)?, region, range, page);
+        match self.is_distant(region) {
+            false => look(),
+            true => {
+                let told = answer(region.device, &region.name, || {
+                    look().map(|runs| in_bytes(&runs))
+                })?;
+                Ok(from_bytes(&told))
+            }
+        }
+    }
+
+    pub(super) fn cached(
+        &self,
+        region: &Region,
+        address: VirtualAddress,
+        into: &mut [u8],
+    ) -> Result<usize> {
+        if !self.is_distant(region) {
+            return self.cached_here(region, address, into);
+        }
+        let mut bytes = vec![0; into.len()];
+        let told = answer(region.device, &region.name, || {
+            let read = self.cached_here(region, address, &mut bytes)?;
+            bytes.truncate(read);
+            Ok(bytes)
+        })?;
+        let read = told.len().min(into.len());
+        if let (Some(into), Some(told)) = (into.get_mut(..read), told.get(..read)) {
+            into.copy_from_slice(told);
+        }
+        Ok(read)
+    }
+}
+
+/// What a path leads to where pmdb runs, without opening it.
+fn own(path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// A file that no region maps; `None` if there is none.
+fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<ModuleFile>> {
+    let opened = found.map_err(Refusal::Failed);
+    match opened.and_then(ModuleFile::open_unmapped) {
+        Ok(file) => Ok(Some(file)),
+        Err(Refusal::Failed(Errno::NOENT | Errno::NOTDIR)) => Ok(None),
+        Err(refusal) => Err(not_opened(&Name::new(path), refusal)),
+    }
+}
+
+fn no_file(region: &Region) -> Error {
+    Error::NotAvailable {
+        what: format!("there is no file behind {}", region.range),
+    }
+}
+
+/// The vdso of this program, if it is as large as `region`.
+pub(super) fn own_vdso(region: &Region) -> Option<Box<dyn ReadAt>> {
+    let own = Attached::open(std::process::id()).ok()?;
+    let regions = maps::parse(&own.maps_text(&own.memory()).ok()?).ok()?;
+    let vdso = regions.iter().find(|own| own.name == region.name)?;
+    let length = usize::try_from(region.range.len()).ok()?;
+    let mut bytes = vec![0; (vdso.range.len() == region.range.len()).then_some(length)?];
+    let read = own.read_memory(vdso.range.start(), &mut bytes).ok()?;
+    (read == length).then(|| Box::new(InMemory::mapping(bytes, region.range.start())) as _)
+}

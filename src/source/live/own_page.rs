@@ -1,0 +1,68 @@
+//! A page of pmdb's own, of which it knows what the kernel should say: that tells what the kernel keeps back or gets wrong.
+
+use super::directory::Directory;
+use super::frames::FrameFile;
+use crate::kernel::{PageFlags, PageMapEntry, PageSize};
+use crate::source::{covered_pages, sys};
+use std::convert::Infallible;
+use std::sync::OnceLock;
+
+/// The flags of a private anonymous page that nobody else has.
+pub(super) fn flags(file: &FrameFile) -> Option<PageFlags> {
+    let mut flags = [0];
+    let read = file.read(entry()?.frame()?.get(), &mut flags).ok()?;
+    let [flags] = flags;
+    (read == 1).then_some(PageFlags::from_bits_retain(flags))
+}
+
+/// The page-map entry of such a page, if it is resident.
+pub(super) fn entry() -> Option<PageMapEntry> {
+    let page = std::hint::black_box(Box::new(std::process::id()));
+    let entry = entry_at((&raw const *page).addr() as u64);
+    std::hint::black_box(&page);
+    entry.filter(|entry| entry.is_present())
+}
+
+/// The page-map entry of an address of this program.
+pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
+    let own = Directory::open("/proc/self")
+        .and_then(|own| own.file("pagemap"))
+        .ok()?;
+    let mut entry = [0];
+    let read = sys::read_words(
+        &own,
+        address / rustix::param::page_size() as u64,
+        &mut entry,
+    )
+    .ok()?;
+    let [entry] = entry;
+    (read == 1).then_some(PageMapEntry::new(entry))
+}
+
+/// `end`, or where the address space of this program ends if that is lower. The stack is near its top and spares most questions.
+pub(super) fn limit(end: u64, page: PageSize) -> u64 {
+    let on_the_stack = 0u8;
+    let here = (&raw const on_the_stack).addr() as u64;
+    match end <= here {
+        true => end,
+        false => end.min(own_task_size(page)),
+    }
+}
+
+/// Where the address space of this program ends (TASK_SIZE): where its own page map does. 0 if that cannot be read.
+fn own_task_size(page: PageSize) -> u64 {
+    static PAGES: OnceLock<u64> = OnceLock::new();
+    let pages = *PAGES.get_or_init(|| {
+        let Ok(own) =
+            super::directory::Directory::open("/proc/self").and_then(|own| own.file("pagemap"))
+        else {
+            return 0;
+        };
+        let covers = |index: u64| {
+            let read = sys::read_words(&own, index, &mut [0]);
+            Ok::<_, Infallible>(read.is_ok_and(|read| read == 1))
+        };
+        covered_pages(page, covers).unwrap_or_else(|never| match never {})
+    });
+    pages << page.shift()
+}

@@ -1,0 +1,148 @@
+//! Where bytes come from: one trait, [`Source`], which gives bytes and words as the kernel gave them.
+//!
+//! A source decodes nothing: `process` does, above this room, for all sources alike. The live source looks through `/proc`, at some
+//! settings in `/sys`, and at the files behind regions; it never ptraces and never makes the target fault.
+
+mod behind;
+mod error;
+
+mod feature;
+mod file;
+mod in_memory;
+pub mod live;
+mod page_map_end;
+mod process_entry;
+mod question;
+pub mod recorded;
+mod sys;
+
+pub use behind::{Behind, BehindRun, Place, ReadAt};
+pub use error::{Error, Result};
+pub use feature::{Access, Feature, Finding, Standing};
+pub(crate) use feature::{finding, no, tried, yes};
+pub use file::{ConfigPlace, File, Setting, WordFile};
+pub use in_memory::InMemory;
+pub use page_map_end::covered_pages;
+pub use process_entry::ProcessEntry;
+pub use question::{
+    Answer, Categories, Group, Groups, Held, List, Listed, Mapping, PageRegion, Probe, Query, Scan,
+};
+pub use sys::{Word, as_words};
+
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use std::sync::Arc;
+
+/// Who a process is: more than a number, as numbers are used again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22).
+    pub start_time: u64,
+    /// The short name the kernel keeps (`comm`).
+    pub name: Name,
+}
+
+/// What has become of the target since it was attached to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Liveness {
+    /// Still the same program.
+    Alive,
+    /// The same process now runs another program: reopened, and everything known before is void.
+    Executed,
+    /// It has exited (or is a zombie): nothing is left to look at.
+    Exited,
+}
+
+/// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine alone.
+///
+/// Each answer is what the kernel gave. What a source does not hold is an error ([`Error::NotAvailable`]), and never empty.
+pub trait Source: Send + Sync {
+    /// Which process it is of. Its name changes when it runs another program. A source of a machine alone has the number 0.
+    fn identity(&self) -> Identity;
+
+    /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been reopened.
+    fn liveness(&self) -> Result<Liveness> {
+        Ok(Liveness::Alive)
+    }
+
+    /// The contents of a file, or where a link leads. `go_on` is asked for each part of a long file: the bytes end where it said no.
+    fn read(&self, file: File, _go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        lacks(file.what())
+    }
+
+    /// Appends bytes of `/proc/PID/maps` from `offset` on, as many as one read gives and as `into` has room for. 0: the file ends there.
+    fn maps(&self, _offset: u64, _into: &mut Vec<u8>) -> Result<usize> {
+        lacks("the regions of a process")
+    }
+
+    /// Reads words from word `first` on. Fewer than asked for: the file ends there. A process that is gone is an error, not an end.
+    fn words(&self, file: WordFile, _first: u64, _into: &mut [u64]) -> Result<usize> {
+        lacks(file.name())
+    }
+
+    /// Reads memory of the process. The live source faults pages in: only for pages that were found resident just before. Returns how
+    /// much was read.
+    fn memory(&self, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
+        lacks("memory")
+    }
+
+    /// Asks PAGEMAP_SCAN (Linux 6.7): how many stretches there are in `into`, and the address that the scan came to. It has not moved
+    /// where no scan reaches.
+    fn scan(&self, _question: Scan, _into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        lacks("a scan of the page map")
+    }
+
+    /// Asks PROCMAP_QUERY (Linux 6.11) for one mapping.
+    fn query(&self, _question: Query) -> Result<Answer> {
+        Ok(Answer::Unavailable)
+    }
+
+    /// The processes of the machine, in no order.
+    fn list(&self, _which: List) -> Result<Vec<Listed>> {
+        lacks("a list of processes")
+    }
+
+    /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
+    fn cgroups(&self, _which: Groups<'_>) -> Result<Vec<Group>> {
+        lacks("the hierarchy of cgroups")
+    }
+
+    /// A source of another process of the same machine. Refused if its page map may not be opened.
+    fn open(&self, pid: u32, _held: &Held) -> Result<Arc<dyn Source>> {
+        lacks(&format!("process {pid}"))
+    }
+
+    /// Opens a file that the process uses; `None` if nothing is there.
+    fn file(&self, _place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        Ok(None)
+    }
+
+    /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
+    /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
+    fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {
+        lacks(&format!("what is behind {}", region.range))
+    }
+
+    /// Reads what the page cache holds of the object behind `region` at `address`, without bringing anything into it. Returns how much
+    /// there was, which ends with the first page that is not there.
+    fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
+        lacks(&format!("the page cache of {}", region.range))
+    }
+
+    /// Tries something out and gives the words that came of it.
+    fn probe(&self, _probe: Probe<'_>) -> Result<Vec<u64>> {
+        lacks("this probe of the kernel")
+    }
+
+    /// What this source may look at, found out by trying it; `None` where that is no question.
+    fn access(&self) -> Option<Access> {
+        None
+    }
+}
+
+fn lacks<T>(what: &str) -> Result<T> {
+    Err(Error::NotAvailable {
+        what: format!("this target does not hold {what}"),
+    })
+}

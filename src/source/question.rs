@@ -1,0 +1,199 @@
+//! What a source is asked by calls of the kernel and by listing, and how it answers.
+
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use bitflags::bitflags;
+use std::any::Any;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+bitflags! {
+    /// What PAGEMAP_SCAN can say of a page (Linux 6.7 and later).
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Categories: u64 {
+        /// Registered for asynchronous userfaultfd write tracking.
+        const WRITE_TRACKED = 1 << 0;
+        /// Written to; means something only together with `WRITE_TRACKED`.
+        const WRITTEN = 1 << 1;
+        /// A page of a file or of shared memory.
+        const FILE = 1 << 2;
+        /// A frame is mapped.
+        const PRESENT = 1 << 3;
+        /// A non-present entry: swap, marker, migration.
+        const SWAPPED = 1 << 4;
+        /// The zero page, or the huge zero page.
+        const ZERO = 1 << 5;
+        /// Mapped by one PMD (or a hugetlb page).
+        const HUGE = 1 << 6;
+        /// Soft-dirty.
+        const SOFT_DIRTY = 1 << 7;
+        /// A guard page (Linux 6.16).
+        const GUARD = 1 << 8;
+    }
+}
+
+impl Categories {
+    /// Which of them the kernel's scan knows, as far as `answers` says that it answers a question: none before Linux 6.7. Asking for one
+    /// too many fails, so the sets that kernels have had are tried, the newest first. An empty range is asked about.
+    pub fn supported(answers: impl Fn(Scan) -> bool) -> Categories {
+        let knows = |&returned: &u64| {
+            answers(Scan {
+                returned,
+                ..Scan::default()
+            })
+        };
+        let known = [0x1ff, 0xff, 0x7f].into_iter().find(knows);
+        known.map_or(Categories::empty(), Categories::from_bits_retain)
+    }
+}
+
+/// What PAGEMAP_SCAN is asked. Its flags are not to be had: both would write-protect pages of the target.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Scan {
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Pages with at least one of these categories; all pages if there are none.
+    pub any_of: u64,
+    /// Categories to be told.
+    pub returned: u64,
+    /// So many pages at most; 0 for all.
+    pub max_pages: u64,
+}
+
+/// `struct page_region`: a stretch of pages of the same categories.
+#[repr(C)]
+#[derive(Clone, Copy, Default, Debug)]
+pub struct PageRegion {
+    /// The address of its first byte.
+    pub start: u64,
+    /// The address behind its last byte.
+    pub end: u64,
+    /// Those of the categories asked for that hold.
+    pub categories: u64,
+}
+
+/// What PROCMAP_QUERY is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Query {
+    /// The mapping that holds an address.
+    At(VirtualAddress),
+    /// The same, or if there is none, the next one above.
+    From(VirtualAddress),
+}
+
+/// What PROCMAP_QUERY answers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// A mapping.
+    Found(Mapping),
+    /// There is none.
+    Nothing,
+    /// It cannot be asked, or not so: before Linux 6.11, in a sandbox, about a name that is too long. The text always answers.
+    Unavailable,
+}
+
+/// A mapping as PROCMAP_QUERY gives it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// The address of its first byte.
+    pub start: u64,
+    /// The address behind its last byte.
+    pub end: u64,
+    /// 1 readable, 2 writable, 4 executable, 8 shared.
+    pub flags: u64,
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// The inode of the file.
+    pub inode: u64,
+    /// Major and minor number of its device.
+    pub device: (u32, u32),
+    /// Raw: a newline is a newline.
+    pub name: Vec<u8>,
+}
+
+/// Which processes are listed, and how much is read of each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum List {
+    /// All of them with a handle each, and of their files only `stat`.
+    Held,
+    /// All of them.
+    All,
+    /// The one of this number, or the one that the thread of this number belongs to.
+    One(u32),
+}
+
+/// A process in a listing.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The number that it is listed by.
+    pub pid: u32,
+    /// `/proc/PID/stat`
+    pub stat: Vec<u8>,
+    /// `/proc/PID/status`
+    pub status: Vec<u8>,
+    /// Where `/proc/PID/exe` leads, if that may be known.
+    pub program: Option<Vec<u8>>,
+    /// A handle on it.
+    pub held: Held,
+}
+
+/// A source's own handle on a process, so that what is opened is of this process and of no other that has its number later; nothing
+/// where there were too many to hold.
+#[derive(Clone, Default)]
+pub struct Held(pub(super) Option<Arc<dyn Any + Send + Sync>>);
+
+impl Debug for Held {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Held({})", self.0.is_some())
+    }
+}
+
+/// Which directories of the hierarchy of memory cgroups are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Groups<'a> {
+    /// All of them.
+    All,
+    /// The one with this path below the mount.
+    At(&'a [u8]),
+}
+
+/// A memory cgroup.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The inode of its directory.
+    pub inode: u64,
+    /// Its path below the mount of the hierarchy.
+    pub path: Vec<u8>,
+}
+
+/// What can be tried out. A source may keep what came of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Probe<'a> {
+    /// Bytes in a page.
+    PageBytes,
+    /// Whether the least significant byte of a word comes first: 1 if it does.
+    LittleEndian,
+    /// Clock ticks in a second, by which start times are counted.
+    TicksPerSecond,
+    /// The page-map entry of a page that pmdb has just written to and alone has.
+    OwnEntry,
+    /// The word of `/proc/kpageflags` for such a page.
+    OwnFlags,
+    /// Whether frame numbers could be asked for at all: 1 if the right to them is held.
+    FrameRight,
+    /// The effective user id of pmdb.
+    User,
+    /// Major and minor number of the device of shared memory that no mounted filesystem holds, as a memfd has it.
+    SharedMemory,
+    /// The same for each hugetlb pool, one after the other.
+    Pools,
+    /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that means nothing else.
+    Compare(u32, u32),
+    /// Whether the link of a mapping in `/proc/PID/map_files` can be followed: no words if it can.
+    Follow(AddressRange),
+    /// The same for a mapping of pmdb's own.
+    FollowOwn(AddressRange),
+    /// Whether the file behind a region has this path in the target's own root: 1 if it has.
+    IsNamed(&'a Region, &'a [u8]),
+}

@@ -1,0 +1,204 @@
+//! What was read, as far as it is kept.
+
+use crate::source::Error;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Of each kind of file the values of so many pages are kept, and as many reads without values: nobody looks at more.
+const MOST: usize = 64;
+
+/// Bytes in a word of the files that have one for each page.
+const WORD: u64 = 8;
+
+/// One read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Read {
+    /// The file: `/proc/812/pagemap`.
+    pub file: String,
+    /// Where in it, in bytes; `None` if it was read whole, or asked in another way.
+    pub offset: Option<u64>,
+    /// Bytes that were asked for.
+    pub length: Option<u64>,
+    /// What stood there, where it is a word for each page, in order.
+    pub words: Vec<u64>,
+    /// Whose words they are, or what was asked.
+    pub what: String,
+    /// The answer where it is no words, and the error of a read that failed.
+    pub found: Option<String>,
+    /// A shell command that reads the same.
+    pub repeat: Option<String>,
+    /// How often it was read, each time with the same result.
+    pub times: u64,
+}
+
+/// What is left of a command's reads.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reads {
+    /// In the order in which they were made.
+    pub kept: Vec<Read>,
+    /// Reads of which nothing is kept.
+    pub more_reads: u64,
+    /// Words that were read and are not kept.
+    pub more_words: u64,
+}
+
+/// Takes reads, from several threads where a sweep has several.
+#[derive(Default)]
+pub struct Log(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    reads: Reads,
+    /// What is kept of each kind of file.
+    by_kind: BTreeMap<&'static str, usize>,
+}
+
+impl Log {
+    /// Takes what was read so far.
+    pub fn take(&self) -> Reads {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *kept).reads
+    }
+
+    /// Writes down a read of a file of the kind `kind`.
+    pub(super) fn add(&self, kind: &'static str, mut read: Read) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept { reads, by_kind } = &mut *kept;
+        let again = reads.kept.iter_mut().find(|before| {
+            read.times = before.times;
+            **before == read
+        });
+        if let Some(before) = again {
+            before.times += 1;
+            return;
+        }
+        read.times = 1;
+        let used = by_kind.entry(kind).or_default();
+        let room = MOST - *used;
+        if room == 0 {
+            reads.more_reads += 1;
+            reads.more_words += read.words.len() as u64;
+            return;
+        }
+        let more = read.words.len().saturating_sub(room);
+        read.words.truncate(room);
+        reads.more_words += more as u64;
+        *used += read.words.len().max(1);
+        reads.kept.push(read);
+    }
+
+    /// Writes down a read of `asked` words of `file` from the word `first` on, of which `words` were had.
+    pub(super) fn add_words(
+        &self,
+        kind: &'static str,
+        file: String,
+        first: u64,
+        asked: usize,
+        words: Result<Vec<u64>, &Error>,
+        what: String,
+    ) {
+        let (words, found) = match words {
+            Ok(words) if words.len() < asked => {
+                let ends = format!("it ends after {} of {asked} words", words.len());
+                (words, Some(ends))
+            }
+            Ok(words) => (words, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let offset = first.saturating_mul(WORD);
+        let shown = words.len().clamp(1, MOST) as u64 * WORD;
+        self.add(
+            kind,
+            Read {
+                repeat: Some(dump(&file, offset, shown)),
+                file,
+                offset: Some(offset),
+                length: Some(asked as u64 * WORD),
+                words,
+                what,
+                found,
+                times: 1,
+            },
+        );
+    }
+
+    /// Writes down that a file was read whole: what was looked for in it, and what was found.
+    pub(super) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
+        self.add(
+            kind,
+            Read {
+                repeat: Some(match file.ends_with(".gz") {
+                    true => format!("zcat {file}"),
+                    false => format!("cat {file}"),
+                }),
+                file,
+                what: what.to_owned(),
+                found: Some(found),
+                ..Read::default()
+            },
+        );
+    }
+}
+
+/// The command that shows `length` bytes from `offset` on as words, one a line.
+pub(super) fn dump(file: &str, offset: u64, length: u64) -> String {
+    command(file, &format!("{offset:#x}"), &length.to_string())
+}
+
+/// The command that shows any one word.
+pub fn dump_of_any() -> String {
+    command("FILE", "OFFSET", "8")
+}
+
+fn command(file: &str, offset: &str, length: &str) -> String {
+    let order = match cfg!(target_endian = "little") {
+        true => " -e",
+        false => "",
+    };
+    format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
+}
+
+/// A path as a shell takes it. What a terminal must not get stands for itself nowhere: such a path is found by no command.
+pub(super) fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+/// What was found, in a few words, or the error.
+pub(super) fn told<T>(result: &Result<T, Error>, tell: impl FnOnce(&T) -> String) -> String {
+    match result {
+        Ok(found) => tell(found),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// `1 region`, `2 regions`.
+pub(super) fn counted(number: usize, one: &str, several: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {several}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_a_quoted_path_for_one_word() {
+        for (path, word) in [
+            ("/sys/fs/cgroup", "/sys/fs/cgroup"),
+            ("/mnt/a b", "'/mnt/a b'"),
+            ("/mnt/$(reboot);it's", "'/mnt/$(reboot);it'\\''s'"),
+        ] {
+            assert_eq!(quoted(path), word);
+            let printed = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {word}")])
+                .output();
+            assert_eq!(printed.expect("a shell").stdout, path.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! `--how`: a source around another, which writes down what is read through it.
+//!
+//! How the kernel was found to be built and set up (`info capabilities` tells it), and the contents of files that a process maps are not
+//! written down.
+
+mod log;
+mod sentences;
+
+pub use log::{Log, Read, Reads, dump_of_any};
+
+use super::{
+    Access, Answer, BehindRun, File, Group, Groups, Held, Identity, List, Listed, Liveness,
+    PageRegion, Place, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+};
+use crate::kernel::mounts;
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use log::{counted, told};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// `source`, with what is read of it, and of the processes that it opens, written into `log`.
+pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
+    let page = source.probe(Probe::PageBytes).ok();
+    let page = page.and_then(|words| PageSize::from_bytes(*words.first()?));
+    Arc::new(Recorded {
+        pid: source.identity().pid,
+        page: page.unwrap_or(PageSize::FOUR_KIB),
+        source: Arc::clone(source),
+        log: Arc::clone(log),
+        lines: AtomicUsize::new(0),
+    })
+}
+
+/// A [`Source`] around another.
+struct Recorded {
+    source: Arc<dyn Source>,
+    log: Arc<Log>,
+    pid: u32,
+    page: PageSize,
+    /// Lines of `maps` that were read since its beginning.
+    lines: AtomicUsize,
+}
+
+impl Recorded {
+    fn file(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.pid)
+    }
+
+    /// Writes down a question about an object behind a region.
+    fn behind_region(&self, region: &Region, at: VirtualAddress, read: Read) {
+        let read = Read {
+            file: File::MappedFile(region.range).path(self.pid),
+            offset: region.file_offset(at),
+            ..read
+        };
+        self.log.add("map_files", read);
+    }
+
+    /// Where the memory cgroups are mounted: of several hierarchies that of memory, as their inodes may coincide.
+    fn cgroup_mount(&self) -> String {
+        let mounts = self.source.read(File::OwnMounts, &mut || true).ok();
+        let mounts = mounts.and_then(|text| mounts::parse(&text).ok());
+        let mount = mounts.as_deref().and_then(mounts::memory_hierarchy);
+        mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())
+    }
+}
+
+// What is not handed on would be answered by a default, and otherwise than without the record.
+#[deny(clippy::missing_trait_methods)]
+impl Source for Recorded {
+    fn identity(&self) -> Identity {
+        self.source.identity()
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.source.liveness()
+    }
+
+    fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
+        let answer = self.source.read(file, go_on);
+        // What tells whose a process is, or which kernel it is, is asked once.
+        let is_written = !matches!(
+            file,
+            File::Release | File::Auxiliary | File::Uptime | File::OwnMaps
+        );
+        if is_written {
+            let found = told(&answer, |bytes| sentences::contents(file, bytes));
+            let path = file.path(self.pid);
+            self.log
+                .add_file(sentences::kind(file), path, file.what(), found);
+        }
+        answer
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        let before = into.len();
+        let answer = self.source.maps(offset, into);
+        if offset == 0 {
+            self.lines.store(0, Ordering::Relaxed);
+        }
+        let read = into.get(before..).unwrap_or_default();
+        let lines = memchr::memchr_iter(b'\n', read).count();
+        let lines = lines + self.lines.fetch_add(lines, Ordering::Relaxed);
+        // Of a text that is read piece by piece, only how that ends.
+        if !matches!(answer, Ok(1..)) {
+            let found = told(&answer, |_| counted(lines, "region", "regions"));
+            let what = "all regions (the text)";
+            self.log.add_file("maps", self.file("maps"), what, found);
+        }
+        answer
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        let answer = self.source.words(file, first, into);
+        let words = answer.as_ref();
+        let words = words.map(|&read| into.get(..read).unwrap_or_default().to_vec());
+        let (name, what) = (
+            file.name(),
+            sentences::words(file, first, into.len(), self.page),
+        );
+        let path = match file {
+            WordFile::PageMap => self.file(name),
+            _ => format!("/proc/{name}"),
+        };
+        self.log
+            .add_words(name, path, first, into.len(), words, what);
+        answer
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.memory(address, into);
+        let (file, length) = (self.file("mem"), into.len());
+        self.log.add(
+            "mem",
+            Read {
+                repeat: Some(format!("xxd -s {address} -l {length} {file}")),
+                file,
+                offset: Some(address.get()),
+                length: Some(length as u64),
+                what: format!("memory at {address}"),
+                found: Some(told(&answer, |&read| {
+                    sentences::bytes(into.get(..read).unwrap_or_default())
+                })),
+                ..Read::default()
+            },
+        );
+        answer
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let answer = self.source.scan(question, into);
+        // An empty range is asked about to find out which questions the kernel knows.
+        if question.start < question.end {
+            let (start, end) = (
+                VirtualAddress::new(question.start),
+                VirtualAddress::new(question.end),
+            );
+            let (offset, bytes) = (self.page.index(start) * 8, end.get() - start.get());
+            let found = told(&answer, |&(found, _)| {
+                sentences::stretches(into.get(..found).unwrap_or_default())
+            });
+            self.log.add(
+                "scan",
+                Read {
+                    file: self.file("pagemap"),
+                    offset: Some(offset),
+                    length: Some(bytes.div_ceil(self.page.bytes()) * 8),
+                    what: match question.any_of {
+                        0 => format!("PAGEMAP_SCAN: whether the region at {start} is passed over"),
+                        _ => format!("PAGEMAP_SCAN: what is populated in {start}..{end}"),
+                    },
+                    found: Some(found),
+                    ..Read::default()
+                },
+            );
+        }
+        answer
+    }
+
+    fn query(&self, question: Query) -> Result<Answer> {
+        let answer = self.source.query(question);
+        // Where the kernel cannot be asked so, nothing was read.
+        if !matches!(answer, Ok(Answer::Unavailable)) {
+            let file = self.file("maps");
+            self.log.add(
+                "maps",
+                Read {
+                    what: match question {
+                        Query::At(address) => format!("the region at {address} (PROCMAP_QUERY)"),
+                        Query::From(address) => {
+                            format!("the region at {address} or next above (PROCMAP_QUERY)")
+                        }
+                    },
+                    repeat: Some(match &answer {
+                        Ok(Answer::Found(mapping)) => {
+                            format!("grep ^{:08x}-{:08x} {file}", mapping.start, mapping.end)
+                        }
+                        _ => format!("cat {file}"),
+                    }),
+                    found: Some(told(&answer, sentences::mapping)),
+                    file,
+                    ..Read::default()
+                },
+            );
+        }
+        answer
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        let answer = self.source.list(which);
+        let found = told(&answer, |all| counted(all.len(), "process", "processes"));
+        self.log.add(
+            "proc",
+            Read {
+                file: "/proc".to_owned(),
+                what: "the processes".to_owned(),
+                found: Some(found),
+                repeat: Some("ls /proc".to_owned()),
+                ..Read::default()
+            },
+        );
+        answer
+    }
+
+    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+        let answer = self.source.cgroups(which);
+        let file = self.cgroup_mount();
+        self.log
+            .add("cgroup", sentences::cgroups(which, &answer, file));
+        answer
+    }
+
+    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
+        Ok(source(&self.source.open(pid, held)?, &self.log))
+    }
+
+    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        self.source.file(place)
+    }
+
+    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+        let answer = self.source.behind(region, range);
+        let read = Read {
+            length: Some(range.len()),
+            what: format!("what is behind {range} (SEEK_DATA, cachestat)"),
+            found: Some(told(&answer, |runs| sentences::runs(runs))),
+            ..Read::default()
+        };
+        self.behind_region(region, range.start(), read);
+        answer
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.cached(region, address, into);
+        let read = Read {
+            length: Some(into.len() as u64),
+            what: format!("bytes of the page cache behind {address}"),
+            found: Some(told(&answer, |read| format!("{read} bytes"))),
+            ..Read::default()
+        };
+        self.behind_region(region, address, read);
+        answer
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        let answer = self.source.probe(probe);
+        if let Some(what) = sentences::probe(probe) {
+            let read = Read {
+                file: "memfd_create".to_owned(),
+                what: what.to_owned(),
+                found: Some(told(&answer, |words| sentences::devices(words))),
+                ..Read::default()
+            };
+            self.log.add("probe", read);
+        }
+        answer
+    }
+
+    fn access(&self) -> Option<Access> {
+        self.source.access()
+    }
+}

@@ -1,0 +1,194 @@
+//! What was read and what was found, in words.
+
+use super::log::{Read, counted, quoted, told};
+use crate::kernel::registers::Standing;
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::source::{
+    Answer, Behind, BehindRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,
+};
+
+/// Bytes of memory that are kept of one read.
+const BYTES: usize = 16;
+
+/// Stretches that are named; of more there is a count.
+const STRETCHES: usize = 4;
+
+/// The frame that is read to find out whether any may be: every machine has it, and nobody maps it.
+const PROBED: u64 = 1;
+
+/// Under which kind of file reads of this one are counted.
+pub(super) fn kind(file: File) -> &'static str {
+    match file {
+        File::Smaps => "smaps",
+        File::Config(_) => "config",
+        File::Setting(_) => "setting",
+        _ => "file",
+    }
+}
+
+/// What a file holds: a short one line itself, of a longer text the number of lines.
+pub(super) fn contents(file: File, bytes: &[u8]) -> String {
+    let text = bytes.trim_ascii();
+    match (file, Standing::parse(bytes)) {
+        (File::Syscall, Some(Standing::Waiting(registers))) => format!(
+            "program counter {}, stack pointer {}",
+            registers.program_counter, registers.stack_pointer
+        ),
+        (File::Config(_), _) => "read".to_owned(),
+        _ if memchr::memchr(b'\n', text).is_none() => Name::new(text).to_string(),
+        _ => counted(memchr::memchr_iter(b'\n', bytes).count(), "line", "lines"),
+    }
+}
+
+/// Whose words they are.
+pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) -> String {
+    let what = match file {
+        WordFile::PageMap => {
+            let at = VirtualAddress::new(first.saturating_mul(page.bytes()));
+            return match count {
+                1 => format!("page-map entry of {at}"),
+                _ => format!("page-map entries from {at} on"),
+            };
+        }
+        WordFile::FrameFlags => "flags",
+        WordFile::FrameCounts => "map count",
+        WordFile::FrameCgroups => "inode of the memory cgroup",
+    };
+    match count {
+        1 if first == PROBED => format!("{what} of frame {first:#x}: whether they may be read"),
+        1 => format!("{what} of frame {first:#x}"),
+        _ => format!("{what} from frame {first:#x} on"),
+    }
+}
+
+/// The first bytes, in hexadecimal.
+pub(super) fn bytes(read: &[u8]) -> String {
+    let first = read.iter().take(BYTES);
+    let first: String = first.map(|byte| format!("{byte:02x}")).collect();
+    match read.len() {
+        0 => "nothing".to_owned(),
+        length if length > BYTES => format!("{first}\u{2026}"),
+        _ => first,
+    }
+}
+
+/// `0x1000..0x3000 present file; and 3 more`
+pub(super) fn stretches(found: &[PageRegion]) -> String {
+    let mut told: Vec<String> = found.iter().take(STRETCHES).map(stretch).collect();
+    match found.len().saturating_sub(STRETCHES) {
+        0 if told.is_empty() => told.push("nothing".to_owned()),
+        0 => {}
+        more => told.push(format!("and {more} more")),
+    }
+    told.join("; ")
+}
+
+fn stretch(one: &PageRegion) -> String {
+    let range = format!("{:#x}..{:#x}", one.start, one.end);
+    // As the kernel calls them, in small letters.
+    let names = Categories::from_bits_retain(one.categories);
+    let names = names
+        .iter_names()
+        .map(|(name, _)| name.to_ascii_lowercase());
+    std::iter::once(range)
+        .chain(names)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A mapping as its line of `maps` begins, and its name with nothing raw in it.
+pub(super) fn mapping(answer: &Answer) -> String {
+    let Answer::Found(mapping) = answer else {
+        return "none".to_owned();
+    };
+    let letter = |bit: u64, on: char, off: char| match mapping.flags & bit {
+        0 => off,
+        _ => on,
+    };
+    let letters = [
+        letter(1, 'r', '-'),
+        letter(2, 'w', '-'),
+        letter(4, 'x', '-'),
+        letter(8, 's', 'p'),
+    ];
+    let (start, end, offset) = (mapping.start, mapping.end, mapping.offset);
+    let letters: String = letters.iter().collect();
+    let (major, minor) = mapping.device;
+    let name = Name::copied(&mapping.name);
+    let inode = mapping.inode;
+    let line = format!(
+        "{start:08x}-{end:08x} {letters} {offset:08x} {major:02x}:{minor:02x} {inode} {name}"
+    );
+    line.trim_end().to_owned()
+}
+
+/// A listing of cgroups below the mount `file`.
+pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: String) -> Read {
+    let (what, found) = match which {
+        Groups::All => (
+            "all cgroup directories and their inodes".to_owned(),
+            told(answer, |all| counted(all.len(), "cgroup", "cgroups")),
+        ),
+        Groups::At(path) => (
+            format!("the inode of the cgroup directory {}", Name::copied(path)),
+            told(answer, |found| match found.first() {
+                Some(group) => group.inode.to_string(),
+                None => "none".to_owned(),
+            }),
+        ),
+    };
+    let inode = answer.as_ref().ok().and_then(|found| found.first());
+    let repeat = match (which, inode) {
+        (Groups::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
+        _ => format!("find {} -type d", quoted(&file)),
+    };
+    Read {
+        file,
+        what,
+        found: Some(found),
+        repeat: Some(repeat),
+        ..Read::default()
+    }
+}
+
+/// The first of the runs, and how many more there are.
+pub(super) fn runs(runs: &[BehindRun]) -> String {
+    let Some((first, more)) = runs.split_first() else {
+        return "nothing".to_owned();
+    };
+    let behind = told(&first.behind, |behind| word(*behind).to_owned());
+    match more.len() {
+        0 => behind,
+        more => format!("{} {behind}; and {more} more", first.range),
+    }
+}
+
+fn word(behind: Behind) -> &'static str {
+    match behind {
+        Behind::PastEnd => "past the end",
+        Behind::Hole => "a hole",
+        Behind::Contents { cached: true } => "contents, cached",
+        Behind::Contents { cached: false } => "contents, not cached",
+    }
+}
+
+/// What a probe asked, of those that decide about a page.
+pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
+    match probe {
+        Probe::SharedMemory => Some("the device of shared memory without a path"),
+        Probe::Pools => Some("the devices of the hugetlb pools"),
+        _ => None,
+    }
+}
+
+/// The devices that it gave.
+pub(super) fn devices(words: &[u64]) -> String {
+    let device = |pair: &[u64]| match pair {
+        [major, minor] => format!("{major:02x}:{minor:02x}"),
+        _ => String::new(),
+    };
+    match words {
+        [] => "none".to_owned(),
+        words => words.chunks(2).map(device).collect::<Vec<_>>().join(" "),
+    }
+}

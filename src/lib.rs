@@ -36,8 +36,9 @@
 //!
 //! # What always holds
 //!
-//! 1. **The target is not disturbed.** No ptrace, no signal: a file is not opened while somebody holds a lease on it. Memory is read only where the page map has just said that a
-//!    page is resident; what could fault a page in, write-protect or clear something needs an explicit word.
+//! 1. **The target is not disturbed.** No ptrace, no signal: a file is not opened while somebody holds a lease on it. Memory is
+//!    read only where the page map has just reported a resident page; what could fault a page in, write-protect or clear something
+//!    needs an explicit word.
 //! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four answers, each with its
 //!    reason ([`report::Fact`]). A filter on a fact that cannot be known is an error.
 //! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`source`] fetches and decodes nothing,
@@ -50,23 +51,53 @@
 //! 7. **The grammar is written down once**, in `grammar/`; the parser, help and completion are held to it by tests.
 //! 8. **Commands emit records, renderers print.** Each record has a text and a JSON form.
 //! 9. **Rights are used only where needed**: file capabilities are raised around the opens under `/proc` and dropped again.
+//!
+//! # As a library
+//!
+//! The rooms from [`inspect`] down are a library of their own: without the default feature `cli` nothing of the prompt and its
+//! language is built. No part of it is stable yet.
+//!
+//! ```
+//! use pmdb::inspect::View;
+//! use pmdb::kernel::{State, VirtualAddress};
+//! use pmdb::process;
+//!
+//! let number = Box::new(42);
+//! let address = VirtualAddress::new((&raw const *number).addr() as u64);
+//!
+//! let target = process::attach(std::process::id())?;
+//! let (_, page) = View::detail_at(&target, address)?;
+//! assert_eq!(page.page.state, State::Present);
+//! match page.physical {
+//!     Ok(physical) => println!("{address} is at {physical}"),
+//!     Err(reason) => println!("{address} is somewhere: {reason}"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "cli")]
 pub mod command;
 pub mod demo;
+#[cfg(feature = "cli")]
 pub mod eval;
 pub mod inspect;
 pub mod kernel;
+#[cfg(feature = "cli")]
 pub mod lang;
 pub mod process;
+#[cfg(feature = "cli")]
 pub mod render;
+#[cfg(feature = "cli")]
 pub mod repl;
 pub mod report;
+#[cfg(feature = "cli")]
 pub mod session;
 #[cfg(test)]
 #[path = "../tests/skips/mod.rs"]
 mod skips;
 pub mod source;
+#[cfg(feature = "cli")]
 pub mod state;
 pub mod symbol;

@@ -93,7 +93,7 @@ pub(super) fn run(
         false => start,
     };
     if let (None, Some(written)) = (view.region(nearest), written) {
-        return Err(region::unmapped(written, view.detail(nearest)?));
+        return Err(region::unmapped(written.at, view.detail(nearest)?));
     }
     let mut examination = Examination {
         symbols: context.state.symbols.over(&target, view.maps()),

@@ -7,7 +7,7 @@ use crate::inspect::{
     self, Backing, Need, PageDetail, RegionStats, Sweep, View, ViewedRegion, region_stats,
 };
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::lang::{Expression, Spanned};
+use crate::lang::{Expression, Place, Spanned};
 use crate::process::Target;
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(&target, address)?;
     let Some(viewed) = view.region(address) else {
-        return Err(unmapped(expression, detail));
+        return Err(unmapped(expression.at, detail));
     };
     let mut counted = None;
     let need = SHOWN | Need::ORDER;
@@ -89,10 +89,10 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
 }
 
 /// An address in no region, with its neighbours.
-pub(super) fn unmapped(expression: &Spanned<Expression>, detail: PageDetail) -> Error {
+pub(super) fn unmapped(at: Place, detail: PageDetail) -> Error {
     let (below, above) = detail.nearest.unwrap_or_default();
     Error::Unmapped {
-        at: expression.at,
+        at,
         address: detail.address,
         nearest: below.iter().chain(&above).map(Into::into).collect(),
     }

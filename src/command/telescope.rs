@@ -55,7 +55,7 @@ pub(super) fn run(
     let first = eval::address(written, context.state)?;
     let view = View::of(&target)?;
     if view.region(first).is_none() {
-        return Err(super::region::unmapped(written, view.detail(first)?));
+        return Err(super::region::unmapped(written.at, view.detail(first)?));
     }
     let chains = Chains {
         symbols: context.state.symbols.over(&target, view.maps()),

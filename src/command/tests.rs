@@ -113,13 +113,15 @@ fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
 
 #[test]
 fn an_address_in_no_region_comes_with_its_neighbours() {
-    let (_, target) = World::new([region(0x1000, 1), region(0x2000, 1)]).target();
-    let (_, outcome) = outcome("region 0x1800000", target, usize::MAX);
-    let Err(Error::Unmapped { nearest, .. }) = outcome else {
-        panic!("there is no region");
-    };
-    let starts: Vec<u64> = nearest.iter().map(|near| near.start.get()).collect();
-    assert_eq!(starts, [0x1000 << 12, 0x2000 << 12]);
+    for line in ["region 0x1800000", "watch 0x1800000 for 1ms"] {
+        let (_, target) = World::new([region(0x1000, 1), region(0x2000, 1)]).target();
+        let (_, outcome) = outcome(line, target, usize::MAX);
+        let Err(Error::Unmapped { nearest, .. }) = outcome else {
+            panic!("{line}: there is no region");
+        };
+        let starts: Vec<u64> = nearest.iter().map(|near| near.start.get()).collect();
+        assert_eq!(starts, [0x1000 << 12, 0x2000 << 12]);
+    }
 }
 
 #[test]

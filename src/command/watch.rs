@@ -1,12 +1,13 @@
 //! `watch RANGE …`: what changes while you look.
 
+use super::region::unmapped;
 use super::through::left_out;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{self, Change, Doubt, Filter, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, PageField, Spanned};
+use crate::lang::{self, OnRequest, PageField, Place, Spanned};
 use crate::process::Target;
 use crate::report::{
     Blind, Event, EventKind, Note, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
@@ -27,7 +28,7 @@ pub(super) const ABOUT: About = About {
            or exited. `with` adds changes that are frequent or need more rights: flags, mapcount, \
            soft_dirty. What cannot be seen on this kernel, or with these rights, is said at the start.\n\n\
            `every` sets the time between looks (100ms unless said otherwise), `for` the time to watch, \
-           `count` the events to wait for, `until` a filter: it ends as soon as a page of the range \
+           `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
            matches. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
     examples: &[
         Example {
@@ -36,7 +37,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "watch demo_busy every 50ms count 2",
-            does: "until two events were seen",
+            does: "until two pages have changed",
         },
         Example {
             line: "watch demo_buffer for 200ms with flags, mapcount",
@@ -93,6 +94,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     };
     context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
+    refuse_unmapped(arguments.range.at, &spans, &view, &target)?;
     let until = match arguments.until {
         Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
         None => None,
@@ -127,8 +129,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         symbols: &context.state.symbols,
         spans: &spans,
         until: until.as_ref(),
-        left: arguments.count.unwrap_or(u64::MAX),
-        events: BTreeMap::new(),
+        tally: Tally::until(arguments.count),
         looks: 0,
         doubt_said: false,
     };
@@ -137,10 +138,50 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     context.sink.emit(Record::WatchSummary(WatchSummary {
         looks: watch.looks,
         seconds: began.elapsed().as_secs_f64(),
-        events: watch.events.into_iter().collect(),
+        events: watch.tally.events.into_iter().collect(),
+        rows: watch.tally.rows.into_iter().collect(),
         ended,
     }))?;
     Ok(Flow::Done)
+}
+
+/// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that was written
+/// out is accepted, because a region may appear there.
+fn refuse_unmapped(at: Place, spans: &Spans, view: &View, target: &Target) -> Result<(), Error> {
+    let address = spans.start();
+    if spans.size() > 1 || view.region(address).is_some() {
+        return Ok(());
+    }
+    let (_, detail) = View::detail_at(target, address)?;
+    match detail.region {
+        Some(_) => Ok(()),
+        None => Err(unmapped(at, detail)),
+    }
+}
+
+/// Counts events, up to the number asked for.
+struct Tally {
+    left: u64,
+    events: BTreeMap<EventKind, u64>,
+    rows: BTreeMap<EventKind, u64>,
+}
+
+impl Tally {
+    fn until(count: Option<u64>) -> Self {
+        Tally {
+            left: count.unwrap_or(u64::MAX),
+            events: BTreeMap::new(),
+            rows: BTreeMap::new(),
+        }
+    }
+
+    /// Counts a row: each of its pages, or the one region or process that it is about.
+    fn add(&mut self, change: &Change) {
+        let events = change.pages.max(1);
+        *self.events.entry(change.kind).or_default() += events;
+        *self.rows.entry(change.kind).or_default() += 1;
+        self.left = self.left.saturating_sub(events);
+    }
 }
 
 fn need(with: OnRequest) -> Need {
@@ -186,8 +227,7 @@ struct Watch<'a> {
     symbols: &'a Symbols,
     spans: &'a Spans,
     until: Option<&'a Filter<'a>>,
-    left: u64,
-    events: BTreeMap<EventKind, u64>,
+    tally: Tally,
     looks: u64,
     /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
     doubt_said: bool,
@@ -209,7 +249,7 @@ impl Watch<'_> {
             match looked {
                 Ok(Sampled::Alive) => {}
                 Ok(Sampled::Exited) => return Ok("exited"),
-                Err(inspect::Error::Stopped(_)) if self.left == 0 => return Ok("count"),
+                Err(inspect::Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
                 Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
                 Err(error) => return Err(error.into()),
             }
@@ -239,7 +279,7 @@ impl Watch<'_> {
     fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
-        let (left, events) = (&mut self.left, &mut self.events);
+        let tally = &mut self.tally;
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         watcher.sample(
             target,
@@ -252,11 +292,10 @@ impl Watch<'_> {
                     .address
                     .filter(|_| change.pages > 0)
                     .and_then(|address| symbol_at(symbols, target, regions, address));
-                *events.entry(change.kind).or_default() += 1;
+                tally.add(&change);
                 sink.borrow_mut()
                     .emit(Record::Event(event(change, symbol, target)))?;
-                *left -= 1;
-                match left {
+                match tally.left {
                     0 => Err(Stopped::Closed),
                     _ => Ok(()),
                 }
@@ -344,5 +383,29 @@ fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event 
         region: change.region.map(|region| region.name),
         symbol,
         detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::VirtualAddress;
+
+    #[test]
+    fn pages_are_counted_and_the_row_that_reaches_the_number_ends_it() {
+        let change = |kind, pages| Change {
+            address: Some(VirtualAddress::new(0x1000)),
+            pages,
+            ..Change::of_process(kind)
+        };
+        let mut tally = Tally::until(Some(5));
+        tally.add(&change(EventKind::SwappedIn, 3));
+        tally.add(&change(EventKind::RegionGrew, 0));
+        assert_eq!(tally.left, 1);
+        tally.add(&change(EventKind::SwappedIn, 4));
+        assert_eq!(tally.left, 0);
+        assert_eq!(tally.events[&EventKind::SwappedIn], 7);
+        assert_eq!(tally.events[&EventKind::RegionGrew], 1);
+        assert_eq!(tally.rows[&EventKind::SwappedIn], 2);
     }
 }

@@ -148,7 +148,7 @@ pub enum Command {
         every: Option<Duration>,
         /// Stop after this time.
         duration: Option<Duration>,
-        /// Stop after so many events.
+        /// Stop after the row that reaches so many pages.
         count: Option<u64>,
         /// Stop when a page of the range is so.
         until: Option<Spanned<Filter<PageField>>>,

@@ -52,6 +52,20 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Whether it happens to pages, rather than to a region or to the process.
+    pub const fn is_of_pages(self) -> bool {
+        !matches!(
+            self,
+            EventKind::RegionAppeared
+                | EventKind::RegionGrew
+                | EventKind::RegionShrank
+                | EventKind::RegionWent
+                | EventKind::RegionChanged
+                | EventKind::Executed
+                | EventKind::Exited
+        )
+    }
+
     /// What happened, in words: `copied on write`.
     pub const fn words(self) -> &'static str {
         match self {
@@ -154,9 +168,12 @@ pub struct WatchSummary {
     pub looks: u64,
     /// Seconds it lasted.
     pub seconds: f64,
-    /// Events of each kind that happened.
+    /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the process once.
     #[serde(serialize_with = "counts")]
     pub events: Vec<(EventKind, u64)>,
+    /// Rows of each kind. A row holds neighbouring pages that changed in the same way.
+    #[serde(serialize_with = "counts")]
+    pub rows: Vec<(EventKind, u64)>,
     /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
     pub ended: &'static str,
 }

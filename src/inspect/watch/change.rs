@@ -27,7 +27,7 @@ pub struct Change {
 pub type ChangeSink<'a> = dyn FnMut(Change) -> Result<(), Stopped> + 'a;
 
 impl Change {
-    pub(super) fn of_process(kind: EventKind) -> Change {
+    pub(crate) fn of_process(kind: EventKind) -> Change {
         Change {
             kind,
             address: None,

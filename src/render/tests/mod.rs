@@ -125,7 +125,7 @@ const FIELDS: &[(&str, &str)] = &[
         "time address pages kind before after region symbol [detail]",
     ),
     ("watch-start", "pages every blind"),
-    ("watch-summary", "looks seconds events ended"),
+    ("watch-summary", "looks seconds events rows ended"),
     ("read", "file offset length words what found times repeat"),
     ("reads-summary", "reads more_reads more_words repeat"),
     (

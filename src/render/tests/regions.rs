@@ -216,7 +216,16 @@ pub fn watch_summary() -> WatchSummary {
     WatchSummary {
         looks: 124,
         seconds: 12.34,
-        events: vec![(EventKind::Came, 3), (EventKind::CopiedOnWrite, 1)],
+        events: vec![
+            (EventKind::Came, 3),
+            (EventKind::CopiedOnWrite, 1),
+            (EventKind::RegionGrew, 1),
+        ],
+        rows: vec![
+            (EventKind::Came, 2),
+            (EventKind::CopiedOnWrite, 1),
+            (EventKind::RegionGrew, 1),
+        ],
         ended: "interrupted",
     }
 }

@@ -126,7 +126,7 @@ pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result
 pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.plain(format!(
-        "watched for {} in {}: ",
+        "watched for {} in {}; ",
         duration(summary.seconds),
         counted(summary.looks, "look")
     ))
@@ -135,11 +135,15 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
         line.plain("nothing changed");
     }
     let mut separator = "";
-    for (kind, times) in &summary.events {
+    for (kind, events) in &summary.events {
+        let number = match kind.is_of_pages() {
+            true => counted(*events, "page"),
+            false => count(*events),
+        };
         line.word(
             separator,
             role(*kind),
-            format!("{} {}", count(*times), kind.words()),
+            format!("{}: {number}", kind.words()),
         );
         separator = ", ";
     }
@@ -152,7 +156,7 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
 fn ended(word: &str) -> Option<String> {
     Some(match word {
         "interrupted" => "ended by Ctrl-C".into(),
-        "count" => "ended after the number of events asked for".into(),
+        "count" => "ended after the number of pages asked for".into(),
         "duration" => "ended after the time asked for".into(),
         "until" => "ended as `until` came true".into(),
         "exited" => "ended as the process exited".into(),

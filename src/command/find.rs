@@ -133,7 +133,8 @@ fn bytes(
         Pattern::Bytes(bytes) => return Ok(bytes.clone()),
         Pattern::Value(expression) => Spanned::new(expression.clone(), pattern.at),
     };
-    let value = eval::evaluate(&expression, context.state)?;
+    let value = eval::evaluate(&expression, context.state)
+        .map_err(|error| with_quotes(error, &expression.node))?;
     let words = target.process.layout();
     if let Value::Text(text) = &value {
         return Ok(text.clone().into_bytes());
@@ -161,6 +162,25 @@ fn bytes(
         .into());
     }
     Ok(process::Layout::bytes(words, number as u64, size))
+}
+
+/// A word that names nothing is likely to be meant as text.
+fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
+    match pattern {
+        Expression::Name(word) if error.cause.is_none() => {
+            let quotes = format!("text goes in double quotes: \"{}\"", word.0);
+            let hint = match &error.hint {
+                Some(meant)
+                    if meant.starts_with("did you mean") || meant.starts_with("a hexadecimal") =>
+                {
+                    format!("{quotes}; {meant}")
+                }
+                _ => quotes,
+            };
+            error.hint(hint)
+        }
+        _ => error,
+    }
 }
 
 /// Whether a number can be written in so many bytes, with or without a sign.

@@ -46,15 +46,15 @@ pub(super) fn run(
             .iter()
             .map(|about| about.name)
             .chain(Group::ALL.iter().map(|group| group.name()));
-        let near = names.min_by_key(|name| strsim::damerau_levenshtein(name, &words));
+        let near = lang::SyntaxError::did_you_mean(&words, names);
         let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
-        return Err(match near {
-            Some(near) if strsim::damerau_levenshtein(near, &words) <= 2 => {
-                error.hint(format!("did you mean '{near}'?"))
-            }
-            _ => error.hint(format!("apropos {} searches the help", topic.node)),
-        }
-        .into());
+        let hint = near.unwrap_or_else(|| {
+            format!(
+                "help alone lists every command; apropos {} searches the help",
+                topic.node
+            )
+        });
+        return Err(error.hint(hint).into());
     }
     for about in found {
         context.sink.emit(Record::Help(command_help(about)))?;

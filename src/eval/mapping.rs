@@ -97,9 +97,10 @@ impl Evaluator<'_> {
         module: &Spanned<lang::Name>,
         index: &Spanned<u64>,
     ) -> Result<Value> {
-        let mapping = self
-            .mapping(&module.node.0, module.at)?
-            .ok_or_else(|| self.unknown_module(module))?;
+        let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
+            self.no_element(module)
+                .unwrap_or_else(|| self.unknown_module(module))
+        })?;
         let regions = mapping.regions.len();
         let region = usize::try_from(index.node)
             .ok()
@@ -114,6 +115,20 @@ impl Evaluator<'_> {
             })?;
         let origin = Origin::Region(region.name.clone());
         Ok(Value::Range(Spans::one(region.range, origin)))
+    }
+
+    /// `table[3]`, where `table` is a symbol: an element of an array in C.
+    fn no_element(&self, symbol: &Spanned<lang::Name>) -> Option<Error> {
+        let name = &symbol.node.0;
+        let found = self.symbols_called(name, symbol.at).ok()?;
+        found.first()?;
+        let message = format!(
+            "'{name}' is a symbol, and pmdb knows neither its type nor the size of its elements"
+        );
+        let spelled = &symbol.node;
+        Some(Error::new(symbol.at, message).hint(format!(
+            "multiply by the size of an element: {spelled} + 3*SIZE"
+        )))
     }
 
     /// `[heap]`; the brackets are not part of `name`.
@@ -143,6 +158,6 @@ impl Evaluator<'_> {
         let names = regions
             .iter()
             .map(|region| region.name.file_name().to_string());
-        suggest::similar(name, names)
+        lang::near(name, names)
     }
 }

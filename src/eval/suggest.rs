@@ -2,34 +2,8 @@
 
 use crate::lang::Name;
 
-/// How many near names are worth showing.
-const NEAR: usize = 3;
-
 /// How many of a list are shown before it is cut.
 const SHOWN: usize = 8;
-
-/// The names nearest to `wanted`, best first: those that differ by few letters, and those that only lack brackets.
-pub(super) fn similar(wanted: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
-    let bare = |name: &str| name.trim_matches(['[', ']']).to_lowercase();
-    let wanted = bare(wanted);
-    let mut near: Vec<(usize, String)> = names
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .filter_map(|name| {
-            let other = bare(&name);
-            let distance = match other.starts_with(&wanted) && wanted.len() >= 3 {
-                true => 1,
-                false => strsim::damerau_levenshtein(&wanted, &other),
-            };
-            let limit = wanted.chars().count().div_ceil(4);
-            (distance <= limit).then_some((distance, name))
-        })
-        .collect();
-    near.sort();
-    near.dedup();
-    near.truncate(NEAR);
-    near.into_iter().map(|(_, name)| name).collect()
-}
 
 /// A name as it has to be typed: brackets and plain names as they are, everything else in single quotes.
 pub(super) fn spelling(name: &str) -> String {
@@ -72,17 +46,6 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn near_names_are_found_with_or_without_brackets() {
-        let names = ["[heap]", "[stack]", "libc.so.6", "[vdso]", "libm.so.6", ""];
-        let names = || names.map(str::to_owned);
-        assert_eq!(similar("heap", names()), ["[heap]"]);
-        assert_eq!(similar("[haep]", names()), ["[heap]"]);
-        assert_eq!(similar("vdso", names()), ["[vdso]"]);
-        assert_eq!(similar("libc.so", names()), ["libc.so.6"]);
-        assert!(similar("entirely_else", names()).is_empty());
-    }
 
     #[test]
     fn what_is_suggested_can_be_typed() {

@@ -192,7 +192,7 @@ impl Evaluator<'_> {
             Ok(names) => names.names(module, &beginning, MOST_COMPARED, SUGGESTION_BUDGET),
             Err(_) => return Vec::new(),
         };
-        suggest::similar(name, names.iter().map(ToString::to_string))
+        crate::lang::near(name, names.iter().map(ToString::to_string))
     }
 
     /// What the room below says, at the place it is about.

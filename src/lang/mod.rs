@@ -27,6 +27,7 @@ pub mod grammar;
 pub mod highlight;
 mod layout;
 mod lexer;
+mod near;
 mod operators;
 mod parser;
 mod place;
@@ -38,6 +39,7 @@ mod words;
 pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;
 pub use expected::Expected;
+pub use near::near;
 pub use setting::SETTINGS;
 pub use syntax::*;
 

@@ -8,7 +8,7 @@ use crate::eval::{space, suggest};
 use crate::kernel::PageFlags;
 use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
-use crate::lang::{BinaryOperator, Comparison, Filter, Spanned};
+use crate::lang::{self, BinaryOperator, Comparison, Filter, Spanned};
 use std::cmp::Ordering;
 
 /// A question with three answers: yes, no, and none.
@@ -186,7 +186,7 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
     PageFlags::from_flag_name(&name.node).ok_or_else(|| {
         let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
         let names = FLAGS.iter().map(|info| info.name.to_owned());
-        match suggest::similar(&name.node, names) {
+        match lang::near(&name.node, names) {
             near if !near.is_empty() => error.hint(suggest::did_you_mean(near)),
             _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
         }

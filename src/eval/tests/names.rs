@@ -175,6 +175,11 @@ fn what_may_have_been_meant() {
         ("libc.so.6!maloc", "maloc", "did you mean malloc?"),
         ("&bufer", "bufer", "did you mean buffer?"),
         (
+            "buffer[3]",
+            "buffer",
+            "multiply by the size of an element: buffer + 3*SIZE",
+        ),
+        (
             "c0ffee",
             "c0ffee",
             "a hexadecimal number is written 0xc0ffee",

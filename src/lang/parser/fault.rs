@@ -2,6 +2,7 @@
 
 use super::stream::Notes;
 use super::typed_name;
+use crate::kernel::PageFlags;
 use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
@@ -33,6 +34,7 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
         return fault;
     }
     let (message, hint) = about(token, &expected);
+    let hint = hint_from_the_line(line, tokens, position, &expected).or(hint);
     let hint = typed_name::quotes_around(line, tokens, position)
         .or(hint)
         .or_else(|| typed_name::quotes_near(tokens, position));
@@ -70,6 +72,38 @@ fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
         expected: vec!["two hexadecimal digits a byte".into()],
         hint: Some("hex\"7f 45 4c 46\" or hex\"7f454c46\"".into()),
     })
+}
+
+/// The way out that takes more than the one token: a path without quotes, or two addresses without `..`.
+fn hint_from_the_line(
+    line: &str,
+    tokens: &[Token<'_>],
+    position: usize,
+    expected: &[Expected],
+) -> Option<String> {
+    let token = tokens.get(position)?;
+    let before = tokens.get(position.checked_sub(1)?)?;
+    let is_value = |token: &Token<'_>| {
+        matches!(token.kind, TokenKind::Number(_)) && token.text.starts_with("0x")
+    };
+    if expected.contains(&Expected::Mark(".."))
+        && is_value(token)
+        && is_value(before)
+        && !token.glued
+    {
+        return Some(format!(
+            "a range is written A..B: {}..{}",
+            before.text, token.text
+        ));
+    }
+    let is_name = [Expected::Range, Expected::Expression];
+    if token.text != "/" || token.glued || !is_name.iter().any(|one| expected.contains(one)) {
+        return None;
+    }
+    let path = line.get(token.at.start..)?.split_whitespace().next()?;
+    let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
+    let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
+    is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
 }
 
 /// What is wrong with this token here, and the way out.
@@ -150,6 +184,13 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                 Some((_, _, true)) if PageField::from_name(word).is_some() => Some(format!(
                     "`{word}` is a field of pages: walk all where {word} …"
                 )),
+                Some((_, _, regions)) if PageFlags::from_flag_name(word).is_some() => {
+                    let flag = format!("flags({word})");
+                    Some(match regions {
+                        false => format!("`{word}` is a flag of the frame: {flag}"),
+                        true => format!("`{word}` is a flag of frames: walk all where {flag}"),
+                    })
+                }
                 Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
                     Some(format!(
                         "bare words are fields in a filter; the symbol is &{word}"
@@ -160,6 +201,9 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                 }
                 None => SyntaxError::did_you_mean(word, words),
             }
+        }
+        (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) => {
+            Some("a comparison for equality is written ==".into())
         }
         (TokenKind::Number(_), number) if wanted(Expected::Command) => {
             Some(format!("what is behind an address: translate {number}"))

@@ -101,6 +101,7 @@ fn apply(arguments: &Arguments, state: &mut DebugState) {
         state.settings.color = color;
     }
     state.settings.json |= arguments.json || arguments.serve;
+    state.settings.serving = arguments.serve;
 }
 
 fn status(outcome: Outcome) -> Result<u8, Ending> {

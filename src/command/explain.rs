@@ -1,10 +1,10 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
-use super::translate::translation;
+use super::translate::{note_shorter, translation};
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
-use crate::kernel::{Region, VirtualAddress};
+use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::report::{Explanation, FilePlace, Hex, Reason, Record};
 
@@ -60,6 +60,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     if let Some(reason) = untold {
         page.doubts.note("owner", &reason);
     }
+    let is_outside = page.state == State::Outside && page.region.is_none();
     let explanation = Explanation {
         page,
         owner: consequences.owner.ok(),
@@ -70,6 +71,9 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     context
         .sink
         .emit(Record::Explanation(Box::new(explanation)))?;
+    if is_outside {
+        note_shorter(context, &target, address)?;
+    }
     Ok(Flow::Done)
 }
 

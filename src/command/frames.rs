@@ -132,7 +132,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
 fn of_frames(by: GroupBy) -> bool {
     match by {
         GroupBy::Flags | GroupBy::Order | GroupBy::Node | GroupBy::Zone | GroupBy::Cgroup => true,
-        GroupBy::State | GroupBy::Kind | GroupBy::Region => false,
+        GroupBy::State | GroupBy::Kind | GroupBy::Region | GroupBy::PmdMapped => false,
     }
 }
 

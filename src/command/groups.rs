@@ -18,6 +18,7 @@ pub(super) fn by(key: GroupKey) -> Option<GroupBy> {
         GroupKey::Node => GroupBy::Node,
         GroupKey::Zone => GroupBy::Zone,
         GroupKey::Cgroup => GroupBy::Cgroup,
+        GroupKey::PmdMapped => GroupBy::PmdMapped,
         GroupKey::Run => return None,
     })
 }
@@ -61,6 +62,7 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Node => "node",
         GroupBy::Zone => "zone",
         GroupBy::Cgroup => "cgroup",
+        GroupBy::PmdMapped => "pmd_mapped",
     }
 }
 
@@ -81,6 +83,8 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
         Key::Order(OfFrame::Is(order)) => order.to_string(),
         Key::Node(OfFrame::Is(node)) => node.to_string(),
         Key::Zone(OfFrame::Is(zone)) => zone_name(machine, zone),
+        Key::PmdMapped(OfFrame::Is(true)) => "pmd_mapped".to_owned(),
+        Key::PmdMapped(OfFrame::Is(false)) => "not pmd_mapped".to_owned(),
         Key::Cgroup(OfFrame::Is(0)) => "charged to none".to_owned(),
         Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
             Ok(path) => path.to_string(),
@@ -90,15 +94,19 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
         Key::Flags(OfFrame::Untold) => return unknown("flags", Reason::Changed),
         Key::Order(OfFrame::Untold) => return unknown("order", Reason::Changed),
         Key::Cgroup(OfFrame::Untold) => return unknown("cgroup", Reason::Changed),
+        Key::PmdMapped(OfFrame::Untold) => return unknown("pmd_mapped", inspect::no_scan()),
         Key::Flags(OfFrame::Hidden) => return hidden("flags"),
         Key::Order(OfFrame::Hidden) => return hidden("order"),
         Key::Node(OfFrame::Hidden) => return hidden("node"),
         Key::Zone(OfFrame::Hidden) => return hidden("zone"),
         Key::Cgroup(OfFrame::Hidden) => return hidden("cgroup"),
+        Key::PmdMapped(OfFrame::Hidden) => return hidden("pmd_mapped"),
         Key::Flags(OfFrame::None) | Key::Order(OfFrame::None) | Key::Node(OfFrame::None) => {
             "no frame".to_owned()
         }
-        Key::Zone(OfFrame::None) | Key::Cgroup(OfFrame::None) => "no frame".to_owned(),
+        Key::Zone(OfFrame::None) | Key::Cgroup(OfFrame::None) | Key::PmdMapped(OfFrame::None) => {
+            "no frame".to_owned()
+        }
     };
     (name, Why::default())
 }

@@ -73,7 +73,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::InfoSymbols { pattern, limit } => symbols::run(context, pattern, *limit),
         Command::InfoModules => modules::run(context),
         Command::InfoLine(place) => line::run(context, place),
-        Command::Translate { range } => translate::run(context, range),
+        Command::Translate { range, limit } => translate::run(context, range, *limit),
         Command::Region { address, full } => region::run(context, address, *full),
         Command::Regions { filter, by, full } => regions::run(context, filter.as_ref(), *by, *full),
         Command::Walk {

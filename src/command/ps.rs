@@ -8,7 +8,7 @@ pub(super) const ABOUT: About = About {
     name: "ps",
     group: Group::Target,
     summary: "list processes",
-    text: "Every process, or those whose name or command line holds a text: id, user, state, resident \
+    text: "Every process, or those whose name or command line holds a text (of pmdb itself the name alone is searched): id, user, state, resident \
            memory, name and command line. A command line lies in the memory of its process: where that is \
            swapped out, or may not be looked at, it is not asked for, as asking would bring it in.",
     examples: &[
@@ -24,6 +24,8 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, filter: Option<&str>) -> Outcome {
+    // The text is in pmdb's own command line if it was given there.
+    let own = std::process::id();
     let wanted = |entry: &&ProcessEntry| {
         filter.is_none_or(|text| {
             let contains = |bytes: &[u8]| {
@@ -36,6 +38,7 @@ pub(super) fn run(context: &mut Context, filter: Option<&str>) -> Outcome {
                 || entry
                     .command_line
                     .as_ref()
+                    .filter(|_| entry.pid != own)
                     .is_some_and(|line| contains(line.as_bytes()))
         })
     };

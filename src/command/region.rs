@@ -130,7 +130,15 @@ pub(super) fn stats(
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
     let region = &viewed.region;
     let mut why = Why::default();
-    let hidden = stats.and_then(RegionStats::hidden);
+    // The same for every process: the kernel maps pages of its own, which are no memory of the process.
+    let hidden = stats
+        .and_then(RegionStats::hidden)
+        .map(|reason| match viewed.backing {
+            Backing::Kernel => Reason::NotApplicable(
+                "the page map does not show the kernel's own pages, which are no memory of the process",
+            ),
+            _ => reason,
+        });
     let mut take = |field, count: fn(&RegionStats) -> Fact<u64>| {
         let stats = stats?;
         why.take(field, hidden.clone().map_or_else(|| count(stats), Err))

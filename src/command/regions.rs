@@ -3,7 +3,7 @@
 use super::through::left_out;
 use super::{About, Context, Example, Flow, Group, Outcome, region};
 use crate::eval;
-use crate::inspect::{self, Doubt, View, ViewedRegion};
+use crate::inspect::{self, Backing, Doubt, View, ViewedRegion};
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
 use crate::report::{Note, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
@@ -66,6 +66,7 @@ pub(super) fn run(
     // Regions that the filter can neither keep nor leave out.
     let mut undecided: Option<(u64, Doubt)> = None;
     let mut unseen: Option<(u64, Reason)> = None;
+    let mut of_the_kernel = 0u64;
     // What needs no counting is asked first: most regions are then never looked into.
     let is_wanted = |viewed: &&ViewedRegion| {
         filter
@@ -88,6 +89,10 @@ pub(super) fn run(
                 (Some(true), ..) => {}
                 (None, Some(doubt), _) => {
                     undecided.get_or_insert((0u64, doubt)).0 += 1;
+                    return Ok(());
+                }
+                (None, None, Some(_)) if viewed.backing == Backing::Kernel => {
+                    of_the_kernel += 1;
                     return Ok(());
                 }
                 (None, None, Some(reason)) => {
@@ -149,6 +154,13 @@ pub(super) fn run(
             "left out: {regions} region{plural} of which it cannot be known whether the filter holds: {reason}"
         );
         context.sink.emit(Record::Note(Note { message }))?;
+    }
+    // The same for every process, and so said once.
+    if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
+        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (not repeated in this session)";
+        context.sink.emit(Record::Note(Note {
+            message: message.to_owned(),
+        }))?;
     }
     if let Some(doubt) = doubt {
         let message = format!("what is swapped is {}", doubt.reason());

@@ -2,7 +2,7 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::lang::{Assignment, Setting};
+use crate::lang::{Assignment, Setting, setting::SettingValue};
 use crate::report::{Note, Record};
 
 pub(super) const ABOUT: About = About {
@@ -39,6 +39,14 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
             context.state.variables.insert(name.node.clone(), value);
         }
         Assignment::Setting { setting, value } => {
+            if context.state.settings.serving
+                && (*setting, *value) == (Setting::Json, SettingValue::Switch(false))
+            {
+                return Err(Error::Refused {
+                    message: "--serve replies in JSON: `json` stays on".to_owned(),
+                    hint: Some("for text, start pmdb without --serve".to_owned()),
+                });
+            }
             let set = context.state.settings.set(*setting, *value);
             set.map_err(|error| Error::Refused {
                 message: error.to_string(),

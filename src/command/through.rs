@@ -68,6 +68,7 @@ impl Ended {
             bytes: self.totals.bytes(),
             runs: self.totals.runs(),
             longest_run_bytes: self.totals.longest_run_bytes(),
+            longest_run_start: self.totals.longest_run_start(),
             changed: self.changed,
             cut_short: cut_short || self.stopped.is_some(),
             states: self.totals.states().map(),

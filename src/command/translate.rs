@@ -1,15 +1,15 @@
 //! `translate RANGE`: where addresses physically live.
 
 use super::through::{self, Go};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, walk};
 use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kind_untold};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::report::{
-    FolioReport, Hex, Nearest, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief, Translation,
-    Why,
+    FolioReport, Hex, Nearest, Note, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
+    Translation, Why,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 
@@ -47,19 +47,32 @@ pub(super) const ABOUT: About = About {
             line: "translate [stack]",
             does: "the runs of a region",
         },
+        Example {
+            line: "translate all limit 20",
+            does: "twenty runs; an empty line goes on",
+        },
     ],
 };
 
-pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    range: &Spanned<lang::Range>,
+    limit: Option<u64>,
+) -> Outcome {
+    if limit == Some(0) {
+        return Err(Error::nothing_wanted("limit"));
+    }
     let target = context.target()?;
     match eval::subject(range, context.state)? {
         Subject::Address(address) => detail(context, &target, address)?,
-        Subject::Range(spans) => runs(context, &target, &spans)?,
+        Subject::Range(spans) => return runs(context, &target, &spans, limit),
         Subject::Sized(spans) => {
-            detail(context, &target, spans.start())?;
+            if context.resume.is_none() {
+                detail(context, &target, spans.start())?;
+            }
             let page = target.process.layout().page;
             if spans.ranges().iter().any(|range| range.pages(page) > 1) {
-                runs(context, &target, &spans)?;
+                return runs(context, &target, &spans, limit);
             }
         }
     }
@@ -70,10 +83,43 @@ pub(super) fn run(context: &mut Context, range: &Spanned<lang::Range>) -> Outcom
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(target, address)?;
+    let too_long = detail.page.state == State::Outside && detail.region.is_none();
     let translation = translation(&view, detail, &context.state.symbols);
-    Ok(context
+    context
         .sink
-        .emit(Record::Translation(Box::new(translation)))?)
+        .emit(Record::Translation(Box::new(translation)))?;
+    match too_long {
+        true => Ok(note_shorter(context, target, address)?),
+        false => Ok(()),
+    }
+}
+
+/// Mentions the mapped address that one digit less would make of an address outside of the page map: a digit typed twice is easily
+/// missed in twelve.
+pub(super) fn note_shorter(
+    context: &mut Context,
+    target: &Target,
+    address: VirtualAddress,
+) -> Result<(), Error> {
+    let digits = format!("{:x}", address.get());
+    // The last digits first: zeros are what is miscounted most.
+    for left_out in (0..digits.len()).rev() {
+        let (before, rest) = digits.split_at(left_out);
+        let shorter = format!("{before}{}", rest.get(1..).unwrap_or_default());
+        let Ok(shorter) = u64::from_str_radix(&shorter, 16).map(VirtualAddress::new) else {
+            continue;
+        };
+        if let Some(region) = target.process.region_at(shorter)? {
+            let name = region.name.to_string();
+            let message = format!(
+                "{shorter}, with one digit less, is mapped: {} {name}",
+                region.range
+            );
+            let message = message.trim_end().to_owned();
+            return Ok(context.sink.emit(Record::Note(Note { message }))?);
+        }
+    }
+    Ok(())
 }
 
 /// The symbol at an address, in short.
@@ -190,30 +236,47 @@ fn unnamed(reason: NoSymbols) -> Reason {
 }
 
 /// A row for each physically contiguous run.
-fn runs(context: &mut Context, target: &Target, spans: &Spans) -> Result<(), Error> {
+fn runs(context: &mut Context, target: &Target, spans: &Spans, limit: Option<u64>) -> Outcome {
     context.state.last_address = Some(spans.start());
     let view = View::of(target)?;
     let need = view.obtainable(Need::KINDS) | walk::holes(spans);
     let mut runs = Runs::new(view.page());
+    let mut left = limit.unwrap_or(u64::MAX);
+    // The row that would be one too many begins here.
+    let mut more = None;
     let mut ended = through::sweep(
         &view,
-        spans.ranges(),
+        &walk::rest(spans, context.resume),
         need,
         context.sink,
         |page, _, totals, sink| {
-            totals.add(page);
-            if let Some(run) = runs.push(page) {
+            // What is in the totals is in a row, also when the sink says to stop.
+            let run = runs.push(page);
+            left = left.saturating_sub(u64::from(run.is_some()));
+            let go = match left {
+                0 => {
+                    more = Some(page.address);
+                    Go::NoFurther
+                }
+                _ => {
+                    totals.add(page);
+                    Go::On
+                }
+            };
+            if let Some(run) = run {
                 sink.emit(Record::Run(row(&run, view.page())))?;
             }
-            Ok(Go::On)
+            Ok(go)
         },
     )?;
-    if ended.stopped != Some(Stopped::Closed)
+    if more.is_none()
+        && ended.stopped != Some(Stopped::Closed)
         && let Some(run) = runs.finish()
     {
         ended.add_stop(context.sink.emit(Record::Run(row(&run, view.page()))));
     }
-    ended.close(context.sink, false)
+    ended.close(context.sink, more.is_some())?;
+    Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 
 fn row(run: &inspect::Run, page: PageSize) -> Run {

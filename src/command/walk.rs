@@ -17,11 +17,11 @@ pub(super) const ABOUT: About = About {
     text: "Neighbours with the same state, kind, flags and map count, and with consecutive frames, share a \
            row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
            `where` chooses pages: state and kind words (present, swapped, untouched, anonymous, file …), \
-           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, thp, order, pfn and more. A \
+           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, pmd_mapped (alias thp: mapped by one PMD as a huge page), order, pfn and more. A \
            filter on something that cannot be known here is an error, never false. A page without a frame has no \
            answer to questions about one, nor to their `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
            untouched pages out. `by` adds up instead: by \
-           state, kind, flags, region, run, the order of folios, node, zone or cgroup. `limit N` ends after N rows; an empty line then goes on where \
+           state, kind, flags, region, run, the order of folios, node, zone, cgroup or pmd_mapped. The kernel's THP flag, which every large folio has however it is mapped, shows as `large_folio` where the page is not PMD-mapped; in filters and JSON it keeps the kernel's name, flags(thp). `limit N` ends after N rows; an empty line then goes on where \
            it stopped.\n\n\
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
            grouped by flags, order, node, zone and cgroup.",
@@ -93,6 +93,18 @@ pub(super) fn holes(spans: &Spans) -> Need {
     }
 }
 
+/// The spans from where the same command stopped before.
+pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
+    match resume {
+        Some(Resume::Address(from)) => spans
+            .ranges()
+            .iter()
+            .filter_map(|range| AddressRange::new(range.start().max(from), range.end()))
+            .collect(),
+        _ => spans.ranges().to_vec(),
+    }
+}
+
 struct Walk<'a> {
     view: &'a View<'a>,
     filter: Option<&'a Filter<'a>>,
@@ -114,15 +126,7 @@ impl Walk<'_> {
 
     /// Rows of neighbours.
     fn rows(&self, context: &mut Context) -> Outcome {
-        let spans: Vec<AddressRange> = match context.resume {
-            Some(Resume::Address(from)) => self
-                .spans
-                .ranges()
-                .iter()
-                .filter_map(|range| AddressRange::new(range.start().max(from), range.end()))
-                .collect(),
-            _ => self.spans.ranges().to_vec(),
-        };
+        let spans = rest(self.spans, context.resume);
         let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
         let need = self.question(shown);
         let mut rows = Rows::new(self.view.page());

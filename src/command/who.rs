@@ -1,16 +1,16 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
 use crate::inspect::{View, frame_words};
-use crate::kernel::{Device, FrameNumber, VirtualAddress};
+use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::{Expression, Spanned};
 use crate::process::Machine;
 use crate::report::{Mapper, Record, SearchEnd, Sink, Stopped, SymbolBrief, WhoSummary};
 use crate::symbol::Symbols;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) const ABOUT: About = About {
     name: "who",
@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
            mapped, for anonymous memory the same address in relatives and then in the other processes. When as \
            many mappings are found as the kernel counts, the search is over; otherwise it goes through all \
            that the processes have in memory. The last lines say which it was, and how many processes \
-           could not be read. The page of zeros is not counted by the kernel, so for it every process is \
+           could not be read. Where several processes have the same name, their command lines follow. The page of zeros is not counted by the kernel, so for it every process is \
            searched. Threads share one memory, which is shown once. `limit` ends the search when so many rows are shown: \
            the first processes of very many, in a moment.",
     examples: &[
@@ -73,6 +73,7 @@ pub(super) fn run(
     };
     let question = Question { limit, ..question };
     let mut listener = Listener {
+        named: BTreeMap::new(),
         sink: context.sink,
         symbols: &context.state.symbols,
         of_files: HashMap::new(),
@@ -83,7 +84,15 @@ pub(super) fn run(
     if ended == Ended::Stopped(Stopped::Closed) {
         return Err(Stopped::Closed.into());
     }
+    let namesakes = namesakes(listener.named);
     let summary = summary(answer, &question, &machine);
+    if !namesakes.is_empty() && !matches!(ended, Ended::Stopped(_)) {
+        // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
+        let listed = machine.processes()?;
+        for entry in listed.iter().filter(|entry| namesakes.contains(&entry.pid)) {
+            context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
+        }
+    }
     context.sink.emit(Record::WhoSummary(summary))?;
     match ended {
         Ended::Stopped(stopped) => Err(stopped.into()),
@@ -138,7 +147,15 @@ fn by_address(
 /// A place in a file: in every process the same symbol lies there.
 type FilePlace = (Device, u64, u64);
 
+/// The processes that only their command lines tell apart.
+fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
+    let several = named.into_values().filter(|pids| pids.len() > 1);
+    several.flatten().collect()
+}
+
 struct Listener<'a> {
+    /// Who has which name.
+    named: BTreeMap<Name, BTreeSet<u32>>,
     sink: &'a mut dyn Sink,
     symbols: &'a Symbols,
     of_files: HashMap<FilePlace, Option<SymbolBrief>>,
@@ -150,6 +167,10 @@ impl MapperSink for Listener<'_> {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
         let symbol = self.symbol(mapper, address);
+        self.named
+            .entry(identity.name.clone())
+            .or_default()
+            .insert(identity.pid);
         self.sink.emit(Record::Mapper(Mapper {
             pid: identity.pid,
             name: identity.name,
@@ -207,5 +228,20 @@ fn summary(answer: Answer, question: &Question, machine: &Machine) -> WhoSummary
         ended,
         because,
         moved: answer.moved,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_wanted_where_several_processes_have_a_name() {
+        let named = [
+            (Name::new("postgres"), [7, 8, 9].into()),
+            // Two mappings of one process.
+            (Name::new("pmdb"), [5].into()),
+        ];
+        assert_eq!(namesakes(named.into()), [7, 8, 9].into());
     }
 }

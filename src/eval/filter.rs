@@ -257,6 +257,10 @@ impl Answers<RegionField> for RegionAnswers<'_> {
     fn integer(&self, field: RegionField) -> Option<u64> {
         field::region_integer(field, self.region, self.stats)
     }
+    fn bounds(&self, field: RegionField) -> Option<(u64, u64)> {
+        self.stats?;
+        field::region_bounds(field, self.region)
+    }
     fn text_is(&self, field: RegionField, text: &[u8]) -> Option<bool> {
         field::region_text_is(field, self.region, text)
     }

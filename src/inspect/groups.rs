@@ -24,6 +24,8 @@ pub enum GroupBy {
     Zone,
     /// Memory cgroup.
     Cgroup,
+    /// Whether one PMD maps the page as a huge page.
+    PmdMapped,
 }
 
 impl GroupBy {
@@ -36,6 +38,7 @@ impl GroupBy {
             GroupBy::Order => Need::ORDER,
             GroupBy::Node | GroupBy::Zone => Need::ZONES,
             GroupBy::Cgroup => Need::CGROUPS,
+            GroupBy::PmdMapped => Need::HUGE.union(Need::KINDS),
         }
     }
 }
@@ -59,6 +62,8 @@ pub enum GroupKey {
     Zone(OfFrame<InZone>),
     /// Inode of the memory cgroup, 0 for pages charged to none.
     Cgroup(OfFrame<u64>),
+    /// Whether one PMD maps the page as a huge page.
+    PmdMapped(OfFrame<bool>),
 }
 
 /// What is known of the frame of a page.
@@ -118,6 +123,10 @@ impl Groups {
             GroupBy::Node => GroupKey::Node(OfFrame::of(page, page.zone.map(|zone| zone.node))),
             GroupBy::Zone => GroupKey::Zone(OfFrame::of(page, page.zone)),
             GroupBy::Cgroup => GroupKey::Cgroup(OfFrame::of(page, page.cgroup)),
+            GroupBy::PmdMapped => GroupKey::PmdMapped(match page.state {
+                State::Present => OfFrame::of(page, page.is_pmd_mapped()),
+                _ => OfFrame::of(page, None),
+            }),
         };
         match &mut self.last {
             Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),

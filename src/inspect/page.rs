@@ -138,6 +138,12 @@ impl Page {
         AddressRange::new(self.address, self.end(page))
     }
 
+    /// Whether one PMD maps it as a huge page, and not one of the hugetlb pool; `None` where that was not told.
+    pub fn is_pmd_mapped(&self) -> Option<bool> {
+        self.huge
+            .map(|huge| huge && self.kind != Some(Kind::Hugetlb))
+    }
+
     /// Whether the frame is mapped here and nowhere else; `None` without a frame, and where bit 56 cannot be trusted and there is no map
     /// count.
     #[inline]

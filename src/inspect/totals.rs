@@ -1,7 +1,7 @@
 //! What closes a walk: counts of what went by.
 
 use super::page::{Need, Page};
-use crate::kernel::{PageSize, State};
+use crate::kernel::{PageSize, State, VirtualAddress};
 use std::collections::BTreeMap;
 
 /// Counts of the pages that went by in address order.
@@ -21,6 +21,10 @@ struct Physical {
     runs: u64,
     /// Pages of the longest.
     longest: u64,
+    /// Where that begins.
+    longest_at: VirtualAddress,
+    /// Where the last one begins.
+    last_at: VirtualAddress,
     /// Pages of the last one so far.
     last: u64,
     /// The page index and the frame with which the last one would go on.
@@ -73,6 +77,12 @@ impl Totals {
         Some(physical.longest.saturating_mul(self.size.bytes()))
     }
 
+    /// Where the longest of them begins, the first of equally long ones; `None` where there is none.
+    pub fn longest_run_start(&self) -> Option<VirtualAddress> {
+        let physical = self.physical.as_ref()?;
+        (physical.runs > 0).then_some(physical.longest_at)
+    }
+
     /// Pages in one state.
     pub fn state(&self, state: State) -> u64 {
         self.states.of(state)
@@ -95,9 +105,12 @@ impl Physical {
         if self.next != Some((index, frame)) {
             self.runs += 1;
             self.last = 0;
+            self.last_at = page.address;
         }
         self.last += page.pages;
-        self.longest = self.longest.max(self.last);
+        if self.last > self.longest {
+            (self.longest, self.longest_at) = (self.last, self.last_at);
+        }
         self.next = Some((index + page.pages, frame + page.pages));
     }
 }

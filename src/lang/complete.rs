@@ -197,7 +197,16 @@ mod tests {
         assert_eq!(
             kinds("walk heap by "),
             [
-                "state", "kind", "flags", "region", "run", "order", "node", "zone", "cgroup"
+                "state",
+                "kind",
+                "flags",
+                "region",
+                "run",
+                "order",
+                "node",
+                "zone",
+                "cgroup",
+                "pmd_mapped"
             ]
             .map(Expected::Word)
         );

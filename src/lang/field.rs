@@ -96,7 +96,8 @@ fields! {
         MaybeSwapped "maybe_swapped" Boolean, "untouched shared memory with contents that are not in memory: swapped out";
         SoftDirty "soft_dirty" Boolean, "written since the soft-dirty bits were cleared";
         Exclusive "exclusive" Boolean, "mapped only here (page-map bit 56)";
-        Thp "thp" Boolean, "mapped by one PMD as a huge page";
+        PmdMapped "pmd_mapped" Boolean, "mapped by one PMD as a huge page (the kernel's THP flag, which any large folio has, is flags(thp))";
+        Thp "thp" Boolean, "the same as pmd_mapped";
         Huge "huge" Boolean, "mapped by one PMD or larger: THP or hugetlb";
         Dirty "dirty" Boolean, "the frame's DIRTY flag";
         Referenced "referenced" Boolean, "the frame's REFERENCED flag";
@@ -172,7 +173,7 @@ fields! {
         Executable "executable" Boolean, "may be executed";
         Private "private" Boolean, "private: copy-on-write";
         Shared "shared" Boolean, "shared";
-        Anonymous "anonymous" Boolean, "has no file behind";
+        Anonymous "anonymous" Boolean, "memory of the process itself, with no file behind";
         File "file" Boolean, "has a file behind";
         Deleted "deleted" Boolean, "its file was deleted";
     }

@@ -207,7 +207,7 @@ mod tests {
         let expected = [
             (
                 "walk",
-                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup] [limit N]",
+                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup|pmd_mapped] [limit N]",
             ),
             (
                 "regions",

@@ -84,6 +84,8 @@ pub enum Command {
     Translate {
         /// What to translate.
         range: Spanned<Range>,
+        /// Rows to show.
+        limit: Option<u64>,
     },
     /// `region ADDRESS [full]`
     Region {
@@ -269,6 +271,8 @@ pub enum GroupKey {
     Zone,
     /// The memory cgroup.
     Cgroup,
+    /// Whether one PMD maps the page as a huge page.
+    PmdMapped,
 }
 
 /// What `summary` adds up.

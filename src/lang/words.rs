@@ -53,6 +53,7 @@ pub(super) static GROUP_KEYS: &[(&str, GroupKey)] = &[
     ("node", GroupKey::Node),
     ("zone", GroupKey::Zone),
     ("cgroup", GroupKey::Cgroup),
+    ("pmd_mapped", GroupKey::PmdMapped),
 ];
 
 pub(super) static READINGS: &[(&str, Reading)] =

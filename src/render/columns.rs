@@ -180,6 +180,15 @@ impl Layout {
         }
     }
 
+    /// The titles of the columns that the terminal is too narrow for.
+    pub fn left_out(&self) -> Vec<&'static str> {
+        let columns = self.columns.iter().zip(&self.ends);
+        columns
+            .filter(|(_, end)| end.is_none())
+            .map(|(column, _)| column.title)
+            .collect()
+    }
+
     /// Writes the titles.
     pub fn heading(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let title = |column: &Column| Cell::of(Role::Heading, column.title);

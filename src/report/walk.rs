@@ -89,6 +89,8 @@ pub struct WalkSummary {
     pub runs: Option<u64>,
     /// Bytes in the longest of them.
     pub longest_run_bytes: Option<u64>,
+    /// Where that begins; `None` where there is none.
+    pub longest_run_start: Option<VirtualAddress>,
     /// Whether the regions changed while the walk went on.
     pub changed: bool,
     /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.

@@ -44,6 +44,8 @@ pub struct DebugState {
     pub examined: Examined,
     /// How pmdb works: `set` and `show`.
     pub settings: Settings,
+    /// Whether `regions where` has reported that it leaves out the kernel's own regions.
+    pub kernel_regions_noted: bool,
     /// What was typed.
     pub lines: LineHistory,
 }
@@ -61,6 +63,7 @@ impl DebugState {
             last_address: None,
             examined: Examined::default(),
             settings: Settings::default(),
+            kernel_regions_noted: false,
             lines: LineHistory::default(),
         }
     }

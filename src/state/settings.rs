@@ -25,6 +25,8 @@ pub struct Settings {
     pub perf_maps: bool,
     /// Whether PAGEMAP_SCAN is used where the kernel has it.
     pub scan: bool,
+    /// Whether a program reads the replies (`--serve`): they stay JSON. No setting of the language.
+    pub serving: bool,
     /// Columns of a screen; 0: as the terminal says.
     pub width: u64,
 }
@@ -39,6 +41,7 @@ impl Default for Settings {
             pagination: true,
             perf_maps: false,
             scan: true,
+            serving: false,
             width: 0,
         }
     }

@@ -74,3 +74,10 @@ fn a_thread_is_told_whose_registers_are_shown() {
     let says = format!("{thread} is a thread of it: $pc and $sp are those of its main thread");
     assert!(run.out.contains(&says), "{run:?}");
 }
+
+#[test]
+fn ps_finds_no_process_by_the_text_in_its_own_command_line() {
+    let run = Home::new().run(&["-batch", "-ex", "ps no-process-has-this-argument"]);
+    run.is_fine();
+    assert!(run.out.contains("no process has that"), "{run:?}");
+}

@@ -172,3 +172,13 @@ fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     drop(requests);
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn replies_stay_json_for_a_program() {
+    let run = Home::new().run_with(&["--serve"], "set json off\nset json on\nprint 1\n");
+    let objects = run.objects();
+    run.is_fine();
+    assert_eq!(kinds(&objects), ["error", "end", "end", "value", "end"]);
+    let message = objects[0]["message"].as_str().unwrap();
+    assert!(message.contains("--serve replies in JSON"), "{message}");
+}

@@ -1,6 +1,7 @@
 //! What memory holds, on a target made of tables.
 
 mod find;
+mod regions;
 
 use super::super::{Context, Error, Flow, Resume, run};
 use super::Kept;
@@ -143,7 +144,7 @@ fn backward_it_is_what_is_before_an_address_and_the_next_goes_on_before_that() {
         // What cannot be read ends it, and counts.
         (
             "x/-4s 0x505008",
-            "0x504000:       <not resident: untouched>  4 KiB\n0x505000:       \"hi\"\n\
+            "0x504000:       <not resident: untouched>  (4 KiB of it)\n0x505000:       \"hi\"\n\
              0x505003:       \"caf\u{e9}\\n\\377\"",
         ),
         // No text is where nothing can be read; and one is cut where gdb cuts it.
@@ -199,16 +200,16 @@ fn what_is_not_resident_is_not_touched() {
     for (line, said) in [
         (
             "x/8xb 0x502000",
-            "0x502000:       <not resident: swapped>  8 B",
+            "0x502000:       <not resident: swapped>  (8 B of it)",
         ),
         (
             "x/8xb 0x503ff8",
-            "0x503ff8:       <not resident: guard>  8 B",
+            "0x503ff8:       <not resident: guard>  (8 B of it)",
         ),
         ("x/xg 0x504000", "0x504000:       <not resident: untouched>"),
         (
             "x/s 0x504000",
-            "0x504000:       <not resident: untouched>  4 KiB",
+            "0x504000:       <not resident: untouched>  (4 KiB of it)",
         ),
     ] {
         assert_eq!(session.says(line), said, "{line}");
@@ -256,7 +257,7 @@ fn a_unit_across_two_pages_needs_both() {
     // A text that runs into what is not there: as much of it as is.
     assert_eq!(
         session.says("x/2s 0x505ffa - 2"),
-        "0x505ff8:       \"xxcross\"\n0x506000:       <not resident: untouched>  8 KiB"
+        "0x505ff8:       \"xxcross\"\n0x506000:       <not resident: untouched>  (8 KiB of it)"
     );
 }
 
@@ -295,7 +296,7 @@ fn only_an_explicit_word_reads_through() {
     let mut session = Session::on(fake);
     assert_eq!(
         session.says("x/2xb 0x504000"),
-        "0x504000:       <not resident: untouched>  2 B"
+        "0x504000:       <not resident: untouched>  (2 B of it)"
     );
     let said = session.says("x/2xb --fault 0x504000");
     assert!(
@@ -370,7 +371,7 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
         (
             "x/2s 0x601ffd",
             "0x601ffd:       \"xyz\"<not resident: untouched>  (file)\n\
-             0x602000:       <not resident: untouched, not_cached>  8 KiB",
+             0x602000:       <not resident: untouched, not_cached>  (8 KiB of it)",
         ),
         ("x/s 0x501ff0", "0x501ff0:       \"\""),
         (

@@ -9,6 +9,10 @@ use crate::lang::Place;
 pub(super) trait Answers<F> {
     fn boolean(&self, field: F) -> Option<bool>;
     fn integer(&self, field: F) -> Option<u64>;
+    /// The least and the most that a number can be which [`Answers::integer`] does not know.
+    fn bounds(&self, _: F) -> Option<(u64, u64)> {
+        None
+    }
     fn text_is(&self, field: F, text: &[u8]) -> Option<bool>;
     fn flag(&self, flag: PageFlags) -> Option<bool>;
 }

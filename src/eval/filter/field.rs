@@ -2,7 +2,7 @@
 //! which is neither true nor false. A page without a frame has no answer to any question about its frame.
 
 use crate::inspect::{
-    Need, Page, RegionStats, Result, Rules as _, View, ViewedRegion, cgroup_path,
+    Backing, Need, Page, RegionStats, Result, Rules as _, View, ViewedRegion, cgroup_path,
     require_cgroup_paths, require_of_frames,
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
@@ -23,7 +23,7 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
             Need::KINDS
         }
         F::Ksm => Need::FLAGS,
-        F::Thp | F::Huge => Need::HUGE,
+        F::PmdMapped | F::Thp | F::Huge => Need::HUGE,
         // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
         F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
         F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
@@ -125,9 +125,7 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::MaybeSwapped => behind(page, Kind::MaybeSwapped),
         F::SoftDirty => Some(page.entry.is_soft_dirty()),
         F::Exclusive => page.exclusive(),
-        F::Thp => page
-            .huge
-            .map(|huge| huge && page.kind != Some(Kind::Hugetlb)),
+        F::PmdMapped | F::Thp => page.is_pmd_mapped(),
         F::Huge => page
             .huge
             .map(|huge| huge || (page.state == State::Present && page.kind == Some(Kind::Hugetlb))),
@@ -265,11 +263,20 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
         RegionField::Executable => region.permissions.execute,
         RegionField::Private => !region.permissions.shared,
         RegionField::Shared => region.permissions.shared,
-        RegionField::Anonymous => region.inode == 0,
+        RegionField::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
         RegionField::File => region.inode != 0,
         RegionField::Deleted => region.is_deleted_file(),
         _ => return None,
     })
+}
+
+/// The least and the most that a field of regions can be where [`region_integer`] has no number: a region has no more bytes in
+/// memory, nor in swap, than it is long. `None` for other fields.
+pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
+    match field {
+        RegionField::Rss | RegionField::Swapped => Some((0, viewed.region.range.len())),
+        _ => None,
+    }
 }
 
 /// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on

@@ -129,8 +129,19 @@ impl<F: Copy> Predicate<F> {
                 left,
                 right,
             } => {
-                let order = left.number(of)?.cmp(&right.number(of)?);
-                Some(is_so(*comparison, order))
+                let (least, most) = left.bounds(of)?;
+                let (right_least, right_most) = right.bounds(of)?;
+                // Numbers that are known exactly leave one order; others may leave all three.
+                let mut possible = [
+                    (Ordering::Less, least < right_most),
+                    (Ordering::Equal, least <= right_most && right_least <= most),
+                    (Ordering::Greater, most > right_least),
+                ]
+                .into_iter()
+                .filter(|(_, possible)| *possible)
+                .map(|(order, _)| is_so(*comparison, order));
+                let holds = possible.next()?;
+                possible.all(|other| other == holds).then_some(holds)
             }
             Predicate::Text {
                 field,

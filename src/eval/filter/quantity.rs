@@ -100,6 +100,20 @@ impl<F: Copy> Quantity<F> {
         self.compute(&|field| of.integer(field).map(Integer::from))
     }
 
+    /// The least and the most that it can be for one page or region.
+    pub(super) fn bounds(&self, of: &dyn Answers<F>) -> Option<(Integer, Integer)> {
+        if let Some(number) = self.number(of) {
+            return Some((number, number));
+        }
+        match self {
+            Quantity::Field(field) => {
+                let (least, most) = of.bounds(*field)?;
+                Some((Integer::from(least), Integer::from(most)))
+            }
+            _ => None,
+        }
+    }
+
     fn compute(&self, field: &dyn Fn(F) -> Option<Integer>) -> Option<Integer> {
         match self {
             Quantity::Number(number) => Some(*number),

@@ -164,7 +164,10 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             input.expect(Expected::SourceFile);
             map(preceded(opt(silent_mark("*")), address), Command::InfoLine).parse(input)
         }
-        "translate" => map(range, |range| Command::Translate { range }).parse(input),
+        "translate" => map((range, opt(after("limit", number))), |(range, limit)| {
+            Command::Translate { range, limit }
+        })
+        .parse(input),
         "region" => map((address, full), |(address, full)| Command::Region {
             address,
             full,

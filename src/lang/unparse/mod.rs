@@ -74,7 +74,10 @@ impl Display for Command {
                 read if read.starts_with('*') => write!(f, "info line *{read}"),
                 address => write!(f, "info line {address}"),
             },
-            Command::Translate { range } => write!(f, "translate {}", range.node),
+            Command::Translate { range, limit } => {
+                write!(f, "translate {}", range.node)?;
+                clause(f, "limit", limit.as_ref())
+            }
             Command::Region { address, full: all } => {
                 write!(f, "region {}", address.node)?;
                 full(f, *all)

@@ -12,7 +12,8 @@ mod who;
 use super::{Json, Renderer, Text, Theme};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
-    ErrorPlace, ErrorReport, Record, SearchEnd, Translation, WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, Outcome, Record, SearchEnd, Translation,
+    WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -87,7 +88,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "walk-summary",
-        "pages bytes runs longest_run_bytes changed cut_short present swapped guard poisoned uffd_wp migrating hwpoison \
+        "pages bytes runs longest_run_bytes longest_run_start changed cut_short present swapped guard poisoned uffd_wp migrating hwpoison \
          device untouched pfn_mapped outside unmapped",
     ),
     ("frames-summary", "frames bytes cut_short memory_ends"),
@@ -297,6 +298,29 @@ fn explain_says_what_is_special_of_a_page() {
 }
 
 #[test]
+fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
+    let write_to = |huge, kind| {
+        let page = Translation {
+            huge: Ok(huge),
+            kind: Some(kind),
+            ..present()
+        };
+        let explanation = Explanation {
+            next_write: Outcome::of(&[Effect::Copy]),
+            ..explained(page)
+        };
+        text(None, &[Record::Explanation(Box::new(explanation))])
+    };
+    let split = "a copy of these 4 KiB alone, and the huge mapping is split into small pages";
+    let said = write_to(true, Kind::Anonymous);
+    assert!(said.contains(split), "{said}");
+    for (huge, kind) in [(false, Kind::Anonymous), (true, Kind::Hugetlb)] {
+        let said = write_to(huge, kind);
+        assert!(said.contains("a copy of the page"), "{said}");
+    }
+}
+
+#[test]
 fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
     let said = |ended| {
         let summary = WhoSummary {
@@ -331,9 +355,10 @@ start          end                size  state      kind           frame     coun
 0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
 0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400     ~1  (anonymous)    active thp owner_2 …
 0x555555579000 0x555555679000    1 MiB  untouched  anonymous      -             -  [heap]         -
-40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB
+40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
 stopped early: the totals are of what was looked at
 the regions changed meanwhile: run it again for a consistent picture
+no room   pages: the terminal is too narrow
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb outside of containers and with that
           capability: sudo or setcap give it)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone

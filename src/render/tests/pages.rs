@@ -353,6 +353,7 @@ pub fn walk_summary() -> WalkSummary {
         bytes: 40_512 * 4096,
         runs: Some(1201),
         longest_run_bytes: Some(2 << 20),
+        longest_run_start: Some(VirtualAddress::new(0x5555_5555_8000)),
         changed: true,
         cut_short: true,
         states: BTreeMap::from([

@@ -7,6 +7,7 @@ use super::words;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::line::Line;
 use crate::render::theme::Role;
+use crate::render::units::size;
 use crate::report::{
     Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why,
 };
@@ -44,8 +45,8 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     }
     block::place(look, &page.place, out)?;
     behind(look, explanation, out)?;
-    access(look, "read", &explanation.next_read, out)?;
-    access(look, "write", &explanation.next_write, out)?;
+    access(look, "read", &explanation.next_read, page, out)?;
+    access(look, "write", &explanation.next_write, page, out)?;
     let mut notes = Footnotes::default();
     // Nothing here is about soft-dirty bits.
     let unsaid = |&(field, reason): &(&str, &Reason)| {
@@ -180,20 +181,35 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 }
 
 /// What an access does, how it is felt, and what it may do instead.
-fn access(look: &Look, label: &str, outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+fn access(
+    look: &Look,
+    label: &str,
+    outcome: &Outcome,
+    page: &Translation,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio (since
+    // Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
+    let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);
+    let told = |effect| match effect {
+        Effect::Copy if splits => format!(
+            "this process gets a copy of these {} alone, and the huge mapping is split into small pages",
+            size(page.page_size)
+        ),
+        _ => does(effect, label == "write").to_owned(),
+    };
     let mut line = field(look, label);
     let mut effects = outcome.effects.iter();
     if let Some(&effect) = effects.next() {
         line.push(role(effect), fault(effect)).plain(": ");
-        line.prose(Role::Plain, does(effect, label == "write"));
+        line.prose(Role::Plain, told(effect));
     }
     if let Some(addition) = copy(outcome) {
         line.plain(", ").prose(Role::Plain, addition);
     }
     for &effect in effects {
         line.plain("; or ").prose(role(effect), fault(effect));
-        line.plain(": ")
-            .prose(Role::Plain, does(effect, label == "write"));
+        line.plain(": ").prose(Role::Plain, told(effect));
     }
     line.end(out)
 }

@@ -44,7 +44,7 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
                 doubtful,
             );
             if memory.length > memory.unit.into() {
-                line.push(Role::Dim, format!("  {}", size(memory.length)));
+                line.push(Role::Dim, format!("  ({} of it)", size(memory.length)));
             }
             let reasons = ["kind", "source"].map(|field| memory.why.of(field));
             for reason in reasons.into_iter().flatten() {

@@ -22,7 +22,7 @@ mod words;
 
 use super::Renderer;
 use super::columns::{Cell, Layout};
-use super::theme::Theme;
+use super::theme::{Role, Theme};
 use crate::report::Record;
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
@@ -36,6 +36,8 @@ pub struct Text {
     before: Shape,
     layout: Option<(Table, Layout)>,
     footnotes: Footnotes,
+    /// Columns of the open table that the terminal is too narrow for, until they have been named.
+    left_out: Vec<&'static str>,
 }
 
 /// What a record looks like: it decides where blank lines stand.
@@ -56,6 +58,7 @@ impl Text {
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
+            left_out: Vec::new(),
         }
     }
 
@@ -75,10 +78,21 @@ impl Text {
                 if table.has_heading() {
                     layout.heading(out)?;
                 }
+                self.left_out = layout.left_out();
                 other.insert((table, layout))
             }
         };
         layout.row(cells, out)
+    }
+
+    /// What belongs under a table: the reasons of what is missing in it, and the columns that are.
+    fn notes(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let left_out = std::mem::take(&mut self.left_out);
+        if !left_out.is_empty() {
+            let why = "the terminal is too narrow";
+            footnotes::line(&self.look, "no room", Role::Dim, &left_out, why, out)?;
+        }
+        self.footnotes.write(&self.look, out)
     }
 
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends.
@@ -91,7 +105,7 @@ impl Text {
             }
         };
         if blank {
-            self.footnotes.write(&self.look, out)?;
+            self.notes(out)?;
             out.write_all(b"\n")?;
         }
         self.before = shape;
@@ -129,13 +143,13 @@ impl Renderer for Text {
             Record::Decoded(decoded) => flags::decoded(look, decoded, out),
             Record::WalkSummary(summary) => {
                 totals::walk_summary(look, summary, out)?;
-                self.footnotes.write(look, out)
+                self.notes(out)
             }
             Record::FramesSummary(summary) => totals::frames_summary(look, summary, out),
             Record::WhoSummary(summary) => who::summary(look, summary, out),
             Record::RegionsSummary(summary) => {
                 totals::regions_summary(look, summary, out)?;
-                self.footnotes.write(look, out)
+                self.notes(out)
             }
             Record::WatchStart(start) => watch::start(look, start, out),
             Record::WatchSummary(summary) => watch::summary(look, summary, out),
@@ -174,7 +188,7 @@ impl Renderer for Text {
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        self.footnotes.write(&self.look, out)?;
+        self.notes(out)?;
         self.layout = None;
         self.before = Shape::Nothing;
         Ok(())

@@ -102,7 +102,9 @@ fn page_cells(pages: &Pages) -> Vec<Cell<'_>> {
         fact(&pages.pfn, |frame| Cell::new(*frame)),
         map_count(&pages.words),
         Cell::of(role, name),
-        fact(&pages.words.flags, |flags| flags_cell(*flags)),
+        fact(&pages.words.flags, |flags| {
+            flags_cell(*flags, pages.huge == Ok(true))
+        }),
     ]
 }
 
@@ -120,7 +122,7 @@ fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
         map_count(&frames.words),
         fact(&frames.zone, Cell::new),
         fact(&frames.node, |node| Cell::new(node.to_string())),
-        fact(&frames.words.flags, |flags| flags_cell(*flags)),
+        fact(&frames.words.flags, |flags| flags_cell(*flags, false)),
     ]
 }
 
@@ -148,7 +150,8 @@ fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
         ),
         row.letters.as_ref().map_or_else(none, Cell::new),
         match (&row.flags, row.state) {
-            (Ok(flags), _) => flags_cell(*flags),
+            // Beside page-types' letters, under the kernel's names.
+            (Ok(flags), _) => flags_cell(*flags, true),
             (Err(_), Some(State::Present)) => Cell::of(Role::Warn, "?"),
             (Err(_), Some(state)) => Cell::of(words::state_role(state), state.word()),
             (Err(_), None) => none(),
@@ -304,8 +307,8 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_TAIL);
 
 /// Flags by name. Where there is no room for all of them, `…` stands for the everyday ones.
-fn flags_cell<'a>(flags: PageFlags) -> Cell<'a> {
-    let telling = flags.difference(EVERYDAY).names();
+fn flags_cell<'a>(flags: PageFlags, pmd_mapped: bool) -> Cell<'a> {
+    let telling = words::flag_names(flags.difference(EVERYDAY), pmd_mapped);
     let everyday = flags.intersection(EVERYDAY).names();
     if flags.is_empty() {
         return Cell::of(Role::Dim, "none set");

@@ -10,11 +10,8 @@ use std::io::{self, Write};
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
-    line.indent(2).plain(format!(
-        "{}, {}",
-        counted(summary.pages, "page"),
-        size(summary.bytes)
-    ));
+    line.indent(2)
+        .plain(total(summary.pages, "page", summary.bytes));
     let mut separator = ": ";
     for (state, pages) in summary.states.iter().filter(|(_, pages)| **pages > 0) {
         let text = format!("{} {}", count(*pages), state.word());
@@ -30,6 +27,9 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
             Role::Plain,
             format!("the longest {}", size(longest)),
         );
+        if let Some(start) = summary.longest_run_start {
+            line.plain(" at ").push(Role::Address, start);
+        }
     }
     line.end(out)?;
     if summary.cut_short {
@@ -38,6 +38,14 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
     match summary.changed {
         true => changed(look, "the regions", out),
         false => Ok(()),
+    }
+}
+
+/// `512 pages, 2 MiB`; `no page matches`.
+fn total(number: u64, noun: &str, bytes: u64) -> String {
+    match number {
+        0 => format!("no {noun} matches"),
+        _ => format!("{}, {}", counted(number, noun), size(bytes)),
     }
 }
 
@@ -54,11 +62,8 @@ pub fn changed(look: &Look, what: &str, out: &mut dyn Write) -> io::Result<()> {
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
 pub fn frames_summary(look: &Look, summary: &FramesSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
-    line.indent(2).plain(format!(
-        "{}, {}",
-        counted(summary.frames, "frame"),
-        size(summary.bytes)
-    ));
+    line.indent(2)
+        .plain(total(summary.frames, "frame", summary.bytes));
     if let Some(end) = summary.memory_ends {
         line.plain("; physical memory ends before frame ")
             .push(Role::Frame, end);
@@ -87,12 +92,8 @@ pub fn regions_summary(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut line = look.line();
-    line.plain(format!(
-        "{}, {}",
-        counted(summary.regions, "region"),
-        size(summary.size)
-    ));
-    if let Some(present) = summary.present {
+    line.plain(total(summary.regions, "region", summary.size));
+    if let Some(present) = summary.present.filter(|_| summary.regions > 0) {
         line.plain(format!(": {} present", size(present)));
         if let Some(share) = percent(present, summary.size) {
             line.plain(format!(" ({share})"));

@@ -174,7 +174,7 @@ fn flags(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     line.push(Role::Raw, format!("{:#018x}", flags.bits()))
         .tab_to(REMARK)
         .indent_here();
-    let names = flags.names();
+    let names = words::flag_names(flags, t.huge == Ok(true));
     if names.is_empty() {
         line.push(Role::Dim, "none set");
     }

@@ -66,14 +66,10 @@ fn change(event: &Event) -> Vec<String> {
     if let (Some(was), Some(is)) = (before.flags, after.flags)
         && was != is
     {
-        let gone = was
-            .difference(is)
-            .names()
+        let gone = words::flag_names(was.difference(is), false)
             .into_iter()
             .map(|name| format!("-{name}"));
-        let come = is
-            .difference(was)
-            .names()
+        let come = words::flag_names(is.difference(was), false)
             .into_iter()
             .map(|name| format!("+{name}"));
         parts.push(come.chain(gone).collect::<Vec<_>>().join(" "));

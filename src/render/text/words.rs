@@ -1,8 +1,9 @@
 //! What a state, a kind or a field is, in words for a person.
 
-use crate::kernel::{Kind, State};
+use crate::kernel::{Kind, PageFlags, State};
 use crate::render::theme::Role;
 use crate::report::RegionBrief;
+use std::borrow::Cow;
 
 /// The role that a state's word is shown in.
 pub fn state_role(state: State) -> Role {
@@ -138,4 +139,18 @@ pub fn field(name: &str) -> &str {
         "file_offset" => "file offset",
         other => other,
     }
+}
+
+/// Flags by name. The kernel sets THP on every large folio, however it is mapped: on a page that is not PMD-mapped the flag is
+/// shown as `large_folio`, so that nobody takes it for `pmd_mapped`.
+pub fn flag_names(flags: PageFlags, pmd_mapped: bool) -> Vec<Cow<'static, str>> {
+    let mut names = flags.names();
+    if let [thp] = PageFlags::THP.names().as_slice()
+        && !pmd_mapped
+    {
+        for name in names.iter_mut().filter(|name| *name == thp) {
+            *name = "large_folio".into();
+        }
+    }
+    names
 }

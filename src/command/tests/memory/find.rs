@@ -149,7 +149,8 @@ fn a_page_that_leaves_before_find_reads_it_is_counted() {
 #[test]
 fn a_word_that_names_nothing_is_likely_to_be_text() {
     let mut session = Session::on(heap());
-    let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None) else {
+    let (_, Err(Error::Evaluation(error))) = session.run("find 0x500000, +2p, hunter2", None)
+    else {
         panic!("hunter2 is nothing");
     };
     let hint = "text goes in double quotes: \"hunter2\"";

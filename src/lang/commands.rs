@@ -7,14 +7,30 @@ pub struct CommandName {
     pub name: &'static str,
     /// Fixed short forms, valid even where the bare prefix would be ambiguous.
     pub short: &'static [&'static str],
+    /// Whether its last word has no abbreviations: it came later, and no abbreviation of an earlier command may change its meaning.
+    pub whole: bool,
 }
 
 const fn plain(name: &'static str) -> CommandName {
-    CommandName { name, short: &[] }
+    short(name, &[])
 }
 
 const fn short(name: &'static str, short: &'static [&'static str]) -> CommandName {
-    CommandName { name, short }
+    CommandName {
+        name,
+        short,
+        whole: false,
+    }
+}
+
+/// A command that counts only when it is typed whole.
+#[expect(dead_code, reason = "the first such command comes next")]
+const fn whole(name: &'static str) -> CommandName {
+    CommandName {
+        name,
+        short: &[],
+        whole: true,
+    }
 }
 
 /// Every command, in the order of the help; tested equal to the command words of `grammar/language.ebnf`.
@@ -92,25 +108,47 @@ pub fn resolve_first(word: &str) -> Resolved {
         .find(|command| command.short.contains(&word))
     {
         Some(command) => Resolved::One(command.name),
-        None => resolve(word, first_words()),
+        None => resolve(word, first_words(), first_is_whole),
     }
+}
+
+/// Whether a first word has no abbreviations: every command that begins with it is one of one word that has none.
+fn first_is_whole(first: &str) -> bool {
+    COMMANDS
+        .iter()
+        .filter(|command| command.name.split(' ').next() == Some(first))
+        .all(|command| command.whole && command.name == first)
 }
 
 /// The subcommand of `first`, which may be shortened.
 pub fn resolve_second(first: &str, word: &str) -> Resolved {
-    resolve(word, second_words(first))
+    resolve(word, second_words(first), |second| {
+        let is_it = |command: &&CommandName| command.name.split_once(' ') == Some((first, second));
+        COMMANDS
+            .iter()
+            .find(is_it)
+            .is_some_and(|command| command.whole)
+    })
 }
 
-fn resolve(word: &str, words: impl Iterator<Item = &'static str>) -> Resolved {
+fn resolve(
+    word: &str,
+    words: impl Iterator<Item = &'static str>,
+    is_whole: impl Fn(&str) -> bool,
+) -> Resolved {
     let candidates: Vec<&'static str> = words
         .filter(|candidate| candidate.starts_with(word))
+        .collect();
+    if let Some(exact) = candidates.iter().find(|candidate| **candidate == word) {
+        return Resolved::One(exact);
+    }
+    let candidates: Vec<&'static str> = candidates
+        .into_iter()
+        .filter(|candidate| !is_whole(candidate))
         .collect();
     match candidates.as_slice() {
         [] => Resolved::Unknown,
         [one] => Resolved::One(one),
-        several => match several.iter().find(|candidate| **candidate == word) {
-            Some(exact) => Resolved::One(exact),
-            None => Resolved::Ambiguous(candidates),
-        },
+        _ => Resolved::Ambiguous(candidates),
     }
 }

@@ -149,6 +149,7 @@ impl Words {
 fn shown(word: &str) -> String {
     if let Some(command) = word.strip_prefix('`') {
         return command
+            .trim_start_matches('=')
             .trim_end_matches('`')
             .split('|')
             .next()

@@ -112,13 +112,13 @@ impl<'a> Deriver<'a> {
         match node {
             Node::Literal(text) => add(text.clone()),
             Node::Glue => *glue = true,
-            Node::Command(name, short) => {
-                let words: Vec<&str> = name.split(' ').collect();
-                if !short.is_empty() && random.chance(30) {
-                    return add(random.pick(short).clone());
+            Node::Command(command) => {
+                let words: Vec<&str> = command.name.split(' ').collect();
+                if !command.short.is_empty() && random.chance(30) {
+                    return add(random.pick(&command.short).clone());
                 }
                 for word in words {
-                    let length = if random.chance(80) {
+                    let length = if command.whole || random.chance(80) {
                         word.len()
                     } else {
                         1 + random.below(word.len())

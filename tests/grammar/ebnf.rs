@@ -25,12 +25,21 @@ pub enum Node {
     Except(Box<Node>, Vec<Node>),
     /// Another rule.
     Rule(String),
-    /// A command word, with its short forms.
-    Command(String, Vec<String>),
+    /// A command word.
+    Command(CommandWord),
     /// Nothing between what was before and what follows.
     Glue,
     /// What stands before a `? … ?`, and the words in it.
     Condition(Box<Node>, String),
+}
+
+/// `x|y`: a command word, and how it may be shortened.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommandWord {
+    pub name: String,
+    pub short: Vec<String>,
+    /// `=x`: its last word counts only when it is typed whole.
+    pub whole: bool,
 }
 
 /// The rules, by name, and their order.
@@ -106,13 +115,13 @@ impl Grammar {
         self.names().filter(|name| is_token(name))
     }
 
-    /// Every command word in the file with its short forms.
-    pub fn commands(&self) -> Vec<(String, Vec<String>)> {
+    /// Every command word in the file.
+    pub fn commands(&self) -> Vec<CommandWord> {
         let mut found = Vec::new();
         for name in &self.order {
             collect(&self.rules[name], &mut |node| {
-                if let Node::Command(word, short) = node {
-                    found.push((word.clone(), short.clone()));
+                if let Node::Command(word) = node {
+                    found.push(word.clone());
                 }
             });
         }
@@ -282,9 +291,17 @@ impl Reader<'_> {
             Lexeme::Word(word) if word == "any" => Node::Any,
             Lexeme::Word(word) => Node::Rule(word),
             Lexeme::Command(text) => {
-                let mut forms = text.split('|').map(str::to_owned);
-                let word = forms.next().expect("a command word has a name");
-                Node::Command(word, forms.collect())
+                let (whole, forms) = match text.strip_prefix('=') {
+                    Some(forms) => (true, forms),
+                    None => (false, text.as_str()),
+                };
+                let mut forms = forms.split('|').map(str::to_owned);
+                let name = forms.next().expect("a command word has a name");
+                Node::Command(CommandWord {
+                    name,
+                    short: forms.collect(),
+                    whole,
+                })
             }
             Lexeme::Mark("(") => self.closed(")"),
             Lexeme::Mark("[") => Node::Optional(Box::new(self.closed("]"))),

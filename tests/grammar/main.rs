@@ -3,6 +3,7 @@
 //! The recogniser here is built from `language.ebnf` alone and shares no code with the parser: where they disagree on a
 //! sentence, one of them is wrong.
 
+mod abbreviations;
 mod derive;
 mod ebnf;
 mod files;

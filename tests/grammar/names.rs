@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pmdb::lang::ValueType;
 use pmdb::lang::{COMMANDS, FilterField, PageField, RegionField, SETTINGS};
 
+use crate::ebnf::CommandWord;
 use crate::grammar;
 
 fn set(words: impl IntoIterator<Item = impl Into<String>>) -> BTreeSet<String> {
@@ -21,18 +22,22 @@ fn command_names() {
             .map(|form| (*form).to_owned())
             .collect()
     };
-    let code: BTreeSet<(String, Vec<String>)> = COMMANDS
+    let code: BTreeSet<CommandWord> = COMMANDS
         .iter()
-        .map(|command| (command.name.to_owned(), short(command.short)))
+        .map(|command| CommandWord {
+            name: command.name.to_owned(),
+            short: short(command.short),
+            whole: command.whole,
+        })
         .collect();
-    let written: BTreeSet<(String, Vec<String>)> = grammar().commands().into_iter().collect();
+    let written: BTreeSet<CommandWord> = grammar().commands().into_iter().collect();
     assert_eq!(code, written);
 }
 
 #[test]
 fn every_command_rule_is_named_as_its_command() {
     let grammar = grammar();
-    for (name, _) in grammar.commands() {
+    for CommandWord { name, .. } in grammar.commands() {
         let rule = name.replace(' ', "_");
         assert!(
             grammar.names().any(|one| one == rule),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ebnf::{Grammar, Node, is_token};
+use crate::ebnf::{CommandWord, Grammar, Node, is_token};
 use crate::scan::{Scanner, Token};
 
 /// A part of a production.
@@ -30,7 +30,7 @@ pub struct Recogniser {
 /// Turns nodes into productions.
 struct Builder<'a> {
     grammar: &'a Grammar,
-    words: Vec<(String, Vec<String>)>,
+    words: Vec<CommandWord>,
     names: HashMap<String, usize>,
     productions: Vec<Vec<Vec<Symbol>>>,
 }
@@ -180,7 +180,7 @@ impl Builder<'_> {
             Node::Rule(name) if is_token(name) => vec![Symbol::Token(name.clone())],
             Node::Rule(name) => vec![Symbol::Nonterminal(self.rule(name))],
             Node::Glue => vec![Symbol::Glue],
-            Node::Command(name, _) => self.command(name),
+            Node::Command(word) => self.command(word),
             Node::Choice(_) => {
                 let number = self.fresh();
                 self.productions[number] = self.choices(node);
@@ -252,38 +252,37 @@ impl Builder<'_> {
     }
 
     /// All spellings of a command, a symbol for each of its words.
-    fn command(&self, name: &str) -> Vec<Symbol> {
-        let short = self
-            .words
-            .iter()
-            .find(|(word, _)| word == name)
-            .map(|(_, short)| short.clone());
-        let all: Vec<Vec<&str>> = self
-            .words
-            .iter()
-            .map(|(word, _)| word.split(' ').collect())
-            .collect();
+    fn command(&self, command: &CommandWord) -> Vec<Symbol> {
+        let split = |command: &CommandWord| -> Vec<String> {
+            command.name.split(' ').map(str::to_owned).collect()
+        };
         let taken: HashSet<&str> = self
             .words
             .iter()
-            .flat_map(|(_, short)| short)
+            .flat_map(|word| &word.short)
             .map(String::as_str)
             .collect();
-        let words: Vec<&str> = name.split(' ').collect();
+        let words = split(command);
         let mut symbols = Vec::new();
         for (index, word) in words.iter().enumerate() {
-            let rivals: HashSet<&str> = all
+            // What counts only when it is typed whole makes no abbreviation ambiguous.
+            let is_whole = |other: &CommandWord, length: usize| other.whole && length == index + 1;
+            let rivals: HashSet<String> = self
+                .words
                 .iter()
-                .filter(|other| other.len() > index && other[..index] == words[..index])
-                .map(|other| other[index])
+                .map(|other| (other, split(other)))
+                .filter(|(other, words)| !is_whole(other, words.len()))
+                .filter(|(_, other)| other.len() > index && other[..index] == words[..index])
+                .map(|(_, other)| other[index].clone())
                 .collect();
             let is_clear = |prefix: &&str| {
-                *prefix == *word
-                    || rivals
-                        .iter()
-                        .filter(|rival| rival.starts_with(*prefix))
-                        .count()
-                        == 1
+                *prefix == word
+                    || !is_whole(command, words.len())
+                        && rivals
+                            .iter()
+                            .filter(|rival| rival.starts_with(*prefix))
+                            .count()
+                            == 1
             };
             let prefixes = (1..=word.len())
                 .map(|length| &word[..length])
@@ -293,7 +292,7 @@ impl Builder<'_> {
                 .map(str::to_owned)
                 .collect();
             if index == 0 {
-                spellings.extend(short.iter().flatten().cloned());
+                spellings.extend(command.short.iter().cloned());
             }
             symbols.push(Symbol::Word(spellings));
         }

@@ -1,6 +1,7 @@
 //! The command line: gdb's spellings, made into what clap understands, and then into [`Arguments`].
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use pmdb::lang::{ColorChoice, TargetName};
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
              not there, what the kernel thinks of it, and what changes while you look. pmdb reads /proc only: it never \
              stops, traces or changes the process, and runs beside gdb.",
     after_help = AFTER_HELP,
-    override_usage = "pmdb [OPTIONS] [PID | NAME | demo]",
+    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [ARGUMENT …]",
     styles = Styles::styled().header(AnsiColor::Green.on_default().bold()).literal(AnsiColor::Cyan.on_default())
 )]
 pub struct Arguments {
@@ -23,12 +24,28 @@ pub struct Arguments {
     #[arg(value_name = "PID | NAME | demo")]
     target: Option<String>,
 
+    /// What follows the process is for the commands of -x and -ex: $arg0, $arg1 …
+    #[arg(value_name = "ARGUMENT", requires = "target")]
+    arguments: Vec<String>,
+
     /// Process to attach to, never taken for `demo`
     #[arg(short, long, value_name = "PID | NAME", conflicts_with = "target")]
     pid: Option<String>,
 
     #[command(flatten)]
     steps: Steps,
+
+    /// The same where no process comes before them, as with -p; the last option of the line
+    #[arg(long, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
+    args: Vec<String>,
+
+    /// Write what came of `assert` to a file, as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+
+    /// List the command files that are built in; -x :NAME runs one
+    #[arg(long)]
+    pub list_scripts: bool,
 
     /// Leave after the commands of -x and -ex; no prompt, no pager, no greeting
     #[arg(long)]
@@ -108,13 +125,16 @@ Examples:
   pmdb -p 812 -batch -ex 'translate 0x7ffe1000'  one answer, for scripts
   pmdb -p sshd -x look.pmdb -batch               run a command file
   pmdb --json -p 812 -batch -ex 'walk heap'      one JSON object a line
+  pmdb -batch -x :huge-coverage 812 80           a built-in command file with an argument; --help after it explains it
 
 Long options may be written with one dash, as in gdb. Standard input that is not a terminal is a command file.
-Exit status: 0 success, 1 error, 2 wrong command line, 3 no such target or it is gone, 4 not permitted.
+Exit status: 0 success, 1 error, 2 wrong command line, 3 no such target or it is gone, 4 not permitted,
+5 what `watch … until` waits for did not come in time, 6 a shell command failed.
 At the prompt: `help`.";
 
 /// Long options that are also understood with a single dash.
 const SINGLE_DASH: &[&str] = &[
+    "args",
     "batch",
     "color",
     "command",
@@ -122,9 +142,11 @@ const SINGLE_DASH: &[&str] = &[
     "help",
     "json",
     "keep-going",
+    "list-scripts",
     "nx",
     "pid",
     "quiet",
+    "report",
     "serve",
     "version",
 ];
@@ -138,7 +160,32 @@ impl Arguments {
         let matches = Arguments::command().try_get_matches_from(with_double_dashes(words))?;
         let mut arguments = Arguments::from_arg_matches(&matches)?;
         arguments.steps.in_order = in_order(&matches);
+        // Without a command to give them to, a second word is a mistake.
+        if let (Some(first), true) = (arguments.arguments.first(), arguments.steps().is_empty()) {
+            let message =
+                format!("unexpected argument '{first}' found: there is no -x or -ex to give it to");
+            return Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        }
         Ok(arguments)
+    }
+
+    /// The command file whose help is asked for: `-x FILE --help`.
+    pub fn file_to_explain(words: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
+        let is_help = |word: &OsString| word == "--help" || word == "-help" || word == "-h";
+        let words = words.into_iter().filter(|word| !is_help(word));
+        let arguments = Arguments::parse(words).ok()?;
+        arguments.steps().iter().find_map(|step| match step {
+            Step::File(path) => Some(path.clone()),
+            Step::Command(_) => None,
+        })
+    }
+
+    /// What the commands of -x and -ex are given.
+    pub fn arguments(&self) -> &[String] {
+        match self.arguments.is_empty() {
+            true => &self.args,
+            false => &self.arguments,
+        }
     }
 
     /// What to look at from the start.
@@ -204,13 +251,16 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             changed.push(word);
             continue;
         }
-        options_ended = word == "--";
+        options_ended = word == "--" || word == "--args" || word == "-args";
         let text = word.to_string_lossy();
         let name = text.trim_start_matches('-');
         let option = name.split('=').next().unwrap_or(name);
         let single = text.starts_with('-') && !text.starts_with("--");
-        is_value =
-            text.starts_with('-') && matches!(name, "ex" | "x" | "command" | "p" | "pid" | "color");
+        is_value = text.starts_with('-')
+            && matches!(
+                name,
+                "ex" | "x" | "command" | "p" | "pid" | "color" | "report"
+            );
         changed.push(if single && SINGLE_DASH.contains(&option) {
             format!("-{text}").into()
         } else {
@@ -275,6 +325,30 @@ mod tests {
         // Too large for a process id: a name like any other, and no process has it.
         let name = Subject::Process(TargetName::Name("99999999999".into()));
         assert_eq!(parse(&["99999999999"]).unwrap().subject(), name);
+    }
+
+    #[test]
+    fn what_follows_the_process_or_args_is_for_the_commands() {
+        let given = |line: &[&str]| parse(line).unwrap().arguments().to_vec();
+        assert_eq!(
+            given(&["-batch", "-x", "f", "812", "80", "a b"]),
+            ["80", "a b"]
+        );
+        assert_eq!(
+            given(&["-p", "812", "-x", "f", "-args", "-1", "--json"]),
+            ["-1", "--json"]
+        );
+        assert!(given(&["-x", "f", "812"]).is_empty());
+        assert_eq!(
+            parse(&["-x", "f", "--args", "1"]).unwrap().subject(),
+            Subject::Nothing
+        );
+        let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
+        assert_eq!(
+            explained(&["pmdb", "-batch", "-x", "f", "--help"]),
+            Some("f".into())
+        );
+        assert_eq!(explained(&["pmdb", "--help"]), None);
     }
 
     #[test]

@@ -4,15 +4,17 @@
 mod args;
 
 use args::{Arguments, Step, Subject};
+use clap::error::ErrorKind;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
-use pmdb::report::ErrorReport;
-use pmdb::session::{self, Manner, Origin, Outcome, Session, Surroundings, Tally};
+use pmdb::report::{ErrorReport, Record};
+use pmdb::session::{self, Assertions, Manner, Origin, Outcome, Session, Surroundings, Tally};
 use pmdb::state::DebugState;
 use pmdb::{process, repl, source};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -21,12 +23,24 @@ fn main() -> ExitCode {
     source::live::allow_open_files();
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            return match Arguments::file_to_explain(std::env::args_os()) {
+                Some(file) => explain_file(&file),
+                None => {
+                    let _ = error.print();
+                    ExitCode::SUCCESS
+                }
+            };
+        }
         Err(error) => {
             // Nobody may be reading; the status tells anyway.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    if arguments.list_scripts {
+        return print(&session::list_of_scripts());
+    }
     match run(&arguments) {
         Ok(status) => ExitCode::from(status),
         Err(Ending::Interrupted) => {
@@ -39,6 +53,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the comments that a command file begins with.
+fn explain_file(file: &Path) -> ExitCode {
+    match session::help_of_file(file) {
+        Ok(help) => print(&help),
+        Err(message) => {
+            eprintln!("pmdb: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    // Nobody may be reading.
+    let _ = io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
 }
 
 /// How a run ends other than with a status.
@@ -67,10 +98,25 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     apply(arguments, &mut state);
     let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
     session.greet();
+    if arguments.report.is_some() {
+        session.assertions = Assertions::kept();
+    }
+    let outcome = run_session(arguments, &mut session, terminal, prompt);
+    let outcome = conclude(arguments, &mut session, outcome);
+    status(outcome)
+}
+
+/// Everything up to the last line.
+fn run_session(
+    arguments: &Arguments,
+    session: &mut Session,
+    terminal: bool,
+    prompt: bool,
+) -> Outcome {
     // Held until the end: the demonstration process ends with it.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
-    let _ = prepare(arguments, &mut session, &mut tally, &mut demonstration);
+    let _ = prepare(arguments, session, &mut tally, &mut demonstration);
     let outcome = tally.outcome();
     if arguments.serve && outcome != Outcome::Done {
         session.end_request(0, outcome);
@@ -84,15 +130,38 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
         Outcome::Quit(_) | Outcome::Closed => false,
     };
     if stays && arguments.serve {
-        return status(session.serve());
+        return session.serve();
     }
     if stays && prompt {
-        return status(repl::run(&mut session));
+        return repl::run(session);
     }
     if stays && !terminal && !arguments.batch {
         let _ = tally.add(session.run_input());
     }
-    status(tally.outcome())
+    tally.outcome()
+}
+
+/// Says what came of the assertions, where somebody wants to know.
+fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> Outcome {
+    let summary = session.assertions.counts();
+    if let Some(summary) = summary.filter(|_| arguments.keep_going) {
+        session.say(Record::AssertionsSummary(summary));
+    }
+    let Some(path) = &arguments.report else {
+        return outcome;
+    };
+    let written = std::fs::write(path, session.assertions.junit());
+    match written {
+        Ok(()) => outcome,
+        Err(error) => {
+            let message = format!("{} cannot be written: {error}", path.display());
+            let failed = session.fail(ErrorReport::of(message), 1);
+            match outcome {
+                Outcome::Done => failed,
+                earlier => earlier,
+            }
+        }
+    }
 }
 
 /// The settings that the command line makes.
@@ -136,6 +205,7 @@ fn prepare(
             Err(error) => session.fail(ErrorReport::of(error.to_string()), 1),
         })?,
     }
+    tally.add(session.give_arguments(arguments.arguments()))?;
     for step in arguments.steps() {
         tally.add(match step {
             Step::File(path) => session.run_file(path, None),

@@ -66,7 +66,14 @@ fn each_script_is_known_here() {
     scripts.sort();
     assert_eq!(
         scripts,
-        ["cow.pmdb", "dma.pmdb", "hugepages.pmdb", "tour.pmdb"]
+        [
+            "cow.pmdb",
+            "dma.pmdb",
+            "huge-coverage.pmdb",
+            "hugepages.pmdb",
+            "swapped.pmdb",
+            "tour.pmdb"
+        ]
     );
 }
 
@@ -172,7 +179,15 @@ fn every_example_of_the_help_runs() {
     let examples = pmdb::command::TABLE.iter().flat_map(|about| about.examples);
     let mut count = 0;
     for example in examples {
-        let run = run(&["demo", "-ex", example.line]);
+        let run = match example.line.contains('\n') {
+            // A block needs a file.
+            true => {
+                let file = tempfile::NamedTempFile::new().expect("a file");
+                std::fs::write(file.path(), example.line).expect("a file");
+                run(&["demo", "-x", file.path().to_str().expect("a plain path")])
+            }
+            false => run(&["demo", "-ex", example.line]),
+        };
         let errors = String::from_utf8_lossy(&run.stderr);
         let lacks_rights = !shown && errors.contains("CAP_");
         assert!(
@@ -182,9 +197,17 @@ fn every_example_of_the_help_runs() {
             String::from_utf8_lossy(&run.stdout),
         );
         // Settings, variables and leaving are done without a word, and nothing was typed yet.
-        let is_silent = ["set", "quit", "history"]
-            .iter()
-            .any(|word| example.line.starts_with(word));
+        let is_silent = [
+            "set $start",
+            "set $all",
+            "set p",
+            "quit",
+            "history",
+            "assert",
+            "alias",
+        ]
+        .iter()
+        .any(|word| example.line.starts_with(word));
         assert!(
             is_silent || lacks_rights || !run.stdout.is_empty(),
             "{}",
@@ -193,4 +216,94 @@ fn every_example_of_the_help_runs() {
         count += 1;
     }
     assert!(count > 40, "{count} examples");
+}
+
+/// A program with a filled array of 64 MiB, which says when it is ready and ends with this.
+struct Array {
+    child: std::process::Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Array {
+    fn start() -> Array {
+        use std::io::BufRead;
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join("array.c");
+        let program = folder.path().join("array");
+        let text = "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\nchar buffer[64 << 20] __attribute__((aligned(1 << 16)));\n\
+            int main(void) { memset(buffer, 1, sizeof buffer); puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n";
+        std::fs::write(&source, text).expect("a file");
+        let compiled = Command::new("cc")
+            .arg(&source)
+            .arg("-o")
+            .arg(&program)
+            .status();
+        assert!(compiled.expect("a compiler").success());
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("its output");
+        std::io::BufReader::new(out)
+            .read_line(&mut line)
+            .expect("a line");
+        assert_eq!(line, "ready\n");
+        Array {
+            child,
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn all_pages_of_an_array_are_checked() {
+    let array = Array::start();
+    let pid = array.child.id().to_string();
+    let pages = (64 << 20) / rustix::param::page_size();
+    let set = ["-p", &pid, "-ex", "set $dma = buffer"];
+    let run = run(&[&set[..], &["-x", ":dma", "--args", "1T"]].concat());
+    let output = String::from_utf8_lossy(&run.stdout);
+    assert!(output.contains(&format!("$2 = {pages}  ")), "{output}");
+    if frames_are_shown() {
+        assert!(run.status.success(), "{run:?}");
+        // One byte of room is too little for all of it.
+        let refused = self::run(&[&set[..], &["-x", ":dma", "--args", "1"]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert!(errors.contains(&format!("= {pages}, 0 wanted")), "{errors}");
+    }
+}
+
+#[test]
+fn coverage_by_huge_pages_is_decided_by_an_argument() {
+    let array = Array::start();
+    let pid = array.child.id().to_string();
+    let coverage = |percent| run(&["-x", ":huge-coverage", &pid, percent, "buffer"]);
+    let passed = coverage("0");
+    assert!(passed.status.success(), "{passed:?}");
+    let failed = coverage("101");
+    let errors = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("too little is on huge pages: $percent = "),
+        "{errors}"
+    );
+    assert!(errors.contains("$arg0 = 101"), "{errors}");
+}
+
+#[test]
+fn what_is_swapped_is_listed_or_none_is() {
+    let run = run(&["-x", ":swapped", "self"]);
+    let output = String::from_utf8_lossy(&run.stdout);
+    let is_none = output.contains("No page of the process is in swap");
+    assert_eq!(run.status.success(), is_none, "{run:?}");
 }

@@ -37,6 +37,8 @@ pub enum Group {
     Memory,
     /// What changes.
     Time,
+    /// Files that decide.
+    Scripts,
     /// The prompt itself.
     Language,
 }
@@ -48,6 +50,7 @@ impl Group {
         Group::Look,
         Group::Memory,
         Group::Time,
+        Group::Scripts,
         Group::Language,
     ];
 
@@ -58,6 +61,7 @@ impl Group {
             Group::Look => "look",
             Group::Memory => "memory",
             Group::Time => "time",
+            Group::Scripts => "scripts",
             Group::Language => "language",
         }
     }
@@ -69,6 +73,7 @@ impl Group {
             Group::Look => "pages, frames and regions",
             Group::Memory => "names and values",
             Group::Time => "what changes",
+            Group::Scripts => "command files that decide",
             Group::Language => "the prompt itself",
         }
     }

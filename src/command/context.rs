@@ -1,6 +1,7 @@
 //! What a command is given, and what it gives back.
 
 use super::Error;
+use crate::eval::{Judgement, Value};
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::Target;
 use crate::report::Sink;
@@ -40,8 +41,10 @@ pub enum Flow {
     Done,
     /// The next line; an empty one goes on from here.
     More(Resume),
-    /// The lines of a file, then the next line.
-    Source(std::path::PathBuf),
+    /// The lines of a file with these arguments, then the next line.
+    Source(std::path::PathBuf, Vec<Value>),
+    /// The next line if it holds; otherwise an error.
+    Asserted(Box<Judgement>),
     /// Leave, with this exit status.
     Quit(u8),
 }

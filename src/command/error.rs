@@ -23,6 +23,11 @@ pub enum Error {
     },
     /// Bytes could not be had.
     Target(process::Error),
+    /// What was waited for did not happen in time.
+    Unmet {
+        /// What it was.
+        message: String,
+    },
     /// Anything else.
     Refused {
         /// What was tried and why it failed.
@@ -46,7 +51,10 @@ impl From<process::Error> for Error {
 
 impl From<eval::Error> for Error {
     fn from(error: eval::Error) -> Self {
-        Error::Evaluation(error)
+        match error.stopped {
+            Some(stopped) => Error::Stopped(stopped),
+            None => Error::Evaluation(error),
+        }
     }
 }
 
@@ -91,12 +99,13 @@ impl Error {
         }
     }
 
-    /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 1 anything else.
+    /// The exit status it ends a batch with: 3 no such target or gone, 4 not permitted, 5 not in time, 1 anything else.
     pub fn status(&self) -> u8 {
         match self {
             Error::Target(process::Error::Gone { .. }) => 3,
             Error::Target(process::Error::NotPermitted { .. }) => 4,
             Error::Evaluation(error) => error.status(),
+            Error::Unmet { .. } => 5,
             _ => 1,
         }
     }

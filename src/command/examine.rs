@@ -122,9 +122,7 @@ pub(super) fn run(
     let next = rewound.unwrap_or(examination.next);
     drop(examination);
     context.state.examined.next = Some(next);
-    if last.is_some() {
-        context.state.last_address = last;
-    }
+    context.state.last_address = last;
     if faulted > 0 {
         let message = format!(
             "--fault: {faulted} {} not there before, and may be now: reading brings a page in",

@@ -115,9 +115,7 @@ pub(super) fn run(
     drop(search);
     let count = Value::Integer(Integer::from(matches));
     context.state.variables.insert("numfound".to_owned(), count);
-    if last.is_some() {
-        context.state.last_address = last;
-    }
+    context.state.last_address = last;
     ended?;
     Ok(Flow::Done)
 }
@@ -141,7 +139,7 @@ fn bytes(
     }
     let number = eval::integer(&expression, context.state)?.get();
     let usual = match value {
-        Value::Address(_) => words.pointer_bytes,
+        Value::Address(_) | Value::Symbol(_) => words.pointer_bytes,
         _ if fits(number, 4) => 4,
         _ => 8,
     };
@@ -246,7 +244,7 @@ impl Search<'_> {
         }
         let mut why = Why::default();
         let mut cache_unread = 0;
-        for (pages, reason) in [self.cache_unread.take(), ended.untold.take()]
+        for (pages, reason) in [self.cache_unread.take(), ended.selection.untold.take()]
             .into_iter()
             .flatten()
         {

@@ -18,6 +18,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         Some(filter) => Some(eval::frame_filter(filter, &machine, context.state)?),
         None => None,
     };
+    context.state.last_address = None;
     let by = match arguments
         .by
         .map(|key| groups::by(key).filter(|by| of_frames(*by)))

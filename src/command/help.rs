@@ -4,7 +4,8 @@ use super::about::matching;
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{self, Spanned};
-use crate::report::{Help, HelpEntry, Record};
+use crate::report::{Help, HelpEntry, Record, UserHelp};
+use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
     name: "help",
@@ -33,11 +34,27 @@ pub(super) fn run(
         for group in Group::ALL {
             context.sink.emit(Record::Help(group_help(table, *group)))?;
         }
+        if !context.state.commands.is_empty() {
+            context
+                .sink
+                .emit(Record::Help(user_defined(context.state)))?;
+        }
         return Ok(Flow::Done);
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
         context.sink.emit(Record::Help(group_help(table, *group)))?;
+        return Ok(Flow::Done);
+    }
+    if let Some(command) = context.state.commands.get(&words) {
+        let help = Help::UserCommand(user_help(&words, command));
+        context.sink.emit(Record::Help(help))?;
+        return Ok(Flow::Done);
+    }
+    if words == USER_DEFINED {
+        context
+            .sink
+            .emit(Record::Help(user_defined(context.state)))?;
         return Ok(Flow::Done);
     }
     let found = matching(table, &words);
@@ -60,6 +77,30 @@ pub(super) fn run(
         context.sink.emit(Record::Help(command_help(about)))?;
     }
     Ok(Flow::Done)
+}
+
+/// The topic that lists what the user made, as in gdb.
+const USER_DEFINED: &str = "user-defined";
+
+fn user_defined(state: &DebugState) -> Help {
+    let commands = state.commands.iter();
+    Help::UserDefined {
+        commands: commands
+            .map(|(name, command)| user_help(name, command))
+            .collect(),
+    }
+}
+
+fn user_help(name: &str, command: &UserCommand) -> UserHelp {
+    let text = match (&command.document, &command.alias) {
+        (Some(document), _) => document.clone(),
+        (None, Some(alias)) => format!("alias of: {alias}"),
+        (None, None) => "not documented".to_owned(),
+    };
+    UserHelp {
+        name: name.to_owned(),
+        text,
+    }
 }
 
 /// The list of one group.

@@ -3,10 +3,13 @@
 //! A command reads the state, asks `inspect`, and emits records; it formats nothing.
 
 mod about;
+mod alias;
 mod apropos;
+mod assert;
 mod attach;
 mod capabilities;
 mod context;
+mod control;
 mod decode;
 mod detach;
 mod echo;
@@ -32,6 +35,7 @@ mod regions;
 mod set;
 mod shell;
 mod show;
+mod shown;
 mod source;
 mod summary;
 mod symbol;
@@ -47,18 +51,31 @@ mod watch;
 mod who;
 
 pub use about::{About, Example, Group};
+pub use alias::refuse_taken;
 pub use context::{Context, Flow, Outcome, Resume};
 pub use error::Error;
+pub use set::assign;
 pub use table::{TABLE, find};
 
 use crate::lang::{Command, Spanned};
+use shown::Shown;
 
 /// Runs a command.
 ///
 /// # Errors
 /// What was tried, why it failed, and the way out.
 pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
-    dispatch(&command.node, context)
+    let mut shown = Shown::new(context.state, context.sink);
+    let outcome = dispatch(
+        &command.node,
+        &mut Context {
+            state: &mut *context.state,
+            sink: &mut shown,
+            resume: context.resume,
+        },
+    );
+    shown.remember(context.state);
+    outcome
 }
 
 fn dispatch(command: &Command, context: &mut Context) -> Outcome {
@@ -129,7 +146,11 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::Set(assignment) => set::run(context, assignment),
         Command::Show(shown) => show::run(context, *shown),
         Command::Echo(text) => echo::run(context, text),
-        Command::Source { path } => source::run(context, &path.node),
+        Command::Assert { condition, message } => {
+            assert::run(context, condition, message.as_deref())
+        }
+        Command::Alias { name, text } => alias::run(context, name, &text.node),
+        Command::Source { path, arguments } => source::run(context, &path.node, arguments),
         Command::History { limit } => history::run(context, *limit),
         Command::Help { topic } => help::run(context, TABLE, topic.as_ref()),
         Command::Apropos(pattern) => apropos::run(context, TABLE, pattern),

@@ -19,7 +19,14 @@ pub(super) const ABOUT: About = About {
            /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or \
            where they are too large for that of a double). *ADDRESS and u8(…) to i64(…) \
            read the target's memory, but only where a page is resident: nothing is faulted in. pfn() phys() \
-           page() region() start() end() size() symbol() ask about an address or a range.",
+           page() region() start() end() size() symbol() ask about an address or a range.\n\n\
+           What walk and regions show is a value too: count(RANGE where FILTER) pages and bytes(…), runs(…), \
+           longest(…) (the longest physically contiguous run, a range), first(…) and last(…) (the address of the first \
+           and last page that matches); rss() pss() uss() swapped() huge() in bytes, name() perms() of a range; state() \
+           kind() of an address. What cannot be known is an error with its reason. A symbol remembers its size, also in a \
+           variable: size($x) and walk $x take all of it, &name is its address alone.\n\n\
+           $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_shell_exitcode is how \
+           the last shell command ended.",
     examples: &[
         Example {
             line: "print demo_buffer + 0x10",
@@ -38,6 +45,10 @@ pub(super) const ABOUT: About = About {
             does: "pages become bytes",
         },
         Example {
+            line: "print count(demo_buffer where present)",
+            does: "pages that are there",
+        },
+        Example {
             line: "print phys(demo_buffer)",
             does: "a physical address",
         },
@@ -54,7 +65,7 @@ pub(super) fn run(
         (None | Some(Format::Text), _) | (_, None) => value.to_string(),
         (Some(format), Some(number)) => formatted(format, number),
     };
-    if let Value::Address(address) = value {
+    if let Some(address) = value.address() {
         context.state.last_address = Some(address);
     }
     let address = match (format, &value) {
@@ -62,7 +73,7 @@ pub(super) fn run(
         (Some(Format::Address), Value::Integer(number)) => {
             Some(VirtualAddress::new(wrapped(*number)))
         }
-        _ => address(&value),
+        _ => value.address(),
     };
     let mut report = described(context.state, &value, text, address);
     report.number = Some(context.state.values.push(value));
@@ -70,24 +81,37 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// The variables and the kept values, for `show convenience`.
+/// The variables and the kept values, for `show convenience`: those that pmdb sets itself also when they have no value.
 pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
+    let void = |name: &str| ValueReport {
+        number: None,
+        name: Some(name.to_owned()),
+        kind: "void",
+        value: "void".to_owned(),
+        also: None,
+        symbol: None,
+        region: None,
+    };
+    let last = match state.last_address.map(Value::Address) {
+        Some(value) => ValueReport {
+            name: Some("_".to_owned()),
+            ..described(state, &value, value.to_string(), value.address())
+        },
+        None => void("_"),
+    };
+    let unset = eval::own_variables()
+        .filter(|name| !state.variables.contains_key(*name))
+        .map(void);
+    let own = std::iter::once(last).chain(unset);
     let variables = state.variables.iter().map(|(name, value)| ValueReport {
         name: Some(name.clone()),
-        ..described(state, value, value.to_string(), address(value))
+        ..described(state, value, value.to_string(), value.address())
     });
     let values = state.values.iter().map(|(number, value)| ValueReport {
         number: Some(number),
-        ..described(state, value, value.to_string(), address(value))
+        ..described(state, value, value.to_string(), value.address())
     });
-    variables.chain(values).collect()
-}
-
-fn address(value: &Value) -> Option<VirtualAddress> {
-    match value {
-        Value::Address(address) => Some(*address),
-        _ => None,
-    }
+    own.chain(variables).chain(values).collect()
 }
 
 /// A value, what it is in other words, and what lies at `address`.
@@ -132,7 +156,7 @@ fn also(value: &Value) -> Option<String> {
 /// The 64 bits of a value that has a number.
 fn raw(value: &Value) -> Option<u64> {
     match value {
-        Value::Address(address) => Some(address.get()),
+        Value::Address(_) | Value::Symbol(_) => value.address().map(VirtualAddress::get),
         Value::Physical(address) => Some(address.get()),
         Value::Frame(frame) => Some(frame.get()),
         Value::Integer(number) => Some(wrapped(*number)),

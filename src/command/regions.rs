@@ -48,6 +48,7 @@ pub(super) fn run(
         Some(filter) => Some(eval::region_filter(filter, context.state)?),
         None => None,
     };
+    context.state.last_address = None;
     let smaps = if full {
         region::smaps(&target, context.sink)?
     } else {

@@ -2,8 +2,9 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
-use crate::lang::{Assignment, Setting, setting::SettingValue};
+use crate::lang::{Assignment, Range, Setting, Spanned, setting::SettingValue};
 use crate::report::{Note, Record};
+use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
     name: "set",
@@ -35,8 +36,7 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
     match assignment {
         Assignment::Variable { name, value } => {
-            let value = eval::value(value, context.state)?;
-            context.state.variables.insert(name.node.clone(), value);
+            assign(context.state, &name.node, value)?;
         }
         Assignment::Setting { setting, value } => {
             if context.state.settings.serving
@@ -61,6 +61,24 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
         }
     }
     Ok(Flow::Done)
+}
+
+/// `set $NAME = VALUE`
+///
+/// # Errors
+/// The value has none.
+pub fn assign(
+    state: &mut DebugState,
+    name: &str,
+    value: &Spanned<Range>,
+) -> Result<(), eval::Error> {
+    let value = eval::value(value, state)?;
+    // Loops set the same few again and again.
+    match state.variables.get_mut(name) {
+        Some(variable) => *variable = value,
+        None => _ = state.variables.insert(name.to_owned(), value),
+    }
+    Ok(())
 }
 
 /// Names of made code from now on, or no more. What stands against it is said at once: names that are absent say nothing.

@@ -1,6 +1,8 @@
 //! `source PATH`
 
 use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::lang::{Argument, Spanned};
 
 pub(super) const ABOUT: About = About {
     name: "source",
@@ -8,13 +10,22 @@ pub(super) const ABOUT: About = About {
     summary: "run the commands of a file",
     text: "Runs the lines of the file one after the other. The first error ends the file, and is shown with file, line \
            and column; `--keep-going` on pmdb's command line carries on instead. Files may source others, but not \
-           themselves. A path with blanks goes in quotes; ~/ is your home folder.",
+           themselves. A path with blanks goes in quotes; ~/ is your home folder.\n\n\
+           What follows the path are the arguments of the file, parted by blanks: $arg0, $arg1 … and $argc, how many. Each \
+           is a value: a range or an expression, worked out once, or else text.\n\n\
+           A file of its own is read whole before its first line runs, so that a block without its `end` is an error at once. \
+           With #!/usr/bin/env -S pmdb -batch -x as its first line a file is a program: ./FILE PID ARGUMENTS. Its first \
+           comments are its help: pmdb -x FILE --help.",
     examples: &[Example {
         line: "source scripts/cow.pmdb",
         does: "runs a command file",
     }],
 };
 
-pub(super) fn run(_context: &mut Context, path: &str) -> Outcome {
-    Ok(Flow::Source(path.into()))
+pub(super) fn run(context: &mut Context, path: &str, arguments: &[Spanned<Argument>]) -> Outcome {
+    let arguments = arguments
+        .iter()
+        .map(|argument| eval::argument(argument, context.state))
+        .collect::<Result<_, _>>()?;
+    Ok(Flow::Source(path.into(), arguments))
 }

@@ -1,7 +1,7 @@
 //! `info symbols REGEX [limit N]`
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, symbol};
-use crate::eval;
+use crate::eval::{self, Scope, Value};
 use crate::lang::Spanned;
 use crate::report::{Record, SilentModule, Stopped, SymbolsSummary};
 use crate::symbol::NoSymbols;
@@ -27,11 +27,21 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
+/// A variable that holds a text stands for it: as an expression for names it would match none.
+fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
+    let variable = pattern.node.strip_prefix('$');
+    match variable.and_then(|name| context.state.variable(name)) {
+        Some(Value::Text(text)) => Spanned::new(text, pattern.at),
+        _ => pattern.clone(),
+    }
+}
+
 pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Option<u64>) -> Outcome {
     if limit == Some(0) {
         return Err(Error::nothing_wanted("limit"));
     }
-    let regex = compiled(pattern, false)?;
+    let pattern = meant(context, pattern);
+    let regex = compiled(&pattern, false)?;
     let target = context.target()?;
     let regions = target.process.regions()?;
     let symbols = context.state.symbols.over(&target, &regions);

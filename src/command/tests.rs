@@ -1,5 +1,6 @@
 //! What commands do on a machine made of tables.
 
+mod functions;
 mod memory;
 
 use super::{Context, Error, run};

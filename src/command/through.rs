@@ -1,10 +1,10 @@
 //! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
 
 use super::Error;
-use crate::inspect::{self, Doubt, Page, Question, Totals, View};
+use crate::inspect::{self, Doubt, Page, Question, Selection, Totals, View};
 use crate::kernel::{AddressRange, PageFlags};
 use crate::lang::{self, GroupKey, PageField, Spanned};
-use crate::report::{Note, Reason, Record, Sink, Stopped, WalkSummary};
+use crate::report::{Note, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
 
 /// The arguments of `walk`, as written.
@@ -21,12 +21,8 @@ pub(super) struct Ended {
     pub totals: Totals,
     /// Whether regions changed meanwhile.
     pub changed: bool,
-    /// Pages of which it could not be told what is behind them, and why not for the first.
-    pub untold: Option<(u64, Reason)>,
-    /// Why the states of some of the pages that were kept are not certain.
-    doubt: Option<Doubt>,
-    /// Pages that the filter can neither keep nor leave out, and why not for the first.
-    undecided: Option<(u64, Doubt)>,
+    /// What is not certain about what was kept and left out.
+    pub selection: Selection,
     /// Why it was broken off, if it was.
     pub stopped: Option<Stopped>,
 }
@@ -42,7 +38,7 @@ impl Ended {
 
     /// Says that states in the totals are only the likeliest, where the rows do not.
     pub fn say_doubt(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some(doubt) = self.doubt else {
+        let Some(doubt) = self.selection.doubt else {
             return Ok(());
         };
         let reason = doubt.reason();
@@ -52,14 +48,14 @@ impl Ended {
 
     /// Closes with the totals; what was broken off stays broken off.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
-        if let Some((pages, reason)) = &self.untold {
+        if let Some((pages, reason)) = &self.selection.untold {
             let message = format!(
                 "left out: whether {pages} untouched {} cached, swapped or past the end, which cannot be known here: {reason}",
                 if *pages == 1 { "page is" } else { "pages are" },
             );
             sink.emit(Record::Note(Note { message }))?;
         }
-        if let Some((pages, doubt)) = self.undecided {
+        if let Some((pages, doubt)) = self.selection.undecided {
             let message = left_out(pages, "page", doubt);
             sink.emit(Record::Note(Note { message }))?;
         }
@@ -117,9 +113,7 @@ pub(super) fn sweep<'f>(
     let mut done = 0u64;
     let sink = RefCell::new(sink);
     let mut enough = false;
-    let mut untold: Option<(u64, Reason)> = None;
-    let mut doubt = None;
-    let mut undecided: Option<(u64, Doubt)> = None;
+    let mut selection = Selection::default();
     let swept = inspect::sweep(
         view,
         spans,
@@ -127,27 +121,17 @@ pub(super) fn sweep<'f>(
         &mut || sink.borrow_mut().check(),
         &mut |chunk| {
             let sink = &mut **sink.borrow_mut();
-            if let Some((pages, reason)) = chunk.untold() {
-                untold.get_or_insert((0, reason)).0 += pages;
-            }
             sink.progress(done, total, "pages")?;
             done = done.saturating_add(chunk.pages);
-            for page in chunk.pages() {
-                if !question.keeps(&page, chunk.region) {
-                    if let Some(doubt) = page.doubt
-                        && question.is_undecided(&page, chunk.region)
-                    {
-                        undecided.get_or_insert((0, doubt)).0 += page.pages;
+            selection.take(chunk, question, |page| {
+                match each(page, chunk.region_index, &mut totals, sink)? {
+                    Go::On => Ok(()),
+                    Go::NoFurther => {
+                        enough = true;
+                        Err(Stopped::Closed)
                     }
-                    continue;
                 }
-                doubt = doubt.or(page.doubt);
-                if each(&page, chunk.region_index, &mut totals, sink)? == Go::NoFurther {
-                    enough = true;
-                    return Err(Stopped::Closed);
-                }
-            }
-            Ok(())
+            })
         },
     );
     let (changed, stopped) = match swept {
@@ -159,9 +143,7 @@ pub(super) fn sweep<'f>(
     Ok(Ended {
         totals,
         changed,
-        untold,
-        doubt,
-        undecided,
+        selection,
         stopped,
     })
 }

@@ -237,7 +237,7 @@ fn unnamed(reason: NoSymbols) -> Reason {
 
 /// A row for each physically contiguous run.
 fn runs(context: &mut Context, target: &Target, spans: &Spans, limit: Option<u64>) -> Outcome {
-    context.state.last_address = Some(spans.start());
+    context.state.last_address = None;
     let view = View::of(target)?;
     let need = view.obtainable(Need::KINDS) | walk::holes(spans);
     let mut runs = Runs::new(view.page());

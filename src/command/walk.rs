@@ -66,12 +66,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         Extent::Frames(frames) => return frames::walk(context, frames, arguments),
     };
     let target = context.target()?;
-    context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
     let filter = match arguments.filter {
         Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
         None => None,
     };
+    context.state.last_address = None;
     let walk = Walk {
         view: &view,
         filter: filter.as_ref(),

@@ -5,14 +5,15 @@ use super::through::left_out;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{self, Change, Doubt, Filter, Need, Sampled, View, Watcher, is_average};
+use crate::inspect::{self, Change, Doubt, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, PageField, Place, Spanned};
+use crate::lang::{self, OnRequest, Place, Quantifier, Spanned, Until};
 use crate::process::Target;
 use crate::report::{
     Blind, Event, EventKind, Note, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
     WatchSummary,
 };
+use crate::state::DebugState;
 use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -29,7 +30,9 @@ pub(super) const ABOUT: About = About {
            soft_dirty. What cannot be seen on this kernel, or with these rights, is said at the start.\n\n\
            `every` sets the time between looks (100ms unless said otherwise), `for` the time to watch, \
            `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
-           matches. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
+           matches; with `until all` as soon as each does, with `until none` as soon as none does, and \
+           `until rss(heap) < 1G` as soon as the comparison holds. What has not come true within `for` is an \
+           error, status 5. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
     examples: &[
         Example {
             line: "watch demo_busy for 1s",
@@ -61,7 +64,7 @@ pub(super) struct Arguments<'a> {
     pub every: Option<Duration>,
     pub duration: Option<Duration>,
     pub count: Option<u64>,
-    pub until: Option<&'a Spanned<lang::Filter<PageField>>>,
+    pub until: Option<&'a Until>,
     pub with: &'a [OnRequest],
 }
 
@@ -95,10 +98,13 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     context.state.last_address = Some(spans.start());
     let view = View::of(&target)?;
     refuse_unmapped(arguments.range.at, &spans, &view, &target)?;
-    let until = match arguments.until {
-        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
-        None => None,
-    };
+    if let Some(until) = arguments
+        .until
+        .filter(|until| until.filter.node.has_fields())
+    {
+        // What cannot be answered is said before anything is shown.
+        eval::page_filter(&until.filter, &view, context.state)?;
+    }
     let wanted = arguments
         .with
         .iter()
@@ -126,9 +132,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     context.sink.emit(Record::WatchStart(start))?;
     let mut watch = Watch {
         target: &target,
+        state: context.state,
         symbols: &context.state.symbols,
         spans: &spans,
-        until: until.as_ref(),
+        until: arguments.until,
         tally: Tally::until(arguments.count),
         looks: 0,
         doubt_said: false,
@@ -142,7 +149,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         rows: watch.tally.rows.into_iter().collect(),
         ended,
     }))?;
-    Ok(Flow::Done)
+    match (arguments.until, ended) {
+        (Some(_), "duration") => Err(Error::Unmet {
+            message: "`until` did not come true within `for`".to_owned(),
+        }),
+        _ => Ok(Flow::Done),
+    }
 }
 
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that was written
@@ -224,9 +236,10 @@ fn now(spans: &Spans, view: &View, symbols: &Symbols, target: &Target) -> Vec<Ad
 
 struct Watch<'a> {
     target: &'a Target,
+    state: &'a DebugState,
     symbols: &'a Symbols,
     spans: &'a Spans,
-    until: Option<&'a Filter<'a>>,
+    until: Option<&'a Until>,
     tally: Tally,
     looks: u64,
     /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
@@ -256,11 +269,10 @@ impl Watch<'_> {
             match self.is_reached(sink) {
                 Ok(true) => return Ok("until"),
                 Ok(false) => {}
-                Err(inspect::Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
+                Err(Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
                 // It went while it was being searched: the next look says how.
-                Err(inspect::Error::Exited | inspect::Error::Executed) => continue,
-                Err(inspect::Error::Target(crate::process::Error::Gone { .. })) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.status() == 3 => continue,
+                Err(error) => return Err(error),
             }
             let pause = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return Ok("duration"),
@@ -303,13 +315,17 @@ impl Watch<'_> {
         )
     }
 
-    /// Whether a page of the range is as `until` has it.
-    fn is_reached(&mut self, sink: &mut dyn Sink) -> inspect::Result<bool> {
-        let Some(filter) = self.until else {
+    /// Whether the pages of the range are as `until` has it now. Functions in it are worked out at each look.
+    fn is_reached(&mut self, sink: &mut dyn Sink) -> Result<bool, Error> {
+        let Some(Until { of, filter }) = self.until else {
             return Ok(false);
         };
+        if !filter.node.has_fields() {
+            return Ok(eval::comparison(filter, self.state)?);
+        }
         let view = View::of(self.target)?;
-        let mut found = false;
+        let filter = eval::page_filter(filter, &view, self.state)?;
+        let (mut any, mut all) = (false, true);
         let mut undecided: Option<(u64, Doubt)> = None;
         let swept = inspect::sweep(
             &view,
@@ -317,30 +333,44 @@ impl Watch<'_> {
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {
-                found = chunk.pages().any(|page| {
+                for page in chunk.pages() {
+                    let matches = filter.matches(&page, chunk.region);
+                    any |= matches;
+                    all &= matches;
                     if let Some(doubt) = page.doubt
                         && filter.is_undecided(&page, chunk.region)
                     {
                         undecided.get_or_insert((0, doubt)).0 += page.pages;
                     }
-                    filter.matches(&page, chunk.region)
-                });
-                match found {
-                    true => Err(Stopped::Closed),
-                    false => Ok(()),
+                    let decided = match of {
+                        Quantifier::Any | Quantifier::None => any,
+                        Quantifier::All => !all,
+                    };
+                    if decided {
+                        return Err(Stopped::Closed);
+                    }
                 }
+                Ok(())
             },
         );
-        if let Some((pages, doubt)) = undecided.filter(|_| !found && !self.doubt_said) {
+        match swept {
+            Ok(_) => {}
+            // It was decided before the end of the range.
+            Err(inspect::Error::Stopped(Stopped::Closed)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let reached = match of {
+            Quantifier::Any => any,
+            Quantifier::All => any && all,
+            // A page that may match keeps it from being known.
+            Quantifier::None => !any && undecided.is_none(),
+        };
+        if let Some((pages, doubt)) = undecided.filter(|_| !reached && !self.doubt_said) {
             self.doubt_said = true;
             let message = left_out(pages, "page", doubt);
             sink.emit(Record::Note(Note { message }))?;
         }
-        match swept {
-            Ok(_) => Ok(found),
-            Err(inspect::Error::Stopped(_)) if found => Ok(true),
-            Err(error) => Err(error),
-        }
+        Ok(reached)
     }
 }
 

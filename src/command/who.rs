@@ -71,6 +71,7 @@ pub(super) fn run(
             (question, page.offset(address))
         }
     };
+    context.state.last_address = None;
     let question = Question { limit, ..question };
     let mut listener = Listener {
         named: BTreeMap::new(),
@@ -118,7 +119,6 @@ fn by_address(
     address: VirtualAddress,
 ) -> Result<Question, Error> {
     let target = context.target()?;
-    context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state.word();

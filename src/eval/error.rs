@@ -1,8 +1,9 @@
 //! Why an expression has no value.
 
+use crate::inspect;
 use crate::lang::Place;
 use crate::process;
-use crate::report::Reason;
+use crate::report::{Reason, Stopped};
 use std::fmt;
 
 /// `Result` with this room's error.
@@ -18,7 +19,9 @@ pub struct Error {
     /// The way out.
     pub hint: Option<String>,
     /// The failure underneath, when bytes could not be had.
-    pub cause: Option<process::Error>,
+    pub cause: Option<Box<process::Error>>,
+    /// Ctrl-C came while it was worked out: nothing is wrong with it.
+    pub stopped: Option<Stopped>,
 }
 
 impl Error {
@@ -29,6 +32,7 @@ impl Error {
             message: message.into(),
             hint: None,
             cause: None,
+            stopped: None,
         }
     }
 
@@ -44,7 +48,28 @@ impl Error {
             at,
             message: cause.to_string(),
             hint: cause.remedy().map(str::to_owned),
-            cause: Some(cause),
+            cause: Some(Box::new(cause)),
+            stopped: None,
+        }
+    }
+
+    /// What went wrong while pages were looked at for what stands at a place; `what` is the beginning of the sentence for a fact that
+    /// cannot be known.
+    pub fn inspection(at: Place, what: impl fmt::Display, cause: inspect::Error) -> Self {
+        match cause {
+            inspect::Error::Target(cause) => Error::target(at, cause),
+            inspect::Error::Unknown { what: fact, reason } => {
+                let what = format_args!("{what} asks for {fact}, which cannot be known here");
+                Error::unknown(at, what, &reason)
+            }
+            inspect::Error::Exited | inspect::Error::Executed => {
+                let what = cause.to_string();
+                Error::target(at, process::Error::Gone { what })
+            }
+            inspect::Error::Stopped(stopped) => Error {
+                stopped: Some(stopped),
+                ..Error::new(at, "stopped")
+            },
         }
     }
 
@@ -53,10 +78,10 @@ impl Error {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
             Reason::FrameHidden | Reason::NotPermitted { .. } => {
-                Some(process::Error::NotPermitted {
+                Some(Box::new(process::Error::NotPermitted {
                     what: message.clone(),
                     remedy: String::new(),
-                })
+                }))
             }
             _ => None,
         };
@@ -75,7 +100,7 @@ impl Error {
 
     /// The exit status it ends a batch with.
     pub fn status(&self) -> u8 {
-        match &self.cause {
+        match self.cause.as_deref() {
             Some(process::Error::Gone { .. }) => 3,
             Some(process::Error::NotPermitted { .. }) => 4,
             _ => 1,

@@ -7,6 +7,24 @@ use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOpe
 use crate::process::Target;
 use std::cell::OnceCell;
 
+/// Variables that pmdb sets itself, and why one of them has no value yet.
+pub(super) static VOID: &[(&str, &str)] = &[
+    ("_pages", "no command has shown totals yet"),
+    ("_bytes", "no command has shown totals yet"),
+    (
+        "_shell_exitcode",
+        "no shell command has ended by itself yet",
+    ),
+    (
+        "_shell_exitsignal",
+        "the last shell command was not ended by a signal",
+    ),
+    (
+        "_exitcode",
+        "the process has not exited, or its exit status is not known",
+    ),
+];
+
 /// Works out the parts of one line.
 pub(super) struct Evaluator<'a> {
     pub(super) scope: &'a dyn Scope,
@@ -64,7 +82,7 @@ impl<'a> Evaluator<'a> {
             Expression::SourceLine { file, line } => self.source_line(file, line)?,
             Expression::ModuleRegion { module, index } => self.module_region(module, index)?,
             Expression::BracketedRegion(name) => Value::Range(self.bracketed(name, at)?),
-            Expression::AddressOf(symbol) => self.symbol_name(symbol)?.value(),
+            Expression::AddressOf(symbol) => Value::Address(self.symbol_address(symbol)?),
             Expression::Frame(number) => self.frame_number(number)?,
             Expression::Physical(number) => self.physical(number)?,
             Expression::Variable(name) => self.variable(name, at)?,
@@ -84,7 +102,11 @@ impl<'a> Evaluator<'a> {
                 let start = self.address(address)?;
                 self.integer_at(start, *as_type, address.at)?
             }
-            Expression::Call { function, argument } => self.call(*function, argument)?,
+            Expression::Call {
+                function,
+                argument,
+                filter,
+            } => self.call(*function, argument, filter.as_deref())?,
         })
     }
 
@@ -156,17 +178,20 @@ impl<'a> Evaluator<'a> {
     }
 
     fn variable(&self, name: &str, at: Place) -> Result<Value> {
-        self.scope.variable(name).ok_or_else(|| {
-            Error::new(at, format!("${name} has not been set")).hint(format!(
+        let unset = || match VOID.iter().find(|(void, _)| *void == name) {
+            Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
+            None => Error::new(at, format!("${name} has not been set")).hint(format!(
                 "set ${name} = VALUE gives it a value; show convenience lists those there are"
-            ))
-        })
+            )),
+        };
+        self.scope.variable(name).ok_or_else(unset)
     }
 
     fn last_address(&self, at: Place) -> Result<VirtualAddress> {
-        self.scope
-            .last_address()
-            .ok_or_else(|| Error::new(at, "$_ has no value: no address has been looked at yet"))
+        self.scope.last_address().ok_or_else(|| {
+            let message = "$_ has no value: the last command has shown no address";
+            Error::new(at, message)
+        })
     }
 
     fn register(&self, register: Register, at: Place) -> Result<VirtualAddress> {
@@ -194,7 +219,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             .to_u64()
             .map(VirtualAddress::new)
             .ok_or_else(|| Error::new(value.at, format!("{number} is no address: it is negative"))),
-        Value::Range(spans) => Ok(spans.start()),
+        Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
         Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => Err(Error::new(
             value.at,
             format!("{} is no address of the process", value.node.phrase()),

@@ -63,7 +63,7 @@ impl Evaluator<'_> {
 
     fn lone(&self, value: Spanned<Value>) -> Result<Extent> {
         match value.node {
-            Value::Range(spans) => Ok(Extent::Addresses(spans)),
+            Value::Range(spans) | Value::Symbol(spans) => Ok(Extent::Addresses(spans)),
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
             Value::Frame(_) | Value::Physical(_) => {
                 let frame = self.whole_frame(&value)?;

@@ -47,6 +47,15 @@ pub fn page_filter(
     }))
 }
 
+/// Whether a filter that asks nothing of pages holds: `rss(heap) < 1G`.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) -> Result<bool> {
+    let predicate = Predicate::prepare(filter, &mut NoFields, &Evaluator::new(scope))?;
+    Ok(predicate.holds(&NoFields) == Some(true))
+}
+
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a number, an address,
 /// a zone, and a cgroup; what belongs to pages of a process is refused.
 ///
@@ -117,14 +126,14 @@ struct PageFields<'v> {
 impl Fields<PageField> for PageFields<'_> {
     fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
         self.need |= field::require(field, self.view)
-            .map_err(|cause| unanswerable(&format!("'{}'", field.name()), cause, at))?;
+            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         Ok(())
     }
 
     fn ask_flag(&mut self, at: Place) -> Result<()> {
         self.view
             .require(Need::FLAGS)
-            .map_err(|cause| unanswerable("flags()", cause, at))?;
+            .map_err(|cause| Error::inspection(at, "flags()", cause))?;
         self.need |= Need::FLAGS;
         Ok(())
     }
@@ -151,7 +160,7 @@ struct FrameFields<'m> {
 impl Fields<PageField> for FrameFields<'_> {
     fn ask(&mut self, field: PageField, at: Place) -> Result<()> {
         let need = field::require_for_frames(field, self.machine)
-            .map_err(|cause| unanswerable(&format!("'{}'", field.name()), cause, at))?;
+            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
         self.need |= need.ok_or_else(|| {
             let message = format!(
                 "'{}' is asked of pages of a process, not of frames",
@@ -171,18 +180,6 @@ impl Fields<PageField> for FrameFields<'_> {
 
     fn space(&self, field: PageField) -> Option<Space> {
         page_space(field)
-    }
-}
-
-/// A filter cannot be answered: which word of it, and why.
-fn unanswerable(word: &str, cause: inspect::Error, at: Place) -> Error {
-    match cause {
-        inspect::Error::Target(cause) => Error::target(at, cause),
-        inspect::Error::Unknown { what, reason } => {
-            let what = format_args!("{word} asks for {what}, which cannot be known here");
-            Error::unknown(at, what, &reason)
-        }
-        cause => Error::new(at, cause.to_string()),
     }
 }
 
@@ -223,6 +220,36 @@ impl Answers<PageField> for FrameAnswers<'_> {
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         self.0.flag(flag)
+    }
+}
+
+/// Neither asks nor answers.
+struct NoFields;
+
+impl Fields<PageField> for NoFields {
+    fn ask(&mut self, _: PageField, at: Place) -> Result<()> {
+        Err(Error::new(at, "there is no page to ask this of"))
+    }
+    fn ask_flag(&mut self, at: Place) -> Result<()> {
+        Err(Error::new(at, "there is no page to ask this of"))
+    }
+    fn space(&self, _: PageField) -> Option<Space> {
+        None
+    }
+}
+
+impl Answers<PageField> for NoFields {
+    fn boolean(&self, _: PageField) -> Option<bool> {
+        None
+    }
+    fn integer(&self, _: PageField) -> Option<u64> {
+        None
+    }
+    fn text_is(&self, _: PageField, _: &[u8]) -> Option<bool> {
+        None
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
     }
 }
 

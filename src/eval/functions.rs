@@ -5,11 +5,16 @@ use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{Function, Place, Range, Spanned};
+use crate::lang::{Filter, Function, PageField, Place, Range, Spanned};
 
 impl Evaluator<'_> {
     /// `F(ARGUMENT)`
-    pub(super) fn call(&self, function: Function, argument: &Spanned<Range>) -> Result<Value> {
+    pub(super) fn call(
+        &self,
+        function: Function,
+        argument: &Spanned<Range>,
+        filter: Option<&Spanned<Filter<PageField>>>,
+    ) -> Result<Value> {
         let at = argument.at;
         match function {
             Function::Start => Ok(match self.sized(argument)? {
@@ -29,6 +34,42 @@ impl Evaluator<'_> {
             Function::Page => self.page(self.single(argument)?),
             Function::Region => self.region(to_address(&self.single(argument)?)?, at),
             Function::Symbol => self.symbol_text(to_address(&self.single(argument)?)?, at),
+            Function::State | Function::Kind => {
+                let address = to_address(&self.single(argument)?)?;
+                self.page_word(function, address, at)
+            }
+            Function::Name | Function::Perms => {
+                let spans = self.spans(argument, function)?;
+                self.mapping_word(function, &spans, at)
+            }
+            Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge => {
+                let spans = self.spans(argument, function)?;
+                self.amount(function, &spans, at)
+            }
+            Function::Count
+            | Function::Bytes
+            | Function::Runs
+            | Function::Longest
+            | Function::First
+            | Function::Last => {
+                let spans = self.spans(argument, function)?;
+                self.counted(function, &spans, filter, at)
+            }
+        }
+    }
+
+    /// The argument of a function that looks at the pages of a range.
+    fn spans(&self, argument: &Spanned<Range>, function: Function) -> Result<Spans> {
+        match self.extent(argument)? {
+            Extent::Addresses(spans) => Ok(spans),
+            Extent::Frames(_) => {
+                let message = format!(
+                    "{}() looks at pages of a process, not at frames",
+                    function.name()
+                );
+                let hint = "walk pfn:A..pfn:B counts frames";
+                Err(Error::new(argument.at, message).hint(hint))
+            }
         }
     }
 
@@ -55,7 +96,7 @@ impl Evaluator<'_> {
             return Ok(Extent::Addresses(spans));
         }
         match self.evaluate_at(expression, argument.at)? {
-            Value::Range(spans) => Ok(Extent::Addresses(spans)),
+            Value::Range(spans) | Value::Symbol(spans) => Ok(Extent::Addresses(spans)),
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
             other => Err(Error::new(
                 argument.at,

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! subject   filter                        what translate, flags, walk and regions are asked about
-//! extent    functions                     ranges, and what is made of them
+//! extent    functions sweeps              ranges, what is made of them, and what is in their pages
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
 //! lines                                   where a line of the source is
-//! evaluator                               one expression; the other files lend it what they know
+//! evaluator judge                         one expression; the other files lend it what they know
 //! operators space     spans     value     what can be done with values, and what they are
 //! integer   error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
 //! ```
@@ -20,6 +20,7 @@ mod extent;
 mod filter;
 mod functions;
 mod integer;
+mod judge;
 mod lines;
 mod mapping;
 mod memory;
@@ -30,6 +31,7 @@ mod space;
 mod spans;
 mod subject;
 mod suggest;
+mod sweeps;
 mod symbols;
 #[cfg(test)]
 mod tests;
@@ -37,8 +39,9 @@ mod value;
 
 pub use error::{Error, Result};
 pub use extent::Extent;
-pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
+pub use filter::{RegionFilter, comparison, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
+pub use judge::{Finding, Judgement};
 pub use scope::Scope;
 pub use spans::{Origin, Spans};
 pub use subject::{Location, Subject};
@@ -67,6 +70,39 @@ pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value>
             Evaluator::new(scope).evaluate_at(expression, written.at)
         }
         _ => range(written, scope).map(Value::from),
+    }
+}
+
+/// Whether an expression is true: a number that is not zero.
+///
+/// # Errors
+/// With the place of what has no value, or is no number.
+pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool> {
+    let value = Evaluator::new(scope).placed(expression)?;
+    operators::truth(&value)
+}
+
+/// Whether what was asserted holds, with the values that decided.
+///
+/// # Errors
+/// With the place of what has no value: it neither holds nor fails.
+pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Judgement> {
+    Evaluator::new(scope).judge(expression)
+}
+
+/// The value of an argument. A bare name that is no symbol, region or module is text, like what is no expression.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result<Value> {
+    let text = || Value::Text(argument.node.text.clone());
+    let Some(range) = &argument.node.value else {
+        return Ok(text());
+    };
+    let is_name = matches!(&range.node, lang::Range::Expression(Expression::Name(_)));
+    match value(range, scope) {
+        Err(error) if is_name && error.stopped.is_none() => Ok(text()),
+        value => value,
     }
 }
 
@@ -132,6 +168,11 @@ pub fn lines(
     stop: &mut Stop,
 ) -> Result<LineSearch> {
     Evaluator::new(scope).line_search(file, line, with_frames, stop)
+}
+
+/// The variables that pmdb sets itself, beside `$_`.
+pub fn own_variables() -> impl Iterator<Item = &'static str> {
+    evaluator::VOID.iter().map(|(name, _)| *name)
 }
 
 /// Which modules have debug information that could not be looked through for a line, and why.

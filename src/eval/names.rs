@@ -29,10 +29,12 @@ pub(super) fn spans_of(symbol: &SymbolAt) -> Option<Spans> {
 }
 
 impl Named {
-    /// As a value: a symbol is its address.
+    /// As a value: a symbol is its address, which remembers its bytes.
     pub(super) fn value(self) -> Value {
         match self {
-            Named::Symbol(symbol) => Value::Address(symbol.start),
+            Named::Symbol(symbol) => {
+                spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol)
+            }
             Named::Range(spans) => Value::Range(spans),
         }
     }
@@ -46,7 +48,6 @@ impl Evaluator<'_> {
             Expression::ModuleSymbol { module, symbol } => {
                 self.module_symbol(module, symbol).map(Some)
             }
-            Expression::AddressOf(symbol) => self.symbol_name(symbol).map(Some),
             _ => Ok(None),
         }
     }

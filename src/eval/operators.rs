@@ -25,7 +25,7 @@ impl Operand {
             Value::Address(address) => (Space::Virtual, address.get()),
             Value::Physical(address) => (Space::Physical, address.get()),
             Value::Frame(frame) => (Space::Frames, frame.get()),
-            Value::Range(spans) => (Space::Virtual, spans.start().get()),
+            Value::Range(spans) | Value::Symbol(spans) => (Space::Virtual, spans.start().get()),
             Value::Frames(frames) => (Space::Frames, frames.start().get()),
             Value::Text(_) => {
                 return Err(Error::new(value.at, "text is not a number")

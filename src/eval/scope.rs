@@ -4,6 +4,7 @@ use super::Value;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::Target;
+use crate::report::Stopped;
 use crate::symbol::Symbols;
 
 /// Where the meaning of what is not written in a line comes from: the debugging session, or a test.
@@ -25,4 +26,9 @@ pub trait Scope {
 
     /// `$_`: the last address that was looked at.
     fn last_address(&self) -> Option<VirtualAddress>;
+
+    /// Whether to go on with what takes long: `Err` after Ctrl-C.
+    fn check(&self) -> Result<(), Stopped> {
+        Ok(())
+    }
 }

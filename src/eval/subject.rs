@@ -56,6 +56,7 @@ impl Evaluator<'_> {
             let value = Spanned::new(self.evaluate_at(expression, range.at)?, range.at);
             return match value.node {
                 Value::Range(spans) => Ok(Subject::Range(spans)),
+                Value::Symbol(spans) => Ok(Subject::Sized(spans)),
                 _ => to_address(&value).map(Subject::Address),
             };
         }

@@ -70,12 +70,12 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `&name`, `&module!name`
-    pub(super) fn symbol_name(&self, symbol: &SymbolName) -> Result<Named> {
+    /// `&name`, `&module!name`: the address alone.
+    pub(super) fn symbol_address(&self, symbol: &SymbolName) -> Result<VirtualAddress> {
         let found = self.symbols(symbol)?;
         let written = &symbol.symbol;
         self.one(&written.node.0, found, written.at)
-            .map(Named::from)
+            .map(|symbol| symbol.start)
     }
 
     /// Every symbol that is meant: at least one.

@@ -9,6 +9,8 @@ use std::fmt;
 pub enum Value {
     /// An address of the target.
     Address(VirtualAddress),
+    /// The address of a symbol that has a size: its first byte, or all of its bytes where a range is wanted.
+    Symbol(Spans),
     /// A physical address.
     Physical(PhysicalAddress),
     /// A page frame.
@@ -24,10 +26,19 @@ pub enum Value {
 }
 
 impl Value {
+    /// The address that it is, if it is one.
+    pub fn address(&self) -> Option<VirtualAddress> {
+        match self {
+            Value::Address(address) => Some(*address),
+            Value::Symbol(spans) => Some(spans.start()),
+            _ => None,
+        }
+    }
+
     /// Its type in one word, as in the JSON of `print`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Address(_) => "address",
+            Value::Address(_) | Value::Symbol(_) => "address",
             Value::Physical(_) => "physical",
             Value::Frame(_) => "frame",
             Value::Integer(_) => "integer",
@@ -38,9 +49,9 @@ impl Value {
     }
 
     /// Its type with an article, for a sentence.
-    pub(super) fn phrase(&self) -> &'static str {
+    pub(in crate::eval) fn phrase(&self) -> &'static str {
         match self {
-            Value::Address(_) => "an address",
+            Value::Address(_) | Value::Symbol(_) => "an address",
             Value::Physical(_) => "a physical address",
             Value::Frame(_) => "a page frame",
             Value::Integer(_) => "an integer",
@@ -63,6 +74,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Address(address) => write!(f, "{address}"),
+            Value::Symbol(spans) => write!(f, "{}", spans.start()),
             Value::Physical(address) => write!(f, "phys:{address}"),
             Value::Frame(frame) => write!(f, "pfn:{frame}"),
             Value::Integer(integer) => write!(f, "{integer}"),

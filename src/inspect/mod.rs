@@ -25,6 +25,7 @@ mod reason;
 mod region;
 mod rows;
 mod rules;
+mod selection;
 mod stats;
 mod sweep;
 #[cfg(test)]
@@ -54,7 +55,8 @@ pub use reason::{kind_untold, no_scan};
 pub use region::ViewedRegion;
 pub use rows::{Row, Rows, Run, Runs};
 pub use rules::Rules;
-pub use stats::{RegionStats, region_stats};
+pub use selection::Selection;
+pub use stats::{RegionStats, region_stats, span_stats};
 pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::View;

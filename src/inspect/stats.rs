@@ -71,6 +71,18 @@ pub fn region_stats<'v>(
     check: &mut dyn FnMut() -> Result<(), Stopped>,
     each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
 ) -> Result<Sweep> {
+    let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
+    span_stats(view, &spans, need, check, each)
+}
+
+/// The same of what of each region lies in `spans`, which are in address order.
+pub fn span_stats<'v>(
+    view: &'v View<'_>,
+    spans: &[AddressRange],
+    need: Need,
+    check: &mut dyn FnMut() -> Result<(), Stopped>,
+    each: &mut dyn FnMut(&'v ViewedRegion, &RegionStats) -> Result<(), Stopped>,
+) -> Result<Sweep> {
     let available = view.availability();
     let mut wanted = need & (Need::COUNTS | Need::HUGE | Need::ORDER) | Need::KINDS;
     if need.contains(Need::COUNTS) && available.counts.is_err() {
@@ -90,13 +102,12 @@ pub fn region_stats<'v>(
         true => Question::from(wanted),
         false => Question::of_kept(&is_untold, wanted),
     };
-    let spans: Vec<AddressRange> = regions.iter().map(|viewed| viewed.range()).collect();
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
         Some(viewed) => each(viewed, &tally.stats(view, viewed, need, wanted)),
         None => Ok(()),
     };
-    let swept = sweep(view, &spans, question, check, &mut |chunk| {
+    let swept = sweep(view, spans, question, check, &mut |chunk| {
         let Some(index) = chunk.region_index else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! What closes a walk: counts of what went by.
 
 use super::page::{Need, Page};
-use crate::kernel::{PageSize, State, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, State, VirtualAddress};
 use std::collections::BTreeMap;
 
 /// Counts of the pages that went by in address order.
@@ -81,6 +81,13 @@ impl Totals {
     pub fn longest_run_start(&self) -> Option<VirtualAddress> {
         let physical = self.physical.as_ref()?;
         (physical.runs > 0).then_some(physical.longest_at)
+    }
+
+    /// Where the longest of them lies; `None` when there is none, and as for [`Totals::runs`].
+    pub fn longest_run(&self) -> Option<AddressRange> {
+        let start = self.longest_run_start()?;
+        let end = start.checked_add(self.longest_run_bytes()?)?;
+        AddressRange::new(start, end)
     }
 
     /// Pages in one state.

@@ -24,7 +24,6 @@ const fn short(name: &'static str, short: &'static [&'static str]) -> CommandNam
 }
 
 /// A command that counts only when it is typed whole.
-#[expect(dead_code, reason = "the first such command comes next")]
 const fn whole(name: &'static str) -> CommandName {
     CommandName {
         name,
@@ -59,6 +58,17 @@ pub static COMMANDS: &[CommandName] = &[
     plain("info modules"),
     plain("info line"),
     plain("watch"),
+    whole("assert"),
+    whole("if"),
+    whole("else"),
+    whole("end"),
+    whole("while"),
+    whole("loop_break"),
+    whole("loop_continue"),
+    whole("foreach"),
+    whole("define"),
+    whole("document"),
+    whole("alias"),
     plain("set"),
     plain("show"),
     plain("echo"),

@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn raw_text_and_files_begin_where_they_begin() {
         assert_eq!(
-            at_end("source ~/a b"),
+            at_end("source ~/a"),
             Expectation {
                 start: 7,
                 kinds: vec![Expected::File],

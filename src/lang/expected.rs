@@ -7,6 +7,8 @@ use super::field::{FilterField, PageField, RegionField};
 pub enum Expected {
     /// The name of a command.
     Command,
+    /// The name of a command that is being made.
+    NewCommand,
     /// Exactly this word.
     Word(&'static str),
     /// `--how`
@@ -76,6 +78,7 @@ impl Expected {
     pub fn describe(self) -> String {
         match self {
             Expected::Command => "a command".into(),
+            Expected::NewCommand => "a name for the command".into(),
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
             Expected::How => "`--how`".into(),
             Expected::Fault => "`--fault`".into(),

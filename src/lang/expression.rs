@@ -1,5 +1,6 @@
-//! Expressions and ranges, as written.
+//! Expressions, ranges and filters, as written. A filter may hold values, and a value may be what a filter counts.
 
+use super::field::PageField;
 use super::place::Spanned;
 
 /// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
@@ -101,6 +102,8 @@ pub enum Expression {
         function: Function,
         /// Its argument; a single expression for those that want an address.
         argument: Box<Spanned<Range>>,
+        /// `where FILTER`, of those that count pages.
+        filter: Option<Box<Spanned<Filter<PageField>>>>,
     },
 }
 
@@ -243,4 +246,155 @@ pub enum Function {
     Size,
     /// `symbol(A)`: the symbol at an address, text.
     Symbol,
+    /// `count(R where F)`: pages.
+    Count,
+    /// `bytes(R where F)`: the same in bytes.
+    Bytes,
+    /// `runs(R where F)`: physically contiguous runs.
+    Runs,
+    /// `longest(R where F)`: the longest of them, a range.
+    Longest,
+    /// `first(R where F)`: the address of the first page.
+    First,
+    /// `last(R where F)`: the address of the last page.
+    Last,
+    /// `rss(R)`: resident bytes.
+    Rss,
+    /// `pss(R)`: the proportional share.
+    Pss,
+    /// `uss(R)`: resident bytes that nobody else maps.
+    Uss,
+    /// `swapped(R)`: bytes in swap.
+    Swapped,
+    /// `huge(R)`: bytes mapped as huge pages.
+    Huge,
+    /// `name(R)`: the name of the mapping, text.
+    Name,
+    /// `perms(R)`: its rights, text.
+    Perms,
+    /// `state(A)`: the state of a page, text.
+    State,
+    /// `kind(A)`: the kind of a page, text.
+    Kind,
+}
+
+impl Function {
+    /// Whether it counts pages, of which a filter may choose some.
+    pub fn takes_filter(self) -> bool {
+        matches!(
+            self,
+            Function::Count
+                | Function::Bytes
+                | Function::Runs
+                | Function::Longest
+                | Function::First
+                | Function::Last
+        )
+    }
+}
+
+/// A filter over the fields `F` (of pages or of regions).
+///
+/// The parser has checked the types of fields: booleans stand alone, integers and texts are compared.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter<F> {
+    /// `A or B`, `A || B`
+    Or(Box<Spanned<Filter<F>>>, Box<Spanned<Filter<F>>>),
+    /// `A and B`, `A && B`
+    And(Box<Spanned<Filter<F>>>, Box<Spanned<Filter<F>>>),
+    /// `not A`, `!A`; also what `state != swapped` becomes.
+    Not(Box<Spanned<Filter<F>>>),
+    /// A boolean field: `dirty`, `swapped`; also what `state == swapped` becomes.
+    Is(F),
+    /// `flags(NAME)`: a bit of the frame's `/proc/kpageflags` by its name there or as `bitNN`. Pages only.
+    Flag(Spanned<String>),
+    /// `mapcount > 1`
+    Compare {
+        /// How.
+        comparison: Comparison,
+        /// The left side.
+        left: Spanned<Quantity<F>>,
+        /// The right side.
+        right: Spanned<Quantity<F>>,
+    },
+    /// `name == "…"`, `name != "…"`
+    Text {
+        /// A field that is text.
+        field: F,
+        /// `==` or, if false, `!=`.
+        equal: bool,
+        /// What it is compared with: a text, or a variable that holds one.
+        text: Spanned<Expression>,
+    },
+}
+
+impl<F> Filter<F> {
+    /// Whether it asks anything of a page or region. One that only compares values is the same for all.
+    pub fn has_fields(&self) -> bool {
+        match self {
+            Filter::Or(left, right) | Filter::And(left, right) => {
+                left.node.has_fields() || right.node.has_fields()
+            }
+            Filter::Not(inner) => inner.node.has_fields(),
+            Filter::Compare { left, right, .. } => {
+                left.node.has_fields() || right.node.has_fields()
+            }
+            Filter::Is(_) | Filter::Flag(_) | Filter::Text { .. } => true,
+        }
+    }
+}
+
+impl<F> Quantity<F> {
+    fn has_fields(&self) -> bool {
+        match self {
+            Quantity::Field(_) => true,
+            Quantity::Value(_) => false,
+            Quantity::Unary { operand, .. } => operand.node.has_fields(),
+            Quantity::Binary { left, right, .. } => {
+                left.node.has_fields() || right.node.has_fields()
+            }
+        }
+    }
+}
+
+/// An integer in a filter: fields, and values that do not depend on the page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Quantity<F> {
+    /// An integer field: `mapcount`.
+    Field(F),
+    /// A value that is the same for every page: a number, `&name`, `$x`, `pfn:1`, `start(heap)`, never a bare name.
+    Value(Expression),
+    /// `-Q`, `+Q`, `~Q`
+    Unary {
+        /// The operator.
+        operator: Spanned<UnaryOperator>,
+        /// What it applies to.
+        operand: Box<Spanned<Quantity<F>>>,
+    },
+    /// `Q + Q`: arithmetic, shifts, and in parentheses `& ^ |`. Never a comparison.
+    Binary {
+        /// The operator.
+        operator: Spanned<BinaryOperator>,
+        /// The left operand.
+        left: Box<Spanned<Quantity<F>>>,
+        /// The right operand.
+        right: Box<Spanned<Quantity<F>>>,
+    },
+}
+
+/// How two quantities are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
 }

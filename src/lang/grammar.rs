@@ -222,15 +222,15 @@ mod tests {
             ("attach", "attach TARGET"),
             (
                 "watch",
-                "watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with flags|mapcount|soft_dirty [, …]]",
+                "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]]",
             ),
             (
                 "set",
-                "set ($NAME = RANGE | json|pagination|perf maps|scan (on | off) | height|width|history size N | color auto|always|never)",
+                "set ($NAME = RANGE | json|pagination|perf maps|scan|shell errors (on | off) | height|width|history size N | color auto|always|never)",
             ),
             (
                 "show",
-                "show [json|pagination|perf maps|scan | height|width|history size | color | convenience]",
+                "show [json|pagination|perf maps|scan|shell errors | height|width|history size | color | convenience]",
             ),
         ];
         for (command, line) in expected {

@@ -8,11 +8,12 @@
 //!
 //! ```text
 //! highlight, complete       a line while it is typed
+//! script                    lines → blocks
 //! parser      unparse       tokens → tree               tree → line
 //! lexer                     text → tokens
 //! commands    operators     words    setting    field   the tables: what there is, each said once
 //! expected    error         class                       what is said of a place
-//! syntax      expression    filter   place              the tree
+//! syntax      expression    place                       the tree
 //! ```
 
 mod class;
@@ -22,7 +23,6 @@ mod error;
 mod expected;
 mod expression;
 pub mod field;
-mod filter;
 pub mod grammar;
 pub mod highlight;
 mod layout;
@@ -31,6 +31,7 @@ mod near;
 mod operators;
 mod parser;
 mod place;
+pub mod script;
 pub mod setting;
 mod syntax;
 mod unparse;
@@ -49,6 +50,11 @@ pub use syntax::*;
 /// A [`SyntaxError`] for a line that is not in the language.
 pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
     parser::parse(line)
+}
+
+/// The arguments in a text: values parted by blanks.
+pub fn parse_arguments(text: &str) -> Vec<Spanned<Argument>> {
+    parser::arguments(text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The operators between two operands and how tightly they bind; tested equal to `grammar/operators`.
 
-use super::expression::{BinaryOperator, UnaryOperator};
-use super::filter::Comparison;
+use super::expression::{BinaryOperator, Comparison, UnaryOperator};
 use super::words::spelled;
 
 /// How tightly an operator binds; all are left-associative.

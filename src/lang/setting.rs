@@ -19,6 +19,8 @@ pub enum Setting {
     Width,
     /// `json`
     Json,
+    /// `shell errors`
+    ShellErrors,
 }
 
 /// What a setting takes.
@@ -76,6 +78,7 @@ pub static SETTINGS: &[SettingInfo] = &[
     Setting::Pagination.info(),
     Setting::PerfMaps.info(),
     Setting::Scan.info(),
+    Setting::ShellErrors.info(),
     Setting::Width.info(),
 ];
 
@@ -106,6 +109,11 @@ impl Setting {
                 "scan",
                 Switch,
                 "whether PAGEMAP_SCAN is used where the kernel has it",
+            ),
+            Setting::ShellErrors => (
+                "shell errors",
+                Switch,
+                "whether a shell command that fails is an error, other than at the prompt",
             ),
             Setting::Width => (
                 "width",

@@ -5,11 +5,10 @@
 use std::time::Duration;
 
 pub use super::expression::{
-    BinaryOperator, Expression, Function, HistoryReference, IntegerType, Name, Range, Register,
-    SymbolName, UnaryOperator,
+    BinaryOperator, Comparison, Expression, Filter, Function, HistoryReference, IntegerType, Name,
+    Quantity, Range, Register, SymbolName, UnaryOperator,
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
-pub use super::filter::{Comparison, Filter, Quantity};
 pub use super::layout::{Format, Layout, Unit};
 pub use super::place::{Place, Spanned};
 pub use super::setting::{ColorChoice, Setting, SettingValue};
@@ -31,6 +30,54 @@ pub enum Line {
         /// Where the records are printed to.
         output: Output,
     },
+    /// A line that opens, parts or closes a block, or leaves a loop.
+    Control(Box<Control>),
+}
+
+/// The lines that blocks are made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Control {
+    /// `if E`
+    If(Spanned<Expression>),
+    /// `else`
+    Else,
+    /// `end`
+    End,
+    /// `while E`
+    While(Spanned<Expression>),
+    /// `loop_break`
+    Break,
+    /// `loop_continue`
+    Continue,
+    /// `foreach $NAME in ROWS`
+    Foreach {
+        /// Without the `$`.
+        variable: Spanned<String>,
+        /// What it is, one after the other.
+        rows: Rows,
+    },
+    /// `define NAME`
+    Define(Spanned<String>),
+    /// `document NAME`
+    Document(Spanned<String>),
+}
+
+/// What `foreach` goes through.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// `regions …`, `walk …`: the ranges of the rows that the command shows.
+    Of(Box<Spanned<Command>>),
+    /// `V, V`
+    Values(Vec<Spanned<Range>>),
+}
+
+/// An argument of a command file, or of a command that `define` made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// As it was typed.
+    pub text: String,
+    /// The range or expression that it is; text otherwise.
+    pub value: Option<Spanned<Range>>,
 }
 
 /// Where the output of a command goes.
@@ -152,8 +199,8 @@ pub enum Command {
         duration: Option<Duration>,
         /// Stop after the row that reaches so many pages.
         count: Option<u64>,
-        /// Stop when a page of the range is so.
-        until: Option<Spanned<Filter<PageField>>>,
+        /// Stop when pages of the range are so.
+        until: Option<Until>,
         /// Kinds of change that are shown only on request, in the order given, each once.
         with: Vec<OnRequest>,
     },
@@ -195,10 +242,26 @@ pub enum Command {
     Show(Shown),
     /// `echo TEXT`, escapes (`\n \t \\ \"`) already replaced.
     Echo(String),
-    /// `source PATH`; a leading `~/` is still as typed.
+    /// `source PATH ARGUMENT …`; a leading `~/` is still as typed.
     Source {
         /// The command file.
         path: Spanned<String>,
+        /// Its `$arg0`, `$arg1` …
+        arguments: Vec<Spanned<Argument>>,
+    },
+    /// `assert EXPRESSION[, "message"]`
+    Assert {
+        /// What must be true.
+        condition: Spanned<Expression>,
+        /// What is said if it is not.
+        message: Option<String>,
+    },
+    /// `alias NAME = COMMAND …`
+    Alias {
+        /// The new name.
+        name: Spanned<String>,
+        /// What stands for it at the beginning of a line.
+        text: Spanned<String>,
     },
     /// `history [N]`: the last N lines.
     History {
@@ -305,6 +368,26 @@ pub enum OnRequest {
     MapCount,
     /// The soft-dirty bit.
     SoftDirty,
+}
+
+/// `until [all|none] FILTER`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Until {
+    /// Of how many pages it must hold.
+    pub of: Quantifier,
+    /// What must hold; a comparison without fields is of no page.
+    pub filter: Spanned<Filter<PageField>>,
+}
+
+/// Of how many pages a filter must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    /// Of one at least.
+    Any,
+    /// Of each, and there is one.
+    All,
+    /// Of none.
+    None,
 }
 
 /// What `set` sets.

@@ -23,6 +23,34 @@ pub(super) static FUNCTIONS: &[(&str, Function)] = &[
     ("end", Function::End),
     ("size", Function::Size),
     ("symbol", Function::Symbol),
+    ("count", Function::Count),
+    ("bytes", Function::Bytes),
+    ("runs", Function::Runs),
+    ("longest", Function::Longest),
+    ("first", Function::First),
+    ("last", Function::Last),
+    ("rss", Function::Rss),
+    ("pss", Function::Pss),
+    ("uss", Function::Uss),
+    ("swapped", Function::Swapped),
+    ("huge", Function::Huge),
+    ("name", Function::Name),
+    ("perms", Function::Perms),
+    ("state", Function::State),
+    ("kind", Function::Kind),
+];
+
+/// The words that only blocks have. They count only when they are typed whole.
+pub(super) static CONTROL_WORDS: &[&str] = &[
+    "if",
+    "else",
+    "end",
+    "while",
+    "foreach",
+    "define",
+    "document",
+    "loop_break",
+    "loop_continue",
 ];
 
 /// The types that memory is read as, by name.
@@ -94,6 +122,13 @@ pub(super) static UNITS: &[(&str, Unit)] = &[
     ("w", Unit::Word),
     ("g", Unit::GiantWord),
 ];
+
+impl Function {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        spelled(FUNCTIONS, &self)
+    }
+}
 
 impl Format {
     /// Its letter, as behind a `/`.

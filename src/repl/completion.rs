@@ -93,7 +93,11 @@ impl Offers<'_> {
             Expected::FlagName => FLAGS.iter().for_each(|flag| self.word(flag.name, false)),
             Expected::Process => self.processes(),
             Expected::File => self.files(),
-            Expected::Topic => self.topics(),
+            Expected::Topic => {
+                self.topics();
+                self.user_commands();
+            }
+            Expected::Command => self.user_commands(),
             _ => {}
         }
     }
@@ -114,6 +118,12 @@ impl Offers<'_> {
                 word.to_owned()
             };
             self.add(word.to_owned(), typed);
+        }
+    }
+
+    fn user_commands(&mut self) {
+        for name in self.state.commands.keys() {
+            self.word(name, true);
         }
     }
 

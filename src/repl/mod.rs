@@ -9,6 +9,7 @@ mod history;
 mod leave;
 mod shared;
 
+use crate::lang::script;
 use crate::report::ErrorReport;
 use crate::session::{Outcome, Session};
 use assistant::Assistant;
@@ -17,7 +18,7 @@ use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, Editor};
-use shared::{PROMPT, Shared};
+use shared::{BLOCK_PROMPT, PROMPT, Shared};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::rc::Rc;
@@ -36,6 +37,8 @@ struct Prompt<'a> {
     session: Shared<'a>,
     editor: Editor<Assistant<'a>, FileHistory>,
     history: History,
+    /// The lines of a block that waits for its `end`.
+    block: String,
 }
 
 impl<'a> Prompt<'a> {
@@ -59,19 +62,24 @@ impl<'a> Prompt<'a> {
             session: Rc::clone(session),
             editor,
             history,
+            block: String::new(),
         })
     }
 
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
         loop {
             self.session.borrow_mut().notice_target();
-            match self.editor.readline(PROMPT) {
+            let prompt = match self.block.is_empty() {
+                true => PROMPT,
+                false => BLOCK_PROMPT,
+            };
+            match self.editor.readline(prompt) {
                 Ok(text) => {
                     if let Some(ending) = self.run_lines(&text)? {
                         return Ok(ending);
                     }
                 }
-                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => {}
+                Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => self.block.clear(),
                 Err(ReadlineError::Eof) => {
                     self.session.borrow_mut().farewell();
                     return Ok(Outcome::Done);
@@ -83,13 +91,20 @@ impl<'a> Prompt<'a> {
 
     /// Runs what was typed; what was pasted may be several lines. Something is returned when it is time to leave.
     fn run_lines(&mut self, text: &str) -> Result<Option<Outcome>, ReadlineError> {
-        if text.trim().is_empty() {
+        if self.block.is_empty() && text.trim().is_empty() {
             return Ok(ending(self.session.borrow_mut().run_typed("")));
         }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            self.block.push_str(line);
+            if script::is_open(&self.block) {
+                self.block.push('\n');
+                continue;
+            }
+            // A block is one entry, to be called back and edited whole.
+            let entry = std::mem::take(&mut self.block);
             self.history
-                .add(&mut self.session.borrow_mut(), &mut self.editor, line)?;
-            let outcome = self.session.borrow_mut().run_typed(line);
+                .add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;
+            let outcome = self.session.borrow_mut().run_typed(&entry);
             if let Some(ending) = ending(outcome) {
                 return Ok(Some(ending));
             }

@@ -128,6 +128,10 @@ pub enum Record {
     Help(Help),
     /// Something the reader should know that is no answer: a remedy, a caution.
     Note(Note),
+    /// `assert`
+    Assertion(AssertionReport),
+    /// What closes a run with assertions.
+    AssertionsSummary(AssertionsSummary),
     /// A failure.
     Error(ErrorReport),
     /// The end of a request (`--serve`).

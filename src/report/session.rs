@@ -230,6 +230,24 @@ pub enum Help {
         #[serde(serialize_with = "as_examples")]
         examples: Vec<(&'static str, &'static str)>,
     },
+    /// The commands that the user made.
+    #[serde(rename = "user-defined")]
+    UserDefined {
+        /// Their names, and the first line of what `document` says.
+        commands: Vec<UserHelp>,
+    },
+    /// One of them.
+    #[serde(rename = "user-command")]
+    UserCommand(UserHelp),
+}
+
+/// A command that the user made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct UserHelp {
+    /// Its name.
+    pub name: String,
+    /// What `document` says, or what it is an alias of.
+    pub text: String,
 }
 
 fn as_examples<S: Serializer>(
@@ -260,6 +278,45 @@ pub struct HelpEntry {
 pub struct Note {
     /// One sentence.
     pub message: String,
+}
+
+/// `assert`
+#[derive(Clone, Debug, Serialize)]
+pub struct AssertionReport {
+    /// The expression.
+    pub expression: String,
+    /// Whether it is true.
+    pub holds: bool,
+    /// What is said if it is not.
+    pub message: Option<String>,
+    /// The values that decided.
+    pub values: Vec<AssertionValue>,
+    /// Where it stands.
+    #[serde(rename = "where")]
+    pub place: Option<ErrorPlace>,
+}
+
+/// A part of an asserted expression.
+#[derive(Clone, Debug, Serialize)]
+pub struct AssertionValue {
+    /// The part.
+    pub expression: String,
+    /// Its value.
+    pub value: String,
+    /// What it should have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+}
+
+/// What closes a run with `--keep-going` that made assertions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct AssertionsSummary {
+    /// Assertions that held.
+    pub held: u64,
+    /// Assertions that failed.
+    pub failed: u64,
+    /// Assertions without a value: they neither held nor failed.
+    pub unknown: u64,
 }
 
 /// A failure: what was tried, why it failed, the way out.

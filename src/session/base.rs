@@ -1,5 +1,6 @@
 //! What a session holds, and how it speaks for itself.
 
+use super::assertions::Assertions;
 use super::destination::Destination;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
@@ -35,6 +36,16 @@ pub struct Session {
     pub(super) interrupts: Rc<Interrupts>,
     /// The command files being run, the outermost first.
     pub(super) files: Vec<Running>,
+    /// What came of `assert`.
+    pub assertions: Assertions,
+    /// How many `foreach` are running.
+    pub(super) foreach: usize,
+    /// How many aliases stand for one another just now.
+    pub(super) aliases: usize,
+    /// What failed in the turn of a loop that was left before its end.
+    pub(super) failed_turn: Option<Outcome>,
+    /// Whether what runs was typed at the prompt.
+    pub(super) typed: bool,
     /// The last command typed, if an empty line repeats it.
     pub(super) last: Option<Repeatable>,
 }
@@ -55,11 +66,17 @@ impl Session {
         let interrupts = Interrupts::listen()?;
         state.symbols = Symbols::heeding(interrupts.flag());
         source::live::heed(interrupts.flag());
+        state.interrupted = interrupts.flag();
         Ok(Session {
             state,
             manner,
             interrupts: Rc::new(interrupts),
             files: Vec::new(),
+            assertions: Assertions::default(),
+            foreach: 0,
+            aliases: 0,
+            failed_turn: None,
+            typed: false,
             last: None,
         })
     }

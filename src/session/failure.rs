@@ -85,6 +85,7 @@ impl Origin<'_> {
                 hint: error.remedy().map(str::to_owned),
                 ..self.about_line(text, error.to_string())
             }),
+            command::Error::Unmet { message } => Some(self.about_line(text, message)),
             command::Error::Refused { message, hint } => Some(ErrorReport {
                 hint,
                 ..self.about_line(text, message)

@@ -1,5 +1,6 @@
 //! One command: from where its records go to what follows from how it went.
 
+use super::assertions::{self, Verdict};
 use super::base::Session;
 use super::destination::{Destination, expand_home};
 use super::failure::Origin;
@@ -10,11 +11,16 @@ use super::pager::Pager;
 use super::printer::{Ended, Printer};
 use super::shell;
 use crate::command::{self, Context, Flow, Resume};
+use crate::eval::{Integer, Judgement, Value};
 use crate::lang::{Command, Output, Place, Spanned};
-use crate::report::{ErrorReport, Stopped};
+use crate::report::{ErrorReport, Record, Stopped};
 use std::io::{self, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
+
+/// The exit status when a shell command, or a pipe's reader, did not end well.
+const SHELL_FAILED: u8 = 6;
 
 /// A command to be run, and what there is to know about it.
 pub(super) struct Job<'a> {
@@ -96,13 +102,17 @@ impl Session {
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
-            Ok(Flow::Source(path)) => {
+            Ok(Flow::Asserted(judgement)) => self.follow_assertion(job, *judgement),
+            Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let at = match &job.command.node {
-                    Command::Source { path } => path.at,
+                    Command::Source { path, .. } => path.at,
                     _ => job.command.at,
                 };
-                self.run_file(&path, Some(job.origin.place(job.text, Some(at))))
+                self.state.arguments.push(arguments);
+                let outcome = self.run_file(&path, Some(job.origin.place(job.text, Some(at))));
+                self.state.arguments.pop();
+                outcome
             }
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
@@ -110,11 +120,46 @@ impl Session {
             Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
             Err(error) => {
                 let status = error.status();
-                match job.origin.command(job.text, error) {
-                    Some(report) => self.fail(report, status),
-                    None => Outcome::Done,
+                let Some(report) = job.origin.command(job.text, error) else {
+                    return Outcome::Done;
+                };
+                if let Command::Assert { condition, .. } = &job.command.node {
+                    let place = job.origin.place(job.text, Some(condition.at));
+                    let verdict = Verdict::Unknown(report.message.clone());
+                    let expression = condition.node.to_string();
+                    self.assertions.add(Some(place), &expression, verdict);
                 }
+                self.fail(report, status)
             }
+        }
+    }
+
+    /// An assertion that does not hold is an error at its place.
+    fn follow_assertion(&mut self, job: &Job, judgement: Judgement) -> Outcome {
+        let at = match &job.command.node {
+            Command::Assert { condition, .. } => condition.at,
+            _ => job.command.at,
+        };
+        let place = job.origin.place(job.text, Some(at));
+        let failure = (!judgement.holds).then(|| assertions::failure(&judgement));
+        let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
+        self.assertions
+            .add(Some(place.clone()), &judgement.expression, verdict);
+        if self.is_json() {
+            let report = assertions::report(judgement, Some(place.clone()));
+            if self.say(Record::Assertion(report)) == Outcome::Closed {
+                return Outcome::Closed;
+            }
+        }
+        match failure {
+            None => Outcome::Done,
+            Some(message) => self.fail(
+                ErrorReport {
+                    place: Some(place),
+                    ..ErrorReport::of(message)
+                },
+                1,
+            ),
         }
     }
 
@@ -129,17 +174,40 @@ impl Session {
         };
         // Ctrl-C was meant for the child; if that has ended it, then also for the file in which it stands.
         self.interrupts.forget();
-        self.remark(status);
+        let outcome = self.shell_ended(text, origin, status);
         match shell::was_interrupted(status) {
             true => Outcome::Interrupted,
-            false => Outcome::Done,
+            false => outcome,
         }
     }
 
-    fn remark(&mut self, status: ExitStatus) {
-        if let Some(remark) = shell::remark(status) {
-            self.note(remark);
+    /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. That a command did not end well is a remark at the prompt and an
+    /// error elsewhere.
+    fn shell_ended(&mut self, text: &str, origin: Origin, status: ExitStatus) -> Outcome {
+        let variables = &mut self.state.variables;
+        for (name, number) in [
+            ("_shell_exitcode", status.code()),
+            ("_shell_exitsignal", status.signal()),
+        ] {
+            match number.and_then(|number| u64::try_from(number).ok()) {
+                Some(number) => {
+                    let value = Value::Integer(Integer::from(number));
+                    variables.insert(name.to_owned(), value);
+                }
+                None => _ = variables.remove(name),
+            }
         }
+        let Some(remark) = shell::remark(status) else {
+            return Outcome::Done;
+        };
+        let is_prompt = self.typed && self.files.is_empty();
+        if is_prompt || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
+            self.note(remark);
+            return Outcome::Done;
+        }
+        let hint = Some("set shell errors off makes it a remark".to_owned());
+        let report = origin.about_line(text, remark);
+        self.fail(ErrorReport { hint, ..report }, SHELL_FAILED)
     }
 
     fn open<'a>(
@@ -177,9 +245,10 @@ impl Session {
                 Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
             },
         };
-        self.wait_for_reader(destination);
+        let reader = self.wait_for_reader(job, destination);
         match ended {
-            Ended::Whole => Outcome::Done,
+            Ended::Whole => reader,
+            Ended::Closed if closed == Outcome::Done => reader,
             Ended::Closed => closed,
             Ended::Failed(error) => {
                 let message = format!("{what} cannot be written: {}", words(error));
@@ -188,16 +257,17 @@ impl Session {
         }
     }
 
-    fn wait_for_reader(&mut self, destination: Destination<'_>) {
+    fn wait_for_reader(&mut self, job: &Job, destination: Destination<'_>) -> Outcome {
         let Destination::Pipe { mut child, input } = destination else {
-            return;
+            return Outcome::Done;
         };
         // The reader sees the end only when our side is closed.
         drop(input);
         let status = child.wait();
         self.interrupts.forget();
-        if let Ok(status) = status {
-            self.remark(status);
+        match status {
+            Ok(status) => self.shell_ended(job.text, job.origin, status),
+            Err(_) => Outcome::Done,
         }
     }
 }

@@ -85,6 +85,12 @@ impl Lines {
         }
     }
 
+    /// Whether they are those of a regular file, which has an end.
+    pub fn are_of_a_file(&self) -> bool {
+        rustix::fs::fstat(&self.source)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    }
+
     /// The next line; `None` at the end.
     ///
     /// # Errors

@@ -5,6 +5,8 @@
 //! * `base`: what a session holds, and how it speaks for itself
 //! * `run`: lines, typed or from elsewhere
 //! * `lines`: the reader of command files
+//! * `block`, `collector`: blocks of lines, commands that the user made, and what `foreach` goes through
+//! * `assertions`: what came of `assert`
 //! * `script`, `running`, `serve`: lines of files, and of programs
 //! * `outcome`, `tally`: how a line went, and several
 //! * `job`: one command, from where its records go to what follows from how it went
@@ -12,7 +14,10 @@
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 
+mod assertions;
 mod base;
+mod block;
+mod collector;
 mod destination;
 mod failure;
 mod folders;
@@ -26,15 +31,18 @@ mod progress;
 mod run;
 mod running;
 mod script;
+mod scripts;
 mod serve;
 mod shell;
 mod tally;
 mod view;
 
+pub use assertions::Assertions;
 pub use base::{Manner, Session};
 pub use destination::expand_home;
 pub use failure::Origin;
 pub use folders::{history_file, init_file};
 pub use outcome::Outcome;
+pub use scripts::{help_of_file, list_of_scripts};
 pub use shell::Surroundings;
 pub use tally::Tally;

@@ -1,12 +1,17 @@
-//! Command files: run line by line, as they are read.
+//! Command files. What is a file is read whole before its first line runs, so that a block without its end is an error at once; a
+//! pipe, which may have no end, is run as its lines come.
 
 use super::base::Session;
+use super::block::Went;
 use super::failure::{Origin, words};
-use super::lines::{self, Lines, NoLine};
+use super::lines::{self, BadLine, Lines, NoLine};
 use super::outcome::Outcome;
 use super::running::Running;
+use super::scripts;
 use super::tally::Tally;
 use crate::kernel::Name;
+use crate::lang::script::{Builder, Fault, Node, Statement};
+use crate::lang::{Place, SyntaxError};
 use crate::report::{ErrorPlace, ErrorReport};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -15,10 +20,25 @@ use std::path::Path;
 /// How deep files may source one another. Nobody nests so deep; a chain of generated files could.
 const DEEPEST: usize = 100;
 
+/// The most bytes of lines that are held in memory, to be run as a whole.
+const LARGEST: usize = 4 << 20;
+
 impl Session {
     /// Runs a command file. `asked` is where it is asked for, if a line does.
     pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
+        if let Some(built_in) = scripts::built_in(path) {
+            return match built_in {
+                Ok(text) => self.run_text(text, &name),
+                Err(message) => {
+                    let report = ErrorReport {
+                        place: asked,
+                        ..ErrorReport::of(message)
+                    };
+                    self.fail(report, 1)
+                }
+            };
+        }
         let opened = lines::open(path)
             .map_err(|why| format!("{name} cannot be read: {why}"))
             .and_then(|file| {
@@ -35,6 +55,26 @@ impl Session {
                 self.fail(report, 1)
             }
         }
+    }
+
+    /// Runs a text that is built in.
+    fn run_text(&mut self, text: &str, name: &Name) -> Outcome {
+        let mut builder = Builder::default();
+        let mut waiting = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            match builder.push(index + 1, line) {
+                Ok(statement) => waiting.extend(statement.map(Step::Statement)),
+                Err(fault) => return self.fault(name, fault),
+            }
+        }
+        let running = Running {
+            name: name.clone(),
+            identity: None,
+        };
+        self.files.push(running);
+        let outcome = self.take_steps(waiting, name, Tally::new(self.manner.keep_going));
+        self.files.pop();
+        outcome
     }
 
     /// Runs standard input as a command file.
@@ -102,24 +142,78 @@ impl Session {
             }
             Err(none) => return self.cannot_go_on(name, none),
         }
+        let whole = lines.are_of_a_file();
+        let mut builder = Builder::default();
+        let mut waiting = Vec::new();
+        let mut bytes = 0;
         loop {
             let line = match lines.next(&self.interrupts) {
                 Ok(Some(line)) => line,
-                Ok(None) => return tally.outcome(),
+                Ok(None) => break,
                 Err(none) => return self.cannot_go_on(name, none),
             };
-            let origin = Origin {
-                file: Some(name),
-                line: Some(line.number),
+            let step = match line.text {
+                Err(bad) if !builder.is_open() => Step::Bad(line.number, bad),
+                Err(bad) => return self.fail(bad.report(at_line(name, line.number)), 1),
+                Ok(text) => {
+                    bytes += text.len() + 1;
+                    let pushed = match bytes > LARGEST && (whole || builder.is_open()) {
+                        true => Err(too_large(line.number, &text)),
+                        false => builder.push(line.number, &text),
+                    };
+                    match pushed {
+                        Ok(Some(statement)) => Step::Statement(statement),
+                        Ok(None) => continue,
+                        Err(fault) => return self.fault(name, fault),
+                    }
+                }
             };
-            let outcome = match line.text {
-                Ok(text) => self.run_line(&text, origin),
-                Err(bad) => self.fail(bad.report(origin), 1),
-            };
-            if tally.add(outcome).is_break() {
-                return tally.outcome();
+            match whole {
+                // What does nothing need not wait.
+                true if step.is_idle() => {}
+                true => waiting.push(step),
+                false => {
+                    bytes = 0;
+                    if tally.add(self.take_step(step, name)).is_break() {
+                        return tally.outcome();
+                    }
+                }
             }
         }
+        if let Err(fault) = builder.finish() {
+            let _ = tally.add(self.fault(name, fault));
+            return tally.outcome();
+        }
+        self.take_steps(waiting, name, tally)
+    }
+
+    fn take_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> Outcome {
+        for step in steps {
+            // A Ctrl-C between two lines is meant for the file.
+            let outcome = match self.interrupts.check() {
+                Ok(()) => self.take_step(step, name),
+                Err(_) => Outcome::Interrupted,
+            };
+            if tally.add(outcome).is_break() {
+                break;
+            }
+        }
+        tally.outcome()
+    }
+
+    fn take_step(&mut self, step: Step, name: &Name) -> Outcome {
+        match step {
+            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line)), 1),
+            Step::Statement(statement) => match self.run_statement(&statement, Some(name)) {
+                Went::On(outcome) => outcome,
+                Went::Break | Went::Continue => Outcome::Done,
+            },
+        }
+    }
+
+    fn fault(&mut self, name: &Name, fault: Fault) -> Outcome {
+        let report = at_line(name, fault.line).syntax(&fault.text, fault.error);
+        self.fail(report, 1)
     }
 
     fn cannot_go_on(&mut self, name: &Name, why: NoLine) -> Outcome {
@@ -130,6 +224,48 @@ impl Session {
                 self.fail(ErrorReport::of(message), 1)
             }
         }
+    }
+}
+
+/// What a file has next.
+enum Step {
+    Statement(Statement),
+    /// A line that is no text, and its number.
+    Bad(usize, BadLine),
+}
+
+impl Step {
+    /// Whether it is an empty line or a comment.
+    fn is_idle(&self) -> bool {
+        let Step::Statement(statement) = self else {
+            return false;
+        };
+        let text = statement.text.trim();
+        statement.node == Node::Text && (text.is_empty() || text.starts_with('#'))
+    }
+}
+
+fn at_line(name: &Name, line: usize) -> Origin<'_> {
+    Origin {
+        file: Some(name),
+        line: Some(line),
+    }
+}
+
+/// A file, or a block that comes line by line, that would be held in memory whole.
+fn too_large(line: usize, text: &str) -> Fault {
+    Fault {
+        line,
+        text: text.into(),
+        error: SyntaxError {
+            at: Place::new(0, text.len()),
+            message: format!(
+                "more than {} MiB of lines come before this one",
+                LARGEST >> 20
+            ),
+            expected: vec!["the end of the file".to_owned()],
+            hint: Some("a pipe is run line by line: pmdb -x <(cat FILE)".to_owned()),
+        },
     }
 }
 

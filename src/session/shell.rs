@@ -66,6 +66,12 @@ pub fn remark(status: ExitStatus) -> Option<String> {
     }
 }
 
+/// Whether nobody read what a command wrote (SIGPIPE, or the status that a shell makes of it): no fault of its own.
+pub fn lost_its_reader(status: ExitStatus) -> bool {
+    let signal = signal_hook::consts::SIGPIPE;
+    status.signal() == Some(signal) || status.code() == Some(128 + signal)
+}
+
 /// Whether Ctrl-C has ended a command.
 pub fn was_interrupted(status: ExitStatus) -> bool {
     status.signal() == Some(signal_hook::consts::SIGINT)

@@ -3,6 +3,7 @@
 //! Regions are not among it: each command reads them anew.
 
 mod attachment;
+mod commands;
 mod examined;
 mod lines;
 mod recording;
@@ -11,6 +12,7 @@ mod settings;
 mod values;
 
 pub use attachment::Change;
+pub use commands::UserCommand;
 pub use examined::Examined;
 pub use lines::LineHistory;
 pub use recording::Unrecorded;
@@ -23,6 +25,7 @@ use crate::process::{Machine, Target};
 use crate::symbol::Symbols;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Everything that lasts from one line to the next.
 pub struct DebugState {
@@ -36,6 +39,10 @@ pub struct DebugState {
     pub symbols: Symbols,
     /// `$name`, without the `$`.
     pub variables: BTreeMap<String, Value>,
+    /// What the user has made, by name.
+    pub commands: BTreeMap<String, UserCommand>,
+    /// The arguments of the command file or user's command that runs, the outermost first: `$argc`, `$arg0` …
+    pub arguments: Vec<Vec<Value>>,
     /// What `print` printed: `$1`, `$2` …
     pub values: ValueHistory,
     /// `$_`: the last address that was looked at.
@@ -48,6 +55,8 @@ pub struct DebugState {
     pub kernel_regions_noted: bool,
     /// What was typed.
     pub lines: LineHistory,
+    /// Whether Ctrl-C was typed, for values that take long to work out.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl DebugState {
@@ -59,12 +68,15 @@ impl DebugState {
             here,
             symbols: Symbols::default(),
             variables: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            arguments: Vec::new(),
             values: ValueHistory::default(),
             last_address: None,
             examined: Examined::default(),
             settings: Settings::default(),
             kernel_regions_noted: false,
             lines: LineHistory::default(),
+            interrupted: Arc::default(),
         }
     }
 

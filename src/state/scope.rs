@@ -1,11 +1,13 @@
 //! The session as the surroundings of an expression.
 
 use super::DebugState;
-use crate::eval::{Scope, Value};
+use crate::eval::{Integer, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::Target;
+use crate::report::Stopped;
 use crate::symbol::Symbols;
+use std::sync::atomic::Ordering;
 
 impl Scope for DebugState {
     fn target(&self) -> Option<&Target> {
@@ -23,7 +25,8 @@ impl Scope for DebugState {
     }
 
     fn variable(&self, name: &str) -> Option<Value> {
-        self.variables.get(name).cloned()
+        self.argument(name)
+            .or_else(|| self.variables.get(name).cloned())
     }
 
     fn history(&self, reference: HistoryReference) -> Result<Value, String> {
@@ -32,5 +35,24 @@ impl Scope for DebugState {
 
     fn last_address(&self) -> Option<VirtualAddress> {
         self.last_address
+    }
+
+    fn check(&self) -> Result<(), Stopped> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(Stopped::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+impl DebugState {
+    /// `$argc`, `$arg0` … of what runs.
+    fn argument(&self, name: &str) -> Option<Value> {
+        let number = name.strip_prefix("arg")?;
+        let arguments = self.arguments.last()?;
+        match number {
+            "c" => Some(Value::Integer(Integer::from(arguments.len() as u64))),
+            _ => arguments.get(number.parse::<usize>().ok()?).cloned(),
+        }
     }
 }

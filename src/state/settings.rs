@@ -27,6 +27,8 @@ pub struct Settings {
     pub scan: bool,
     /// Whether a program reads the replies (`--serve`): they stay JSON. No setting of the language.
     pub serving: bool,
+    /// Whether a shell command that fails is an error, other than at the prompt.
+    pub shell_errors: bool,
     /// Columns of a screen; 0: as the terminal says.
     pub width: u64,
 }
@@ -42,6 +44,7 @@ impl Default for Settings {
             perf_maps: false,
             scan: true,
             serving: false,
+            shell_errors: true,
             width: 0,
         }
     }
@@ -58,6 +61,7 @@ impl Settings {
             Setting::Pagination => SettingValue::Switch(self.pagination),
             Setting::PerfMaps => SettingValue::Switch(self.perf_maps),
             Setting::Scan => SettingValue::Switch(self.scan),
+            Setting::ShellErrors => SettingValue::Switch(self.shell_errors),
             Setting::Width => SettingValue::Number(self.width),
         }
     }
@@ -75,6 +79,7 @@ impl Settings {
             (Setting::Pagination, SettingValue::Switch(on)) => self.pagination = on,
             (Setting::PerfMaps, SettingValue::Switch(on)) => self.perf_maps = on,
             (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
+            (Setting::ShellErrors, SettingValue::Switch(on)) => self.shell_errors = on,
             (Setting::Width, SettingValue::Number(columns)) => self.width = columns,
             _ => return Err(WrongType(setting)),
         }

@@ -21,6 +21,7 @@ pub const ALL: &[Question] = &[
     ("f start", start),
     ("g machine", machine),
     ("m memory", memory),
+    ("n numbers", numbers),
     ("s symbols", super::symbols::symbols),
     ("w watch", watch),
 ];
@@ -371,6 +372,46 @@ fn start(size: &Size, table: &mut Table) {
         "a C program of one pread",
         &least,
         Ratio(2.0),
+    );
+}
+
+/// (n) Pages as a number, and a loop of arithmetic.
+fn numbers(size: &Size, table: &mut Table) {
+    let subject = Subject::start("small", &[size.of(4 * GIB, 2 * MIB)]);
+    let mut prompt = ours::Prompt::start(subject.pid());
+    let mut other = ours::Prompt::start(subject.pid());
+    let [walk, count] = in_turn(
+        size.rounds,
+        [&mut || prompt.ask("walk all by state"), &mut || {
+            other.ask("print count(all where present)")
+        }],
+    );
+    table.row(
+        "(n) count(all where present)",
+        &count,
+        "walk all by state",
+        &walk,
+        Ratio(1.1),
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("loop.pmdb");
+    let turns = size.of(100_000, 100);
+    let text =
+        format!("set $i = 0\nwhile $i < {turns}\nset $i = $i + 1\nend\nassert $i == {turns}\n");
+    std::fs::write(&path, text).expect("a file");
+    let path = path.to_str().expect("a plain path");
+    let [nothing, turned] = in_turn(
+        size.rounds,
+        [&mut || assert!(ours::alone(&["-ex", "echo"])), &mut || {
+            assert!(ours::alone(&["-x", path]))
+        }],
+    );
+    table.row(
+        "(n) a loop of 100,000 turns, whole program",
+        &turned,
+        "the program alone",
+        &nothing,
+        Required::Time(Duration::from_millis(100)),
     );
 }
 

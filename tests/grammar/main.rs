@@ -4,6 +4,7 @@
 //! sentence, one of them is wrong.
 
 mod abbreviations;
+mod blocks;
 mod derive;
 mod ebnf;
 mod files;

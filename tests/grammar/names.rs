@@ -85,7 +85,19 @@ fn fields_of_filters() {
 fn settings() {
     let written = grammar();
     let mut words: BTreeSet<String> = set(written.words("switch"));
-    assert!(words.remove("perf") && words.remove("maps"), "two words");
-    words.extend(["height", "width", "history size", "perf maps", "color"].map(str::to_owned));
+    for word in ["perf", "maps", "shell", "errors"] {
+        assert!(words.remove(word), "two words: {word}");
+    }
+    words.extend(
+        [
+            "height",
+            "width",
+            "history size",
+            "perf maps",
+            "shell errors",
+            "color",
+        ]
+        .map(str::to_owned),
+    );
     assert_eq!(set(SETTINGS.iter().map(|row| row.name)), words);
 }

@@ -11,8 +11,8 @@ enum Symbol {
     Nonterminal(usize),
     Literal(String),
     Token(String),
-    /// Every token that is part of raw text.
-    AnyToken,
+    /// Every token that is part of raw text, but the one that reads so.
+    AnyToken(Option<String>),
     /// One of these spellings of a command word.
     Word(Vec<String>),
     /// Nothing stands before the next token.
@@ -37,13 +37,18 @@ struct Builder<'a> {
 
 impl Recogniser {
     pub fn new(grammar: &Grammar) -> Recogniser {
+        Self::of(grammar, "line")
+    }
+
+    /// For sentences of the rule `start`.
+    pub fn of(grammar: &Grammar, start: &str) -> Recogniser {
         let mut builder = Builder {
             grammar,
             words: grammar.commands(),
             names: HashMap::new(),
             productions: Vec::new(),
         };
-        let start = builder.rule("line");
+        let start = builder.rule(start);
         let mut nullable = HashSet::new();
         loop {
             let is_null =
@@ -72,6 +77,23 @@ impl Recogniser {
     /// Whether the line is in the language.
     pub fn accepts(&self, line: &str) -> bool {
         self.accepts_tokens(&self.scanner.scan(line))
+    }
+
+    /// Whether the lines are in the language, for a recogniser of files.
+    pub fn accepts_file(&self, text: &str) -> bool {
+        let tokens: Vec<Token> = text
+            .lines()
+            .flat_map(|line| {
+                let mut tokens = self.scanner.scan(line);
+                tokens.push(Token {
+                    text: "\n".to_owned(),
+                    rule: Some("NEWLINE".to_owned()),
+                    glued: false,
+                });
+                tokens
+            })
+            .collect();
+        self.accepts_tokens(&tokens)
     }
 
     fn accepts_tokens(&self, tokens: &[Token]) -> bool {
@@ -142,7 +164,11 @@ fn matches(terminal: &Symbol, token: &Token) -> bool {
     match terminal {
         Symbol::Literal(text) => token.text == *text,
         Symbol::Token(rule) => token.rule.as_deref() == Some(rule),
-        Symbol::AnyToken => !matches!(token.rule.as_deref(), Some("PIPE" | "REDIRECT" | "COMMENT")),
+        Symbol::AnyToken(but) => {
+            let rule = token.rule.as_deref();
+            !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE"))
+                && but.as_deref() != Some(token.text.as_str())
+        }
         Symbol::Word(spellings) => spellings.contains(&token.text),
         Symbol::Nonterminal(_) | Symbol::Glue => false,
     }
@@ -176,7 +202,13 @@ impl Builder<'_> {
         match node {
             Node::Sequence(nodes) => nodes.iter().flat_map(|node| self.symbols(node)).collect(),
             Node::Literal(text) => vec![Symbol::Literal(text.clone())],
-            Node::Rule(name) if name == "ANY" => vec![Symbol::AnyToken],
+            Node::Rule(name) if name == "ANY" => vec![Symbol::AnyToken(None)],
+            Node::Except(inner, without) => match (&**inner, without.as_slice()) {
+                (Node::Rule(name), [Node::Literal(text)]) if name == "ANY" => {
+                    vec![Symbol::AnyToken(Some(text.clone()))]
+                }
+                other => panic!("only ANY may leave a word out: {other:?}"),
+            },
             Node::Rule(name) if is_token(name) => vec![Symbol::Token(name.clone())],
             Node::Rule(name) => vec![Symbol::Nonterminal(self.rule(name))],
             Node::Glue => vec![Symbol::Glue],

@@ -437,6 +437,38 @@ fn long_output_stops_at_each_screen() {
 }
 
 #[test]
+fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
+    let mut terminal = Terminal::new(&[]);
+    terminal.enters("set $i = 0");
+    terminal.sees(PROMPT);
+    for line in ["while $i < 2", "set $i = $i + 1", "print $i"] {
+        terminal.enters(line);
+        terminal.sees(">");
+    }
+    let answer = terminal.answer("end");
+    assert!(
+        answer.contains("$1 = 1") && answer.contains("$2 = 2"),
+        "{answer}"
+    );
+    // Ctrl-C leaves a block that is being typed.
+    terminal.enters("if 1");
+    terminal.sees(">");
+    terminal.types("\u{3}");
+    terminal.sees(PROMPT);
+    let history = terminal.history();
+    let lines = history
+        .lines()
+        .filter(|line| line.contains("while"))
+        .count();
+    let entry = history
+        .lines()
+        .find(|line| line.contains("while"))
+        .expect("an entry");
+    assert!(lines == 1 && entry.contains("end"), "{history}");
+    assert!(terminal.answer("print $i").contains("$3 = 2"));
+}
+
+#[test]
 fn several_pasted_lines_are_run_one_after_the_other() {
     let mut terminal = Terminal::new(&[]);
     terminal.enters("\u{1b}[200~echo one\necho two\u{1b}[201~");

@@ -2,6 +2,7 @@
 
 use super::ask::{Answers, Fields};
 use super::quantity::Quantity;
+use crate::eval::Value;
 use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
 use crate::eval::{space, suggest};
@@ -85,11 +86,18 @@ impl<F: Copy> Predicate<F> {
             }
             Filter::Text { field, equal, text } => {
                 fields.ask(*field, at)?;
+                let text = match evaluator.evaluate(text)? {
+                    Value::Text(text) => text,
+                    other => {
+                        let message = format!("{} is no text", other.phrase());
+                        return Err(Error::new(text.at, message));
+                    }
+                };
                 Predicate::Text {
                     field: *field,
                     equal: *equal,
-                    printed: unescape(&text.node),
-                    text: text.node.clone().into_bytes(),
+                    printed: unescape(&text),
+                    text: text.into_bytes(),
                 }
             }
         })

@@ -147,3 +147,24 @@ fn where_a_place_is_wanted() {
     assert!(location("\"text\"").is_err());
     assert!(location("3 - 5").is_err_and(|error| error.message.contains("negative")));
 }
+
+#[test]
+fn a_variable_that_holds_a_symbol_remembers_its_bytes() {
+    let mut world = World::of(process());
+    let value = eval::value(&range("buffer"), &world).unwrap();
+    world.variables.insert("b".to_owned(), value.clone());
+    world.values.push(value);
+    let spans = |text: &str| match eval::range(&range(text), &world) {
+        Ok(extent) => eval::Value::from(extent).to_string(),
+        Err(error) => panic!("{text}: {error}"),
+    };
+    for name in ["$b", "$"] {
+        assert_eq!(spans(name), "0x403010..0x403110");
+        assert_eq!(world.print(name), "address 0x403010");
+        assert_eq!(world.print(&format!("{name} + 1")), "address 0x403011");
+        assert_eq!(world.print(&format!("{name} == buffer")), "integer 1");
+        assert_eq!(world.print(&format!("size({name})")), "integer 256");
+        assert_eq!(spans(&format!("{name}, +4p")), "0x403010..0x407010");
+    }
+    assert_eq!(spans("&buffer"), "0x403010..0x403011");
+}

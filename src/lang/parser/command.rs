@@ -6,21 +6,26 @@ use nom::combinator::{cut, map, opt};
 use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
-use super::filter::filter;
+use super::arguments as values;
+use super::control::new_name;
+use super::expression::expression;
+use super::filter::{filter, quoted_text};
 use super::find::find;
 use super::layout::{format, layout};
 use super::names::symbol;
 use super::range::{address, range, value};
 use super::raw::{Raw, pattern, raw, raw_text, split_text, target};
 use super::setting::{setting, setting_value};
-use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, silent_mark, word};
+use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, silent_mark, variable, word};
 use crate::lang::class::Class;
 use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{TokenKind, unescape};
 use crate::lang::place::{Place, Spanned};
-use crate::lang::syntax::{Assignment, Command, Layout, OnRequest, Shown, Summarized};
+use crate::lang::syntax::{
+    Assignment, Command, Layout, OnRequest, Quantifier, Shown, Summarized, Until,
+};
 use crate::lang::words::{GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
 
 /// The commands that look at pages, each of which can show its reads.
@@ -221,7 +226,24 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             };
             map(opt(raw(Expected::Text)), |raw| Command::Echo(text(raw))).parse(input)
         }
-        "source" => map(raw_text(Expected::File), |path| Command::Source { path }).parse(input),
+        "source" => {
+            let (behind, path) = pattern(Expected::File)(input)?;
+            let arguments = values::of_tokens(behind);
+            Ok((split_text(behind).1, Command::Source { path, arguments }))
+        }
+        "assert" => map(
+            (expression, opt(preceded(mark(","), cut(quoted_text)))),
+            |(condition, message)| Command::Assert {
+                condition,
+                message: message.map(|message| message.node),
+            },
+        )
+        .parse(input),
+        "alias" => map(
+            (new_name, cut(mark("=")), cut(raw_text(Expected::Command))),
+            |(name, _, text)| Command::Alias { name, text },
+        )
+        .parse(input),
         "history" => map(opt(number), |limit| Command::History { limit }).parse(input),
         "help" => map(opt(raw_text(Expected::Topic)), |topic| Command::Help {
             topic,
@@ -314,7 +336,7 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     while clause(&mut input, &mut every, after("every", time))?
         || clause(&mut input, &mut duration, after("for", time))?
         || clause(&mut input, &mut count, after("count", number))?
-        || clause(&mut input, &mut until, after("until", filter))?
+        || clause(&mut input, &mut until, after("until", until_clause))?
         || clause(&mut input, &mut with, after("with", on_request))?
     {}
     let with = with.unwrap_or_default();
@@ -329,6 +351,17 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
             with,
         },
     ))
+}
+
+fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
+    let quantifier = alt((
+        map(word("all"), |_| Quantifier::All),
+        map(word("none"), |_| Quantifier::None),
+    ));
+    let (behind, of) = opt(quantifier).parse(input)?;
+    let (behind, filter) = cut(filter).parse(behind)?;
+    let of = of.unwrap_or(Quantifier::Any);
+    Ok((behind, Until { of, filter }))
 }
 
 fn on_request(input: Tokens<'_>) -> Parsed<'_, Vec<OnRequest>> {
@@ -362,15 +395,4 @@ fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
         |(name, _, value)| Assignment::Variable { name, value },
     );
     alt((variable, setting_value)).parse(input)
-}
-
-/// A variable that can be set.
-fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
-    input.accept(Expected::Variable, |token| {
-        match (&token.kind, token.text) {
-            (_, "$_" | "$pc" | "$sp") => None,
-            (TokenKind::Variable, text) => Some(text.trim_start_matches('$').to_owned()),
-            _ => None,
-        }
-    })
 }

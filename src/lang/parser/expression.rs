@@ -101,11 +101,20 @@ fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, function) = before_parenthesis(input, FUNCTIONS)?;
-    let inside = || (cut(span), cut(mark(")"))).parse(behind);
-    let (behind, (argument, close)) = input.nested(inside)?;
+    let inside = || {
+        let (behind, argument) = cut(span).parse(behind)?;
+        let (behind, filter) = match function.node.takes_filter() {
+            true => behind.page_filter()?,
+            false => (behind, None),
+        };
+        let (behind, close) = cut(mark(")")).parse(behind)?;
+        Ok((behind, (argument, filter, close)))
+    };
+    let (behind, (argument, filter, close)) = input.nested(inside)?;
     let node = Expression::Call {
         function: function.node,
         argument: Box::new(argument),
+        filter: filter.map(Box::new),
     };
     Ok((behind, Spanned::new(node, function.at.to(close))))
 }

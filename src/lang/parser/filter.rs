@@ -5,24 +5,38 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::cut;
+use nom::combinator::{cut, opt};
+use nom::sequence::preceded;
 
 use super::expression::place;
 use super::operators::{Chain, unary_operator};
-use super::stream::{Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, word};
+use super::stream::{
+    Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, variable, word,
+};
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::field::{FilterField, ValueType};
-use crate::lang::filter::{Filter, Quantity};
+use crate::lang::expression::{Expression, Filter, Quantity};
+use crate::lang::field::{FilterField, PageField, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::operators::{COMPARISONS, Level};
 use crate::lang::place::{Place, Spanned};
+use crate::lang::words::FUNCTIONS;
 
 /// What a parenthesis can hold.
 enum Part<F> {
     Condition(Spanned<Filter<F>>),
     Quantity(Spanned<Quantity<F>>),
+}
+
+/// `[ "where" filter<page> ]`, if it is there.
+type OptionalFilter = Option<Spanned<Filter<PageField>>>;
+
+impl<'a> Tokens<'a> {
+    /// The filter of a function that counts pages.
+    pub(super) fn page_filter(self) -> Parsed<'a, OptionalFilter> {
+        opt(preceded(word("where"), cut(filter))).parse(self)
+    }
 }
 
 /// `filter<S>`
@@ -148,8 +162,11 @@ fn field<'a, F: FilterField>(
     expected: Expected,
     wanted: impl Fn(ValueType<F>) -> bool,
 ) -> Parsed<'a, Spanned<F>> {
+    // `swapped(R)`: before a parenthesis it is the function of that name.
+    let called = input.rest.get(1).is_some_and(|next| is_mark(next, "("));
     let (behind, field) = input.accept(expected, |token| {
-        let field = if token.kind == TokenKind::Name {
+        let is_function = || FUNCTIONS.iter().any(|(name, _)| *name == token.text);
+        let field = if token.kind == TokenKind::Name && !(called && is_function()) {
             F::from_name(token.text)
         } else {
             None
@@ -188,7 +205,7 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
         }
         ValueType::Text => {
             let (behind, equal) = cut(equality).parse(behind)?;
-            let (behind, text) = cut(quoted_text).parse(behind)?;
+            let (behind, text) = cut(text_value).parse(behind)?;
             let at = field.at.to(text.at);
             let node = Filter::Text {
                 field: field.node,
@@ -209,10 +226,19 @@ fn flag_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     })
 }
 
-fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+pub(super) fn quoted_text(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::QuotedText, |token| match &token.kind {
         TokenKind::Text(text) => Some(text.clone()),
         _ => None,
+    })
+}
+
+/// A text, or a variable that may hold one.
+fn text_value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let text = quoted_text(input).map(|(behind, text)| (behind, text.map(Expression::Text)));
+    text.or_else(|_| {
+        let (behind, name) = variable(input)?;
+        Ok((behind, name.map(Expression::Variable)))
     })
 }
 

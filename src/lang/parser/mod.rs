@@ -1,7 +1,9 @@
 //! Level 2 of the grammar: tokens into a tree, with nom.
 
+mod arguments;
 mod atoms;
 mod command;
+mod control;
 mod expression;
 mod fault;
 mod filter;
@@ -23,7 +25,8 @@ use super::error::SyntaxError;
 use super::expected::Expected;
 use super::lexer::{self, Token, TokenKind};
 use super::place::{Place, Spanned};
-use super::syntax::{Line, Output};
+use super::syntax::{Argument, Line, Output};
+use super::words::CONTROL_WORDS;
 use stream::{Failed, Notes, Parsed, Tokens};
 
 /// Parses one line.
@@ -37,6 +40,11 @@ pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
         Ok((_, parsed)) => Ok(parsed),
         Err(_) => Err(fault::error(line, &tokens, &notes)),
     }
+}
+
+/// The arguments in a text.
+pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
+    arguments::of_text(text)
 }
 
 /// What may stand at the end of the tokens, were the line to go on; and the raw text that goes on there, if any.
@@ -103,11 +111,16 @@ fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
 /// `statement`
 fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
     let (behind, name) = command::command_name(input)?;
+    match control::control(behind, name.node) {
+        Ok((behind, control)) => return Ok((behind, Line::Control(Box::new(control)))),
+        Err(nom::Err::Error(_)) => {}
+        Err(failure) => return Err(failure),
+    }
     let (behind, name, must_pipe) = match name.node {
         "shell" => return behind.fail(Expected::ShellCommand),
         "pipe" => {
             let (behind, inner) = command::command_name(behind)?;
-            if matches!(inner.node, "pipe" | "shell") {
+            if matches!(inner.node, "pipe" | "shell") || CONTROL_WORDS.contains(&inner.node) {
                 return behind.fault(fault::not_piped(&inner));
             }
             (behind, inner, true)

@@ -261,6 +261,17 @@ pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
     Ok((behind, found.node))
 }
 
+/// A variable that can be set.
+pub(super) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::Variable, |token| {
+        match (&token.kind, token.text) {
+            (_, "$_" | "$pc" | "$sp") => None,
+            (TokenKind::Variable, text) => Some(text.trim_start_matches('$').to_owned()),
+            _ => None,
+        }
+    })
+}
+
 impl<'a> Input for Tokens<'a> {
     type Item = &'a Token<'a>;
     type Iter = std::slice::Iter<'a, Token<'a>>;

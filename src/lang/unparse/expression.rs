@@ -111,8 +111,16 @@ impl Display for Expression {
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", spelled(INTEGER_TYPES, as_type), address.node)
             }
-            Expression::Call { function, argument } => {
-                write!(f, "{}({})", spelled(FUNCTIONS, function), argument.node)
+            Expression::Call {
+                function,
+                argument,
+                filter,
+            } => {
+                write!(f, "{}({}", spelled(FUNCTIONS, function), argument.node)?;
+                if let Some(filter) = filter {
+                    write!(f, " where {}", filter.node)?;
+                }
+                f.write_str(")")
             }
         }
     }

@@ -4,9 +4,8 @@ use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operation, binary, unary};
 use crate::lang::expression::BinaryOperator;
+use crate::lang::expression::{Filter, Quantity};
 use crate::lang::field::FilterField;
-use crate::lang::filter::{Filter, Quantity};
-use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
 
 /// A condition behind `and` or `or`, in parentheses where they join more loosely, or as loosely on the right.
@@ -77,7 +76,7 @@ impl<F: FilterField> Display for Filter<F> {
                     "{} {} {}",
                     field.name(),
                     if *equal { "==" } else { "!=" },
-                    escape('"', &text.node)
+                    text.node
                 )
             }
         }

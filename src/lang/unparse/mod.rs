@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::lexer::escape;
 use super::syntax::{
-    Assignment, Command, Expression, Format, Layout, Line, Name, Output, Pattern, Range,
-    SettingValue, Shown, Summarized, TargetName,
+    Assignment, Command, Control, Expression, Format, Layout, Line, Name, Output, Pattern,
+    Quantifier, Range, Rows, SettingValue, Shown, Summarized, TargetName, Until,
 };
 use super::words::{
     COLOR_CHOICES, GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS, SWITCH, UNITS, spelled,
@@ -33,6 +33,33 @@ impl Display for Line {
             Line::Comment => f.write_str("#"),
             Line::Shell(text) => write!(f, "!{text}"),
             Line::Command { command, output } => write!(f, "{}{output}", command.node),
+            Line::Control(control) => write!(f, "{control}"),
+        }
+    }
+}
+
+impl Display for Control {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Control::If(condition) => write!(f, "if {}", condition.node),
+            Control::Else => f.write_str("else"),
+            Control::End => f.write_str("end"),
+            Control::While(condition) => write!(f, "while {}", condition.node),
+            Control::Break => f.write_str("loop_break"),
+            Control::Continue => f.write_str("loop_continue"),
+            Control::Foreach { variable, rows } => {
+                write!(f, "foreach ${} in ", variable.node)?;
+                match rows {
+                    Rows::Of(command) => write!(f, "{}", command.node),
+                    Rows::Values(values) => {
+                        let values: Vec<String> =
+                            values.iter().map(|value| value.node.to_string()).collect();
+                        f.write_str(&values.join(", "))
+                    }
+                }
+            }
+            Control::Define(name) => write!(f, "define {}", name.node),
+            Control::Document(name) => write!(f, "document {}", name.node),
         }
     }
 }
@@ -140,7 +167,14 @@ impl Display for Command {
                 clause(f, "every", every.map(time))?;
                 clause(f, "for", duration.map(time))?;
                 clause(f, "count", *count)?;
-                clause(f, "until", until.as_ref().map(|filter| &filter.node))?;
+                if let Some(Until { of, filter }) = until {
+                    let of = match of {
+                        Quantifier::Any => "",
+                        Quantifier::All => "all ",
+                        Quantifier::None => "none ",
+                    };
+                    write!(f, " until {of}{}", filter.node)?;
+                }
                 let kinds: Vec<&str> = with.iter().map(|kind| spelled(ON_REQUEST, kind)).collect();
                 clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))
             }
@@ -183,7 +217,21 @@ impl Display for Command {
             Command::Show(Shown::Setting(setting)) => write!(f, "show {}", setting.name()),
             Command::Show(Shown::Convenience) => f.write_str("show convenience"),
             Command::Echo(text) => quoted(f, "echo", (!text.is_empty()).then_some(text)),
-            Command::Source { path } => quoted(f, "source", Some(&path.node)),
+            Command::Source { path, arguments } => {
+                quoted(f, "source", Some(&path.node))?;
+                arguments
+                    .iter()
+                    .try_for_each(|argument| write!(f, " {}", argument.node.text))
+            }
+            Command::Assert { condition, message } => {
+                write!(f, "assert {}", condition.node)?;
+                message
+                    .as_ref()
+                    .map_or(Ok(()), |message| write!(f, ", {}", escape('"', message)))
+            }
+            Command::Alias { name, text } => {
+                write!(f, "alias {} = {}", name.node, escape('"', &text.node))
+            }
             Command::History { limit } => {
                 f.write_str("history")?;
                 limit.map_or(Ok(()), |limit| write!(f, " {limit}"))

@@ -5,7 +5,7 @@ use super::look::Look;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
-use crate::report::{ErrorPlace, ErrorReport, Help, Note};
+use crate::report::{AssertionsSummary, ErrorPlace, ErrorReport, Help, Note, UserHelp};
 use std::io::{self, Write};
 
 /// Lines of prose are no longer than this: the eye loses longer ones.
@@ -67,17 +67,62 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
                     writeln!(out)?;
                     look.line().push(Role::Heading, "examples").end(out)?;
                 }
+                let mut lines = line.lines();
                 prose_line(look)
                     .plain("  ")
-                    .push(Role::Command, line)
+                    .push(Role::Command, lines.next().unwrap_or_default())
                     .tab_to(SUMMARY * 2)
                     .indent_here()
                     .prose(Role::Dim, does)
                     .end(out)?;
+                for line in lines {
+                    look.line().plain("  ").push(Role::Command, line).end(out)?;
+                }
             }
             Ok(())
         }
+        Help::UserDefined { commands } => {
+            look.line()
+                .push(Role::Heading, "user-defined")
+                .plain(": commands that you made")
+                .end(out)?;
+            for UserHelp { name, text } in commands {
+                prose_line(look)
+                    .plain("  ")
+                    .push(Role::Command, name)
+                    .tab_to(SUMMARY)
+                    .indent_here()
+                    .prose(Role::Plain, text.lines().next().unwrap_or_default())
+                    .end(out)?;
+            }
+            Ok(())
+        }
+        Help::UserCommand(UserHelp { name, text }) => {
+            look.line().push(Role::Command, name).end(out)?;
+            text.lines()
+                .try_for_each(|line| look.line().plain("  ").plain(line).end(out))
+        }
     }
+}
+
+/// What closes a run with assertions.
+pub(super) fn assertions(
+    look: &Look,
+    summary: &AssertionsSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let AssertionsSummary {
+        held,
+        failed,
+        unknown,
+    } = summary;
+    let plural = if *held == 1 { "" } else { "s" };
+    let mut line = look.line();
+    line.plain(format!("{held} assertion{plural} held, {failed} failed"));
+    if *unknown > 0 {
+        line.plain(format!(", {unknown} could not be answered"));
+    }
+    line.end(out)
 }
 
 /// Paragraphs are filled; lines that begin with a blank stay as they are.

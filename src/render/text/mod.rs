@@ -117,7 +117,8 @@ impl Renderer for Text {
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
         // `end` is for programs; `echo` is the user's own text, to the byte.
         match record {
-            Record::End(_) => return Ok(()),
+            // An assertion that holds is silent, and one that fails is an error.
+            Record::End(_) | Record::Assertion(_) => return Ok(()),
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
             _ => (),
         }
@@ -167,6 +168,7 @@ impl Renderer for Text {
             Record::Target(target) => session::target(look, target, out),
             Record::Help(help) => message::help(look, help, out),
             Record::Note(note) => message::note(look, note, out),
+            Record::AssertionsSummary(summary) => message::assertions(look, summary, out),
             Record::Error(error) => message::error(look, error, out),
             // Rows, and what was written above.
             Record::Run(_)
@@ -183,6 +185,7 @@ impl Renderer for Text {
             | Record::Setting(_)
             | Record::History(_)
             | Record::Text(_)
+            | Record::Assertion(_)
             | Record::End(_) => Ok(()),
         }
     }

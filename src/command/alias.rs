@@ -1,0 +1,48 @@
+//! `alias NAME = COMMAND …`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval;
+use crate::lang::Spanned;
+use crate::lang::commands::{self, COMMANDS};
+use crate::state::UserCommand;
+
+pub(super) const ABOUT: About = About {
+    name: "alias",
+    group: Group::Scripts,
+    summary: "another name for a command with its first arguments",
+    text: "From then on a line that begins with the name stands for one that begins with the command; what follows the name \
+           follows it. The name counts only when it is typed whole. Names and fixed short names of pmdb's own commands \
+           cannot be taken.",
+    examples: &[Example {
+        line: "alias wp = walk demo_buffer where present",
+        does: "wp by kind then walks and adds up",
+    }],
+};
+
+pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> Outcome {
+    refuse_taken(name)?;
+    let command = UserCommand {
+        alias: Some(text.to_owned()),
+        ..UserCommand::default()
+    };
+    context.state.commands.insert(name.node.clone(), command);
+    Ok(Flow::Done)
+}
+
+/// Refuses the name of a command of pmdb's own, and a fixed short name. Other abbreviations may be taken.
+///
+/// # Errors
+/// With the place of the name.
+pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
+    let is_taken = commands::first_words().any(|word| word == name.node)
+        || COMMANDS
+            .iter()
+            .any(|command| command.short.contains(&name.node.as_str()));
+    match is_taken {
+        true => {
+            let message = format!("`{}` is a command of pmdb's own", name.node);
+            Err(eval::Error::new(name.at, message).hint("choose another name"))
+        }
+        false => Ok(()),
+    }
+}

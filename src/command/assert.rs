@@ -1,0 +1,37 @@
+//! `assert EXPRESSION[, "message"]`
+
+use super::{About, Context, Example, Flow, Group, Outcome};
+use crate::eval::{self, Judgement};
+use crate::lang::{Expression, Spanned};
+
+pub(super) const ABOUT: About = About {
+    name: "assert",
+    group: Group::Scripts,
+    summary: "an error unless a condition holds",
+    text: "Passes without a word if the expression is true. Otherwise it is an error, status 1, that says the message and \
+           the values in the expression. What cannot be known is an error too: it neither holds nor fails.\n\n\
+           With `--keep-going` all assertions of a run are made, and its last line says how many held and how many failed. \
+           `--report FILE` writes the same as JUnit XML, for CI.",
+    examples: &[
+        Example {
+            line: "assert count(demo_buffer where not present) == 0",
+            does: "all of it is in memory",
+        },
+        Example {
+            line: "assert swapped(all) == 0, \"nothing may be swapped\"",
+            does: "with what to say if it is not so",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    condition: &Spanned<Expression>,
+    message: Option<&str>,
+) -> Outcome {
+    let judgement = eval::judge(condition, context.state)?;
+    Ok(Flow::Asserted(Box::new(Judgement {
+        message: message.map(str::to_owned),
+        ..judgement
+    })))
+}

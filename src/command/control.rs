@@ -1,0 +1,112 @@
+//! The help of what decides: `if`, `while`, `foreach`, `define` and the words that belong to them. The session runs them.
+
+use super::{About, Example, Group};
+
+const fn about(
+    name: &'static str,
+    summary: &'static str,
+    text: &'static str,
+    examples: &'static [Example],
+) -> About {
+    About {
+        name,
+        group: Group::Scripts,
+        summary,
+        text,
+        examples,
+    }
+}
+
+const IF_EXAMPLES: &[Example] = &[Example {
+    line: "if count(demo_buffer where present) > 0\necho there\nelse\necho not there\nend",
+    does: "one of two",
+}];
+
+const WHILE_EXAMPLES: &[Example] = &[Example {
+    line: "set $i = 0\nwhile 1\nset $i = $i + 1\nif $i == 2\nloop_continue\nend\nif $i > 3\nloop_break\nend\nprint $i\nend",
+    does: "prints 1 and 3",
+}];
+
+const DEFINE_EXAMPLES: &[Example] = &[Example {
+    line: "define resident\nprint rss($arg0)\nend\ndocument resident\nThe resident bytes of a range.\nend\nresident demo_buffer",
+    does: "a command of your own, with its help",
+}];
+
+pub(super) const IF: About = about(
+    "if",
+    "run lines if a condition holds",
+    "The lines up to `end`, or up to `else`, run if the expression is true (a number that is not zero); those between `else` \
+     and `end` run if it is false. As in gdb each word has a line of its own.",
+    IF_EXAMPLES,
+);
+
+pub(super) const ELSE: About = about(
+    "else",
+    "the other lines of an if",
+    "Parts the lines of an `if` that run when its condition is true from those that run when it is false.",
+    IF_EXAMPLES,
+);
+
+pub(super) const END: About = about(
+    "end",
+    "the end of a block",
+    "Closes the last `if`, `while`, `foreach`, `define` or `document` that is still open. Before a parenthesis it is a \
+     function, which no line begins with.",
+    IF_EXAMPLES,
+);
+
+pub(super) const WHILE: About = about(
+    "while",
+    "run lines as long as a condition holds",
+    "The lines up to `end` run again and again while the expression is true. `loop_break` leaves the loop, `loop_continue` \
+     begins its next turn; Ctrl-C ends it at once.",
+    WHILE_EXAMPLES,
+);
+
+pub(super) const LOOP_BREAK: About = about(
+    "loop_break",
+    "leave a loop",
+    "Leaves the innermost `while` or `foreach` around it.",
+    WHILE_EXAMPLES,
+);
+
+pub(super) const LOOP_CONTINUE: About = about(
+    "loop_continue",
+    "begin the next turn of a loop",
+    "Leaves out the rest of this turn of the innermost `while` or `foreach` around it.",
+    WHILE_EXAMPLES,
+);
+
+pub(super) const FOREACH: About = about(
+    "foreach",
+    "run lines for each row of a walk, each region, each value",
+    "`foreach $r in regions where FILTER` sets $r to the range of each region, `foreach $p in walk RANGE where FILTER` sets \
+     $p to the range of each row of the walk, and `foreach $s in VALUE, VALUE` goes through values. The rows come from one \
+     sweep, before the lines run for the first time. The lines may not attach or detach.",
+    &[
+        Example {
+            line: "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
+            does: "the size of each region of some",
+        },
+        Example {
+            line: "foreach $p in walk demo_buffer where present\nprint $p\nend",
+            does: "the range of each row of a walk",
+        },
+    ],
+);
+
+pub(super) const DEFINE: About = about(
+    "define",
+    "make a command of your own",
+    "The lines up to `end` are what the command does. It is called by its whole name; $arg0, $arg1 … are the values of what \
+     follows the name, parted by blanks, and $argc is their number. Arguments are values, never text that is put into lines. \
+     `document` gives it a help. Names of pmdb's own commands cannot be taken.",
+    DEFINE_EXAMPLES,
+);
+
+pub(super) const DOCUMENT: About = about(
+    "document",
+    "give a command of your own its help",
+    "The lines up to one that is nothing but `end` are what `help NAME` shows, the first of them also in lists.",
+    DEFINE_EXAMPLES,
+);

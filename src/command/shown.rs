@@ -1,0 +1,81 @@
+//! What a command has shown, for `$_`, `$_pages` and `$_bytes`.
+
+use crate::eval::{Integer, Value};
+use crate::kernel::{PageSize, VirtualAddress};
+use crate::report::{Record, Sink, Stopped};
+use crate::state::DebugState;
+use std::time::Duration;
+
+/// Passes records on, and keeps where the last row began and what the totals were.
+pub(super) struct Shown<'a> {
+    sink: &'a mut dyn Sink,
+    /// Of the target: rows about other processes have addresses that mean nothing in it.
+    pid: Option<u32>,
+    page: PageSize,
+    row: Option<VirtualAddress>,
+    /// Pages and bytes.
+    totals: Option<(u64, u64)>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn new(state: &DebugState, sink: &'a mut dyn Sink) -> Self {
+        let target = state.target();
+        Shown {
+            sink,
+            pid: target.map(|target| target.process.identity().pid),
+            page: state.machine().page(),
+            row: None,
+            totals: None,
+        }
+    }
+
+    /// Sets the variables. A command that shows rows has unset `$_` before its first one.
+    pub(super) fn remember(self, state: &mut DebugState) {
+        state.last_address = self.row.or(state.last_address);
+        if let Some((pages, bytes)) = self.totals {
+            for (name, number) in [("_pages", pages), ("_bytes", bytes)] {
+                let value = Value::Integer(Integer::from(number));
+                state.variables.insert(name.to_owned(), value);
+            }
+        }
+    }
+
+    fn note(&mut self, record: &Record) {
+        match record {
+            Record::Pages(row) => self.row = Some(row.start),
+            Record::Run(row) => self.row = Some(row.start),
+            // Of one region `region ADDRESS` is asked, and that address is kept.
+            Record::Region(row) if row.at.is_none() => self.row = Some(row.start),
+            Record::Mapper(row) if Some(row.pid) == self.pid => self.row = Some(row.address),
+            Record::WalkSummary(totals) => self.totals = Some((totals.pages, totals.bytes)),
+            Record::FramesSummary(totals) => self.totals = Some((totals.frames, totals.bytes)),
+            Record::RegionsSummary(totals) => {
+                self.totals = Some((self.page.pages_in(totals.size), totals.size));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Sink for Shown<'_> {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.note(&record);
+        self.sink.emit(record)
+    }
+
+    fn is_greeting(&self) -> bool {
+        self.sink.is_greeting()
+    }
+
+    fn check(&mut self) -> Result<(), Stopped> {
+        self.sink.check()
+    }
+
+    fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
+        self.sink.progress(done, total, what)
+    }
+
+    fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
+        self.sink.wait(duration)
+    }
+}

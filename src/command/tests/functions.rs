@@ -1,0 +1,194 @@
+//! What is in the pages of a range, as values; and what the last rows and totals were.
+
+use super::Kept;
+use crate::command::{Context, Error, Flow, run};
+use crate::lang::{self, Line};
+use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
+use crate::report::{Record, Sink, Stopped};
+use crate::state::DebugState;
+use std::sync::atomic::Ordering;
+
+struct Session(DebugState);
+
+impl Session {
+    /// Two regions, 0x1000000 and 0x3000000, of twenty pages and of four. In the first the pages 2 to 9 lie in one run of frames, 12 to
+    /// 14 in another, and 16 alone; the second is empty.
+    fn new(change: impl FnOnce(&mut World)) -> Session {
+        let mut world = World::new([region(0x1000, 20), region(0x3000, 4)]);
+        world.maps(0x1002, 8, 0x9000);
+        world.maps(0x100c, 3, 0xa000);
+        world.maps(0x1010, 1, 0xb000);
+        change(&mut world);
+        let (_, target) = world.target();
+        let mut state = DebugState::new(target.machine.clone());
+        state.attach(target);
+        Session(state)
+    }
+
+    fn run(&mut self, line: &str) -> Result<Vec<Record>, Error> {
+        let mut sink = Kept {
+            records: Vec::new(),
+            stop_at: usize::MAX,
+        };
+        self.run_into(line, &mut sink).map(|_| sink.records)
+    }
+
+    fn run_into(&mut self, line: &str, sink: &mut dyn Sink) -> Result<Flow, Error> {
+        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+            panic!("no command: {line}");
+        };
+        run(
+            &command,
+            &mut Context {
+                state: &mut self.0,
+                sink,
+                resume: None,
+            },
+        )
+    }
+
+    #[track_caller]
+    fn value(&mut self, text: &str) -> String {
+        match self.run(&format!("print {text}")).as_deref() {
+            Ok([Record::Value(value)]) => value.value.clone(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn refusal(&mut self, text: &str) -> String {
+        match self.run(&format!("print {text}")) {
+            Err(Error::Evaluation(error)) => error.message,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn pages_are_counted_as_walk_counts_them() {
+    let mut session = Session::new(|_| {});
+    for (text, value) in [
+        ("count(all)", "24"),
+        ("count(all where present)", "12"),
+        ("count(0x1000000, +20p where not present)", "8"),
+        ("bytes(all where present) / 1p", "12"),
+        ("runs(all)", "3"),
+        ("longest(all)", "0x1002000..0x100a000"),
+        ("size(longest(all where address >= 0x100a000)) / 1p", "3"),
+        ("first(all where present)", "0x1002000"),
+        ("last(all where present)", "0x1010000"),
+        ("rss(all) / 1p", "12"),
+        ("rss(0x1000000, +4p) / 1p", "2"),
+        ("swapped(all)", "0"),
+        ("state(0x1002001)", "present"),
+        ("state(0x1000000)", "untouched"),
+        ("state(0x2000000)", "unmapped"),
+        ("kind(0x1002000)", "anonymous"),
+        ("perms(0x1000000)", "rw-p"),
+        // They may stand wherever a value may; within a filter they are worked out once.
+        (
+            "count(all where address > first(all where present)) > 11",
+            "1",
+        ),
+        (
+            "count(all where present) == 12 && state(0x1002000) == \"present\"",
+            "1",
+        ),
+    ] {
+        assert_eq!(session.value(text), value, "{text}");
+    }
+    for line in [
+        "walk all where present",
+        "walk 0x1000000, +30p where not present",
+        "walk all by state",
+    ] {
+        let range = line.strip_prefix("walk ").unwrap().replace(" by state", "");
+        session.run(line).unwrap();
+        let walked = session.value("$_pages");
+        assert_eq!(session.value(&format!("count({range})")), walked, "{line}");
+        let bytes = session.value("$_bytes");
+        assert_eq!(session.value(&format!("bytes({range})")), bytes, "{line}");
+    }
+}
+
+#[test]
+fn what_cannot_be_known_is_an_error_with_its_reason() {
+    let mut session = Session::new(|world| world.hidden = true);
+    for text in ["runs(all)", "longest(all)", "count(all where dirty)"] {
+        let message = session.refusal(text);
+        assert!(message.contains("cannot be known"), "{text}: {message}");
+    }
+    // What needs no frame is known all the same.
+    assert_eq!(session.value("count(all where present)"), "12");
+    let mut session = Session::new(|_| {});
+    for (text, says) in [
+        ("first(all where swapped)", "no page is so"),
+        ("longest(0x3000000, +4p)", "no page is so"),
+        ("count(pfn:1..pfn:2)", "not at frames"),
+        ("kind(0x2000000)", "in no region"),
+        ("name(0x2000000)", "nothing is mapped"),
+    ] {
+        let message = session.refusal(text);
+        assert!(message.contains(says), "{text}: {message}");
+    }
+}
+
+#[test]
+fn shares_are_added_up_as_regions_does() {
+    let mut session = Session::new(|world| {
+        for page in 0x1002..0x100a {
+            *world.entries.entry(page).or_default() &= !EXCLUSIVE;
+        }
+        world
+            .counts
+            .extend((0x9000..0x9008).map(|frame| (frame, 2)));
+    });
+    assert_eq!(session.value("uss(all)"), (4 * PAGE).to_string());
+    assert_eq!(session.value("pss(all)"), (8 * PAGE).to_string());
+}
+
+#[test]
+fn the_last_address_is_that_of_the_last_row() {
+    let mut session = Session::new(|_| {});
+    for (line, last) in [
+        ("walk all where present", Some("0x1010000")),
+        ("walk all where present limit 1", Some("0x1002000")),
+        ("walk all where swapped", None),
+        ("regions", Some("0x3000000")),
+        ("walk all by state", None),
+        ("translate 0x1000000, +4p", Some("0x1002000")),
+        ("region 0x1000123", Some("0x1000123")),
+        ("regions where size > 1T", None),
+        ("translate 0x1000123", Some("0x1000123")),
+    ] {
+        session
+            .run(line)
+            .unwrap_or_else(|error| panic!("{line}: {error:?}"));
+        let shown = session.run("show convenience").unwrap();
+        let kept = shown.iter().find_map(|record| match record {
+            Record::Value(value) if value.name.as_deref() == Some("_") => Some(value),
+            _ => None,
+        });
+        assert_eq!(
+            kept.map(|value| value.value.as_str()),
+            Some(last.unwrap_or("void")),
+            "{line}"
+        );
+        match last {
+            Some(last) => assert_eq!(session.value("$_"), last, "{line}"),
+            None => assert!(session.refusal("$_").contains("no value"), "{line}"),
+        }
+    }
+    assert!(session.refusal("$_exitcode").contains("not exited"));
+}
+
+#[test]
+fn ctrl_c_ends_a_count() {
+    let mut session = Session::new(|_| {});
+    session.0.interrupted.store(true, Ordering::Relaxed);
+    let outcome = session.run("print count(all where present)");
+    assert!(
+        matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))),
+        "{outcome:?}"
+    );
+}

@@ -1,0 +1,62 @@
+//! The arguments of a command that `define` made, and of a command file: values, parted by blanks.
+
+use super::range::range;
+use super::raw::split_text;
+use super::stream::{Notes, Tokens};
+use crate::lang::lexer::{self, Token};
+use crate::lang::place::Spanned;
+use crate::lang::syntax::Argument;
+
+/// The arguments in a text.
+pub(super) fn of_text(text: &str) -> Vec<Spanned<Argument>> {
+    let tokens = lexer::tokens(text);
+    let notes = Notes::new(text, tokens.len());
+    of_tokens(Tokens {
+        rest: &tokens,
+        notes: &notes,
+    })
+}
+
+/// The arguments up to the end of the command: what has no blank in it, outside parentheses.
+pub(super) fn of_tokens(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
+    let (mut rest, _) = split_text(input);
+    let mut arguments = Vec::new();
+    while !rest.is_empty() {
+        let (group, behind) = rest.split_at(length(rest));
+        arguments.extend(argument(group, input.notes.line));
+        rest = behind;
+    }
+    arguments
+}
+
+/// How many tokens the first argument has.
+fn length(tokens: &[Token<'_>]) -> usize {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate() {
+        if index > 0 && depth == 0 && !token.glued {
+            return index;
+        }
+        match token.text {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    tokens.len()
+}
+
+/// A range or an expression if all of it is one, else text.
+fn argument(group: &[Token<'_>], line: &str) -> Option<Spanned<Argument>> {
+    let at = group.first()?.at.to(group.last()?.at);
+    let notes = Notes::new(line, group.len());
+    let tokens = Tokens {
+        rest: group,
+        notes: &notes,
+    };
+    let value = match range(tokens) {
+        Ok((behind, range)) if behind.rest.is_empty() => Some(range),
+        _ => None,
+    };
+    let text = line.get(at.start..at.end)?.to_owned();
+    Some(Spanned::new(Argument { text, value }, at))
+}

@@ -1,0 +1,106 @@
+//! The lines that blocks are made of: `if E`, `foreach $x in …`, `end`.
+
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::{cut, map, opt, peek};
+use nom::multi::separated_list1;
+use nom::sequence::{preceded, terminated};
+
+use super::expression::{expression, whole};
+use super::filter::filter;
+use super::range::range;
+use super::stream::{Failed, Parsed, Tokens, mark, variable, word};
+use crate::lang::expected::Expected;
+use crate::lang::expression::Range;
+use crate::lang::lexer::TokenKind;
+use crate::lang::place::Spanned;
+use crate::lang::syntax::{Command, Control, Rows};
+
+/// What follows the word of a line that opens, parts or closes a block; an error if it is none of them.
+pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> {
+    match name {
+        "if" => map(cut(expression), Control::If).parse(input),
+        "while" => map(cut(expression), Control::While).parse(input),
+        "else" => Ok((input, Control::Else)),
+        "end" => Ok((input, Control::End)),
+        "loop_break" => Ok((input, Control::Break)),
+        "loop_continue" => Ok((input, Control::Continue)),
+        "define" => map(cut(new_name), Control::Define).parse(input),
+        "document" => map(cut(new_name), Control::Document).parse(input),
+        "foreach" => map(
+            (cut(variable), cut(word("in")), cut(rows)),
+            |(variable, _, rows)| Control::Foreach { variable, rows },
+        )
+        .parse(input),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+/// The name of a command that is being made.
+pub(super) fn new_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::NewCommand, |token| {
+        (token.kind == TokenKind::Name).then(|| token.text.to_owned())
+    })
+}
+
+/// `rows`: where a symbol is called `regions` or `walk`, what follows tells which is meant.
+fn rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let commands = alt((
+        terminated(region_rows, peek(end)),
+        terminated(page_rows, peek(end)),
+    ))
+    .parse(input);
+    let failure = match commands {
+        Ok(found) => return Ok(found),
+        Err(failure) => failure,
+    };
+    let values = map(separated_list1(mark(","), listed), Rows::Values);
+    match terminated(values, peek(end)).parse(input) {
+        Err(nom::Err::Error(_)) => Err(failure),
+        values => values,
+    }
+}
+
+fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match input.first().map(|token| &token.kind) {
+        None | Some(TokenKind::Comment) => Ok((input, ())),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+fn region_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let (behind, at) = word("regions")(input)?;
+    let (behind, filter) = opt(preceded(word("where"), cut(filter))).parse(behind)?;
+    let command = Command::Regions {
+        filter,
+        by: None,
+        full: false,
+    };
+    Ok((behind, Rows::Of(Spanned::new(command, at).into())))
+}
+
+fn page_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
+    let (behind, at) = word("walk")(input)?;
+    let (behind, range) = range(behind)?;
+    let (behind, filter) = opt(preceded(word("where"), cut(filter))).parse(behind)?;
+    let command = Command::Walk {
+        range,
+        filter,
+        by: None,
+        limit: None,
+    };
+    Ok((behind, Rows::Of(Spanned::new(command, at).into())))
+}
+
+/// A value, or `A..B`.
+fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+    let (behind, start) = expression(input)?;
+    match mark("..")(behind) {
+        Ok((behind, _)) => {
+            let (behind, end) = cut(expression).parse(behind)?;
+            let at = start.at.to(end.at);
+            Ok((behind, Spanned::new(Range::Span { start, end }, at)))
+        }
+        Err(_) => Ok((behind, whole(start, true))),
+    }
+}

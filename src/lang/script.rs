@@ -1,0 +1,415 @@
+//! Command files as programs: lines put together to blocks.
+//!
+//! Lines come one by one, from a file, a pipe or the prompt, so that a file can be put together whole before it runs, and a block can be
+//! run as soon as its `end` has come. A line that is no part of a block is not parsed here: what is wrong with it is said when it is its
+//! turn.
+
+use std::rc::Rc;
+
+use super::error::SyntaxError;
+use super::expression::Expression;
+use super::place::{Place, Spanned};
+use super::syntax::{Control, Line, Rows};
+use super::words::CONTROL_WORDS;
+
+/// Blocks nested deeper than this are an error.
+const DEEPEST: usize = 64;
+
+/// Statements, one after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block(pub Vec<Statement>);
+
+/// A line, or a block with the line that opens it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The line.
+    pub text: Rc<str>,
+    /// What it is.
+    pub node: Node,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// A line that is parsed when it is its turn.
+    Text,
+    /// A line of a block, parsed once however often it runs.
+    Line(Box<Line>),
+    /// `if E … else … end`
+    If {
+        /// Which of the two runs.
+        condition: Spanned<Expression>,
+        /// If it is true.
+        then: Block,
+        /// If it is false.
+        otherwise: Block,
+    },
+    /// `while E … end`
+    While {
+        /// As long as it is true.
+        condition: Spanned<Expression>,
+        /// What runs.
+        body: Block,
+    },
+    /// `foreach $NAME in ROWS … end`
+    Foreach {
+        /// Without the `$`.
+        variable: String,
+        /// What it is, one after the other.
+        rows: Rows,
+        /// What runs for each.
+        body: Block,
+    },
+    /// `define NAME … end`
+    Define {
+        /// The name of the command.
+        name: Spanned<String>,
+        /// What it does.
+        body: Rc<Block>,
+    },
+    /// `document NAME … end`
+    Document {
+        /// The name of the command.
+        name: Spanned<String>,
+        /// What `help` shows.
+        text: String,
+    },
+    /// `loop_break`
+    Break,
+    /// `loop_continue`
+    Continue,
+}
+
+/// A line that cannot stand where it does, or a block that is not closed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// The number of the line.
+    pub line: usize,
+    /// The line.
+    pub text: Rc<str>,
+    /// What is wrong with it.
+    pub error: SyntaxError,
+}
+
+/// Puts lines together.
+#[derive(Debug, Default)]
+pub struct Builder {
+    open: Vec<Open>,
+}
+
+/// A block whose `end` has not come.
+#[derive(Debug)]
+struct Open {
+    line: usize,
+    text: Rc<str>,
+    /// Where its first word stands.
+    word: Place,
+    kind: Kind,
+    body: Vec<Statement>,
+    /// What stands before `else`, once that has come.
+    before_else: Option<Vec<Statement>>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    If(Spanned<Expression>),
+    While(Spanned<Expression>),
+    Foreach(String, Rows),
+    Define(Spanned<String>),
+    Document(Spanned<String>, String),
+}
+
+impl Kind {
+    fn word(&self) -> &'static str {
+        match self {
+            Kind::If(_) => "if",
+            Kind::While(_) => "while",
+            Kind::Foreach(..) => "foreach",
+            Kind::Define(_) => "define",
+            Kind::Document(..) => "document",
+        }
+    }
+
+    fn is_loop(&self) -> bool {
+        matches!(self, Kind::While(_) | Kind::Foreach(..))
+    }
+}
+
+/// The word that a line begins with, if it begins with one, and where it stands.
+pub fn first_word(line: &str) -> Option<(&str, Place)> {
+    let start = line.len() - line.trim_start().len();
+    let rest = line.get(start..)?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
+    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    let word = rest.get(..end).filter(|word| !word.is_empty())?;
+    Some((word, Place::new(start, start + end)))
+}
+
+/// Whether these lines leave a block open. Lines with a fault do not: it is said when they run.
+pub fn is_open(text: &str) -> bool {
+    let mut builder = Builder::default();
+    let mut lines = text.lines().enumerate();
+    lines.all(|(index, line)| builder.push(index + 1, line).is_ok()) && builder.is_open()
+}
+
+impl Builder {
+    /// Whether a block waits for its `end`.
+    pub fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Takes the next line. A statement comes back when it is complete and in no block.
+    ///
+    /// # Errors
+    /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
+    pub fn push(&mut self, line: usize, text: &str) -> Result<Option<Statement>, Fault> {
+        let first = first_word(text);
+        if let Some(Open {
+            kind: Kind::Document(_, document),
+            ..
+        }) = self.open.last_mut()
+            && !first.is_some_and(|(word, _)| word == "end" && text.trim() == word)
+        {
+            document.push_str(text.trim());
+            document.push('\n');
+            return Ok(None);
+        }
+        let Some((_, word)) = first.filter(|(word, _)| CONTROL_WORDS.contains(word)) else {
+            let node = match self.is_open() {
+                // One that is no command now may be one by then.
+                true => super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into())),
+                false => Node::Text,
+            };
+            return Ok(self.add(line, text.into(), node));
+        };
+        let text: Rc<str> = text.into();
+        self.control(line, &text, word).map_err(|error| Fault {
+            line,
+            text: text.clone(),
+            error,
+        })
+    }
+
+    /// Says that no more lines come.
+    ///
+    /// # Errors
+    /// The innermost block that is still open, at the line that opens it.
+    pub fn finish(mut self) -> Result<(), Fault> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        Err(Fault {
+            line: open.line,
+            error: fault(
+                open.word,
+                format!("this `{}` has no `end`", open.kind.word()),
+                "`end`",
+            ),
+            text: open.text,
+        })
+    }
+
+    fn add(&mut self, line: usize, text: Rc<str>, node: Node) -> Option<Statement> {
+        let statement = Statement { line, text, node };
+        match self.open.last_mut() {
+            Some(open) => {
+                open.body.push(statement);
+                None
+            }
+            None => Some(statement),
+        }
+    }
+
+    fn control(
+        &mut self,
+        line: usize,
+        text: &Rc<str>,
+        word: Place,
+    ) -> Result<Option<Statement>, SyntaxError> {
+        let Line::Control(control) = super::parse_line(text)? else {
+            return Ok(self.add(line, text.clone(), Node::Text));
+        };
+        let kind = match *control {
+            Control::If(condition) => Kind::If(condition),
+            Control::While(condition) => Kind::While(condition),
+            Control::Foreach { variable, rows } => Kind::Foreach(variable.node, rows),
+            Control::Define(name) | Control::Document(name) if self.is_open() => {
+                let message = "commands are made and documented outside of blocks".to_owned();
+                return Err(fault(name.at, message, "`end` of the block around it"));
+            }
+            Control::Define(name) => Kind::Define(name),
+            Control::Document(name) => Kind::Document(name, String::new()),
+            Control::Else => return self.begin_else(word).map(|()| None),
+            Control::End => return self.end(word),
+            Control::Break => return self.jump(line, text, word, Node::Break),
+            Control::Continue => return self.jump(line, text, word, Node::Continue),
+        };
+        if self.open.len() >= DEEPEST {
+            let message = format!("blocks are nested more than {DEEPEST} levels deep");
+            return Err(fault(word, message, "`end`"));
+        }
+        self.open.push(Open {
+            line,
+            text: text.clone(),
+            word,
+            kind,
+            body: Vec::new(),
+            before_else: None,
+        });
+        Ok(None)
+    }
+
+    fn begin_else(&mut self, word: Place) -> Result<(), SyntaxError> {
+        match self.open.last_mut() {
+            Some(Open {
+                kind: Kind::If(_),
+                body,
+                before_else: before_else @ None,
+                ..
+            }) => {
+                *before_else = Some(std::mem::take(body));
+                Ok(())
+            }
+            _ => Err(fault(
+                word,
+                "this `else` belongs to no `if`".into(),
+                "a command",
+            )),
+        }
+    }
+
+    fn end(&mut self, word: Place) -> Result<Option<Statement>, SyntaxError> {
+        let Some(open) = self.open.pop() else {
+            let message = "there is no block for this `end` to close".into();
+            return Err(fault(word, message, "a command"));
+        };
+        let body = Block(open.body);
+        let node = match (open.kind, open.before_else) {
+            (Kind::If(condition), None) => Node::If {
+                condition,
+                then: body,
+                otherwise: Block::default(),
+            },
+            (Kind::If(condition), Some(then)) => Node::If {
+                condition,
+                then: Block(then),
+                otherwise: body,
+            },
+            (Kind::While(condition), _) => Node::While { condition, body },
+            (Kind::Foreach(variable, rows), _) => Node::Foreach {
+                variable,
+                rows,
+                body,
+            },
+            (Kind::Define(name), _) => Node::Define {
+                name,
+                body: Rc::new(body),
+            },
+            (Kind::Document(name, text), _) => Node::Document { name, text },
+        };
+        Ok(self.add(open.line, open.text, node))
+    }
+
+    fn jump(
+        &mut self,
+        line: usize,
+        text: &Rc<str>,
+        word: Place,
+        node: Node,
+    ) -> Result<Option<Statement>, SyntaxError> {
+        match self.open.iter().any(|open| open.kind.is_loop()) {
+            true => Ok(self.add(line, text.clone(), node)),
+            false => Err(fault(
+                word,
+                "there is no loop around it".into(),
+                "`while` or `foreach` above it",
+            )),
+        }
+    }
+}
+
+fn fault(at: Place, message: String, expected: &str) -> SyntaxError {
+    SyntaxError {
+        at,
+        message,
+        expected: vec![expected.to_owned()],
+        hint: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(text: &str) -> Result<Vec<Statement>, Fault> {
+        let mut builder = Builder::default();
+        let mut statements = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            statements.extend(builder.push(index + 1, line)?);
+        }
+        builder.finish().map(|()| statements)
+    }
+
+    #[test]
+    fn blocks_nest_and_lines_in_them_are_parsed_once() {
+        let text = "echo a\nif 1\n  while $i < 3\n    echo b\n    if 2\n loop_break\n end\n  end # inner\nelse\n  frobnicate\nend\necho c";
+        let statements = build(text).unwrap();
+        assert_eq!(statements.len(), 3);
+        assert_eq!((statements[0].line, statements[2].line), (1, 12));
+        let Node::If {
+            then, otherwise, ..
+        } = &statements[1].node
+        else {
+            panic!("{statements:?}");
+        };
+        let Node::While { body, .. } = &then.0[0].node else {
+            panic!("{then:?}");
+        };
+        assert!(matches!(body.0[0].node, Node::Line(_)), "{body:?}");
+        // What is no command now may be defined by then.
+        assert_eq!(otherwise.0[0].node, Node::Text);
+    }
+
+    #[test]
+    fn what_is_not_closed_or_closed_twice_is_said_at_its_line() {
+        for (text, line, says) in [
+            ("echo\nif 1\nwhile 2\nend\n", 2, "`if` has no `end`"),
+            ("end", 1, "no block"),
+            ("if 1\nend\nend", 3, "no block"),
+            ("else", 1, "no `if`"),
+            ("while 1\nelse\nend", 2, "no `if`"),
+            ("if 1\nelse\nelse\nend", 3, "no `if`"),
+            ("loop_break", 1, "no loop"),
+            ("if 1\nloop_continue\nend", 2, "no loop"),
+            ("if", 1, "missing"),
+            ("if 1\ndefine x\nend\nend", 2, "outside of blocks"),
+            ("define x\n", 1, "`define` has no `end`"),
+            ("document x\nend of it\n", 1, "`document` has no `end`"),
+        ] {
+            let fault = build(text).expect_err(text);
+            assert_eq!(fault.line, line, "{text}");
+            assert!(fault.error.message.contains(says), "{text}: {fault:?}");
+            assert!(!fault.error.expected.is_empty());
+        }
+        let deep = "if 1\n".repeat(DEEPEST + 1);
+        assert!(
+            build(&deep)
+                .unwrap_err()
+                .error
+                .message
+                .contains("64 levels")
+        );
+    }
+
+    #[test]
+    fn a_document_is_text_up_to_a_line_that_is_nothing_but_end() {
+        let statements = build("document d\n  if you like\nend of story\nend\necho").unwrap();
+        let Node::Document { text, .. } = &statements[0].node else {
+            panic!("{statements:?}");
+        };
+        assert_eq!(text, "if you like\nend of story\n");
+        assert_eq!(statements[1].line, 5);
+    }
+}

@@ -1,0 +1,210 @@
+//! What came of the assertions of a run: for its last line, and for CI.
+
+use crate::eval::Judgement;
+use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorPlace};
+use std::fmt::Write;
+
+/// The assertions of a run. One by one they are kept only if somebody wants a report.
+#[derive(Debug, Default)]
+pub struct Assertions {
+    counts: AssertionsSummary,
+    kept: Option<Vec<Case>>,
+}
+
+#[derive(Debug)]
+struct Case {
+    place: Option<ErrorPlace>,
+    expression: String,
+    result: Verdict,
+}
+
+/// What came of an assertion.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Held,
+    /// It is false, and why.
+    Failed(String),
+    /// It has no value, and why.
+    Unknown(String),
+}
+
+impl Assertions {
+    /// With every assertion kept for a report.
+    pub fn kept() -> Self {
+        Assertions {
+            kept: Some(Vec::new()),
+            ..Assertions::default()
+        }
+    }
+
+    /// How many held and failed; `None` if there was none.
+    pub fn counts(&self) -> Option<AssertionsSummary> {
+        let counts = self.counts;
+        (counts != AssertionsSummary::default()).then_some(counts)
+    }
+
+    pub(super) fn add(&mut self, place: Option<ErrorPlace>, expression: &str, result: Verdict) {
+        match result {
+            Verdict::Held => self.counts.held += 1,
+            Verdict::Failed(_) => self.counts.failed += 1,
+            Verdict::Unknown(_) => self.counts.unknown += 1,
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.push(Case {
+                place,
+                expression: expression.to_owned(),
+                result,
+            });
+        }
+    }
+
+    /// The report, as JUnit has it.
+    pub fn junit(&self) -> String {
+        let AssertionsSummary {
+            held,
+            failed,
+            unknown,
+        } = self.counts;
+        let tests = held + failed + unknown;
+        let mut xml = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pmdb\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{unknown}\">\n"
+        );
+        for case in self.kept.iter().flatten() {
+            let file = case.place.as_ref().and_then(|place| place.file.as_ref());
+            let file = file.map_or_else(|| "-ex".to_owned(), ToString::to_string);
+            let line = case.place.as_ref().and_then(|place| place.line);
+            let place = match line {
+                Some(line) => format!(" file=\"{}\" line=\"{line}\"", escaped(&file)),
+                None => String::new(),
+            };
+            // A String takes whatever is written to it.
+            let _ = write!(
+                xml,
+                "  <testcase classname=\"{}\" name=\"{}\"{place}",
+                escaped(&file),
+                escaped(&case.expression)
+            );
+            let _ = match &case.result {
+                Verdict::Held => writeln!(xml, "/>"),
+                Verdict::Failed(why) => writeln!(
+                    xml,
+                    ">\n    <failure message=\"{}\"/>\n  </testcase>",
+                    escaped(why)
+                ),
+                Verdict::Unknown(why) => writeln!(
+                    xml,
+                    ">\n    <error message=\"{}\"/>\n  </testcase>",
+                    escaped(why)
+                ),
+            };
+        }
+        xml.push_str("</testsuite>\n");
+        xml
+    }
+}
+
+/// What is wrong where an assertion fails: its message, and the values that decided.
+pub(super) fn failure(judgement: &Judgement) -> String {
+    let message = judgement
+        .message
+        .clone()
+        .unwrap_or_else(|| "the assertion fails".to_owned());
+    let values: Vec<String> = judgement
+        .findings
+        .iter()
+        .map(|finding| {
+            let wanted = finding.wanted.as_ref();
+            let wanted = wanted.map_or_else(String::new, |wanted| format!(", {wanted} wanted"));
+            format!("{} = {}{wanted}", finding.expression, finding.value)
+        })
+        .collect();
+    format!("{message}: {}", values.join("; "))
+}
+
+/// The record of an assertion.
+pub(super) fn report(judgement: Judgement, place: Option<ErrorPlace>) -> AssertionReport {
+    AssertionReport {
+        expression: judgement.expression,
+        holds: judgement.holds,
+        message: judgement.message,
+        values: judgement
+            .findings
+            .into_iter()
+            .map(|finding| AssertionValue {
+                expression: finding.expression,
+                value: finding.value,
+                wanted: finding.wanted,
+            })
+            .collect(),
+        place,
+    }
+}
+
+/// Text in an attribute of XML, which has no way to write most control characters.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(' '),
+            control if control.is_control() => escaped.extend(control.escape_default()),
+            // Not characters of XML.
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            plain => escaped.push(plain),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::Finding;
+
+    #[test]
+    fn the_report_says_what_held_what_failed_and_what_is_not_known() {
+        let mut assertions = Assertions::kept();
+        assert_eq!(assertions.counts(), None);
+        let place = ErrorPlace {
+            file: Some("a&b.pmdb".into()),
+            line: Some(3),
+            column: Some(1),
+            width: 1,
+            text: String::new(),
+        };
+        assertions.add(Some(place), "1 < 2", Verdict::Held);
+        assertions.add(None, "x == \"y\"", Verdict::Failed("x = \"\u{1b}\"".into()));
+        assertions.add(None, "z", Verdict::Unknown("hidden".into()));
+        let xml = assertions.junit();
+        for part in [
+            "tests=\"3\" failures=\"1\" errors=\"1\"",
+            "<testcase classname=\"a&amp;b.pmdb\" name=\"1 &lt; 2\" file=\"a&amp;b.pmdb\" line=\"3\"/>",
+            "<failure message=\"x = &quot;\\u{1b}&quot;\"/>",
+            "<error message=\"hidden\"/>",
+        ] {
+            assert!(xml.contains(part), "{part} in {xml}");
+        }
+        assert!(Assertions::default().junit().contains("tests=\"0\""));
+    }
+
+    #[test]
+    fn a_failure_shows_the_values_that_decided() {
+        let judgement = Judgement {
+            expression: "count(all) == 512".into(),
+            holds: false,
+            message: None,
+            findings: vec![Finding {
+                expression: "count(all)".into(),
+                value: "412".into(),
+                wanted: Some("512".into()),
+            }],
+        };
+        assert_eq!(
+            failure(&judgement),
+            "the assertion fails: count(all) = 412, 512 wanted"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! Statements of command files and of the prompt: blocks run here, line by line.
+
+use super::base::Session;
+use super::collector::Collector;
+use super::failure::Origin;
+use super::outcome::Outcome;
+use super::tally::Tally;
+use crate::command::{self, Context};
+use crate::eval::{self, Value};
+use crate::kernel::Name;
+use crate::lang::script::{Block, Node, Statement, first_word};
+use crate::lang::{self, Command, Line, Rows, Spanned};
+use crate::report::ErrorReport;
+use crate::state::UserCommand;
+use std::rc::Rc;
+
+/// How deep commands that the user made may call one another.
+const DEEPEST_CALLS: usize = 100;
+/// How often one alias may stand for another.
+const LONGEST_CHAIN: usize = 16;
+
+/// How a statement went, and where the run goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Went {
+    /// With the next statement, if the outcome allows.
+    On(Outcome),
+    /// Behind the loop.
+    Break,
+    /// With the next turn of the loop.
+    Continue,
+}
+
+impl Session {
+    /// Runs the statements of a block, one after the other.
+    pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> Went {
+        let mut tally = Tally::new(self.manner.keep_going);
+        for statement in &block.0 {
+            match self.run_statement(statement, file) {
+                Went::On(outcome) => {
+                    if tally.add(outcome).is_break() {
+                        break;
+                    }
+                }
+                // A failure that was carried on from is not lost with the turn.
+                jump if tally.outcome() == Outcome::Done => return jump,
+                jump => {
+                    self.failed_turn = Some(tally.outcome());
+                    return jump;
+                }
+            }
+        }
+        Went::On(tally.outcome())
+    }
+
+    /// Runs one statement.
+    pub(super) fn run_statement(&mut self, statement: &Statement, file: Option<&Name>) -> Went {
+        let origin = Origin {
+            file,
+            line: file.map(|_| statement.line),
+        };
+        let text = &*statement.text;
+        Went::On(match &statement.node {
+            Node::Text => self.run_line(text, origin),
+            Node::Line(line) => match self.user_command(text) {
+                Some((name, command)) => self.run_user(text, origin, &name, &command),
+                None => self.run_parsed(text, origin, line).0,
+            },
+            Node::If {
+                condition,
+                then,
+                otherwise,
+            } => match eval::truth(condition, &self.state) {
+                Ok(true) => return self.run_block(then, file),
+                Ok(false) => return self.run_block(otherwise, file),
+                Err(error) => self.evaluation_failed(text, origin, error),
+            },
+            Node::While { condition, body } => {
+                self.run_loop(file, body, |session| {
+                    match eval::truth(condition, &session.state) {
+                        Ok(goes_on) => Ok(goes_on),
+                        Err(error) => Err(session.evaluation_failed(text, origin, error)),
+                    }
+                })
+            }
+            Node::Foreach {
+                variable,
+                rows,
+                body,
+            } => match self.rows(rows, text, origin) {
+                Ok(rows) => {
+                    let mut rows = rows.into_iter();
+                    self.foreach += 1;
+                    let outcome = self.run_loop(file, body, |session| {
+                        let row = rows.next();
+                        let goes_on = row.is_some();
+                        if let Some(row) = row {
+                            session.state.variables.insert(variable.clone(), row);
+                        }
+                        Ok(goes_on)
+                    });
+                    self.foreach -= 1;
+                    outcome
+                }
+                Err(outcome) => outcome,
+            },
+            Node::Define { name, body } => match command::refuse_taken(name) {
+                Ok(()) => {
+                    let command = self.state.commands.entry(name.node.clone()).or_default();
+                    *command = UserCommand {
+                        body: Rc::clone(body),
+                        file: file.cloned(),
+                        alias: None,
+                        document: command.document.take(),
+                    };
+                    Outcome::Done
+                }
+                Err(error) => self.evaluation_failed(text, origin, error),
+            },
+            Node::Document {
+                name,
+                text: document,
+            } => match self.state.commands.get_mut(&name.node) {
+                Some(command) => {
+                    command.document = Some(document.clone());
+                    Outcome::Done
+                }
+                None => {
+                    let message = format!("no command of yours is called `{}`", name.node);
+                    let error = eval::Error::new(name.at, message)
+                        .hint(format!("define {} makes it", name.node));
+                    self.evaluation_failed(text, origin, error)
+                }
+            },
+            Node::Break => return Went::Break,
+            Node::Continue => return Went::Continue,
+        })
+    }
+
+    /// Runs `body` as long as `next` says so. Ctrl-C is noticed in every turn.
+    fn run_loop(
+        &mut self,
+        file: Option<&Name>,
+        body: &Block,
+        mut next: impl FnMut(&mut Session) -> Result<bool, Outcome>,
+    ) -> Outcome {
+        let mut tally = Tally::new(self.manner.keep_going);
+        loop {
+            if self.interrupts.check().is_err() {
+                return Outcome::Interrupted;
+            }
+            match next(self) {
+                Ok(true) => {}
+                Ok(false) => return tally.outcome(),
+                // A condition without a value ends the loop, however errors are taken.
+                Err(outcome) => {
+                    let _ = tally.add(outcome);
+                    return tally.outcome();
+                }
+            }
+            let went = self.run_block(body, file);
+            let outcome = match went {
+                Went::On(outcome) => outcome,
+                Went::Break | Went::Continue => self.failed_turn.take().unwrap_or(Outcome::Done),
+            };
+            if tally.add(outcome).is_break() || went == Went::Break {
+                return tally.outcome();
+            }
+        }
+    }
+
+    /// What `foreach` goes through, from one sweep.
+    fn rows(&mut self, rows: &Rows, text: &str, origin: Origin) -> Result<Vec<Value>, Outcome> {
+        match rows {
+            Rows::Values(values) => values
+                .iter()
+                .map(|value| eval::value(value, &self.state))
+                .collect::<Result<_, _>>()
+                .map_err(|error| self.evaluation_failed(text, origin, error)),
+            Rows::Of(command) => {
+                let mut collector = Collector::new(&self.interrupts);
+                let ran = command::run(
+                    command,
+                    &mut Context {
+                        state: &mut self.state,
+                        sink: &mut collector,
+                        resume: None,
+                    },
+                );
+                let (rows, notes) = collector.finish();
+                for note in notes {
+                    self.say(note);
+                }
+                match ran {
+                    Ok(_) => Ok(rows),
+                    Err(error) => {
+                        let status = error.status();
+                        Err(match origin.command(text, error) {
+                            Some(report) => self.fail(report, status),
+                            None => Outcome::Interrupted,
+                        })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reports what has no value.
+    pub(super) fn evaluation_failed(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        error: eval::Error,
+    ) -> Outcome {
+        let error = command::Error::from(error);
+        let status = error.status();
+        match origin.command(text, error) {
+            Some(report) => self.fail(report, status),
+            None => Outcome::Interrupted,
+        }
+    }
+
+    /// The command of the user's that a line begins with.
+    pub(super) fn user_command(&self, text: &str) -> Option<(String, UserCommand)> {
+        if self.state.commands.is_empty() {
+            return None;
+        }
+        let (word, _) = first_word(text)?;
+        let command = self.state.commands.get(word)?;
+        Some((word.to_owned(), command.clone()))
+    }
+
+    /// Runs a line that begins with a command of the user's.
+    pub(super) fn run_user(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        name: &str,
+        command: &UserCommand,
+    ) -> Outcome {
+        let Some((_, word)) = first_word(text) else {
+            return Outcome::Done;
+        };
+        let rest = text.get(word.end..).unwrap_or_default();
+        if let Some(alias) = &command.alias {
+            if self.aliases >= LONGEST_CHAIN {
+                let message = format!("the alias `{name}` stands for itself");
+                return self.fail(origin.about_line(text, message), 1);
+            }
+            self.aliases += 1;
+            let outcome = self.run_line(&format!("{alias}{rest}"), origin);
+            self.aliases -= 1;
+            return outcome;
+        }
+        if self.state.arguments.len() >= DEEPEST_CALLS {
+            let message = format!(
+                "`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep"
+            );
+            return self.fail(origin.about_line(text, message), 1);
+        }
+        // Blanks in the place of the name keep places in the line what they are.
+        let blank = " ".repeat(word.end);
+        let arguments: Result<Vec<Value>, _> = lang::parse_arguments(&format!("{blank}{rest}"))
+            .iter()
+            .map(|argument| eval::argument(argument, &self.state))
+            .collect();
+        let arguments = match arguments {
+            Ok(arguments) => arguments,
+            Err(error) => return self.evaluation_failed(text, origin, error),
+        };
+        self.state.arguments.push(arguments);
+        let went = self.run_block(&command.body, command.file.as_ref());
+        self.state.arguments.pop();
+        match went {
+            Went::On(outcome) => outcome,
+            Went::Break | Went::Continue => Outcome::Done,
+        }
+    }
+
+    /// Why a command may not run here, if it may not: the rows of `foreach` are of the process that was attached before it.
+    pub(super) fn refused_here(&self, line: &Line) -> Option<Spanned<&'static str>> {
+        let Line::Command { command, .. } = line else {
+            return None;
+        };
+        let name = match command.node {
+            Command::Attach(_) => "attach",
+            Command::Detach => "detach",
+            _ => return None,
+        };
+        (self.foreach > 0).then(|| Spanned::new(name, command.at))
+    }
+
+    /// Reports a line that only a block can hold.
+    pub(super) fn not_in_a_block(&mut self, text: &str, origin: Origin) -> Outcome {
+        let word = first_word(text).map(|(word, at)| (word.to_owned(), at));
+        let (word, at) = word.unwrap_or_default();
+        let report = ErrorReport {
+            place: Some(origin.place(text, Some(at))),
+            hint: Some("write it into a command file: -x FILE, source FILE".to_owned()),
+            ..ErrorReport::of(format!(
+                "`{word}` is part of a block of several lines, and this is one line by itself, as -ex has it"
+            ))
+        };
+        self.fail(report, 1)
+    }
+}

@@ -1,0 +1,109 @@
+//! Whole files: what puts lines together to blocks agrees with the grammar, also on files that are damaged.
+
+use std::fs;
+use std::path::Path;
+
+use pmdb::lang::parse_line;
+use pmdb::lang::script::{Block, Builder, Node};
+
+use crate::derive::Random;
+use crate::grammar;
+use crate::recognise::Recogniser;
+
+/// Whether the lines are put together, and each of them is in the language.
+fn is_put_together(text: &str) -> bool {
+    let mut builder = Builder::default();
+    let mut whole = Block::default();
+    for (index, line) in text.lines().enumerate() {
+        match builder.push(index + 1, line) {
+            Ok(statement) => whole.0.extend(statement),
+            Err(_) => return false,
+        }
+    }
+    builder.finish().is_ok() && is_parsed(&whole)
+}
+
+fn is_parsed(block: &Block) -> bool {
+    block.0.iter().all(|statement| match &statement.node {
+        // A line that is left for later may be of a command that the user made: in these files none is.
+        Node::Text => parse_line(&statement.text).is_ok(),
+        Node::If {
+            then, otherwise, ..
+        } => is_parsed(then) && is_parsed(otherwise),
+        Node::While { body, .. } | Node::Foreach { body, .. } => is_parsed(body),
+        Node::Define { body, .. } => is_parsed(body),
+        Node::Line(_) | Node::Document { .. } | Node::Break | Node::Continue => true,
+    })
+}
+
+/// One line more, less, or in another place.
+fn damaged(lines: &[String], random: &mut Random) -> Vec<String> {
+    let mut lines = lines.to_vec();
+    match random.below(4) {
+        0 => _ = lines.remove(random.below(lines.len())),
+        1 => {
+            let line = random.pick(&lines).clone();
+            lines.insert(random.below(lines.len()), line);
+        }
+        2 => {
+            let (a, b) = (random.below(lines.len()), random.below(lines.len()));
+            lines.swap(a, b);
+        }
+        _ => {
+            let words = [
+                "end",
+                "else",
+                "loop_break",
+                "if 1",
+                "end # x",
+                "document d",
+                "define d",
+            ];
+            lines.insert(random.below(lines.len()), (*random.pick(&words)).to_owned());
+        }
+    }
+    lines
+}
+
+#[test]
+fn files_and_grammar_agree() {
+    let recogniser = Recogniser::of(&grammar(), "file");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for name in ["grammar/files", "scripts"] {
+        for entry in fs::read_dir(folder.join(name)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|end| end == "pmdb") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(files.len() > 4, "{files:?}");
+    for path in &files {
+        let text = fs::read_to_string(path).expect("text");
+        assert!(
+            recogniser.accepts_file(&text),
+            "not in the grammar: {path:?}"
+        );
+        assert!(is_put_together(&text), "not put together: {path:?}");
+    }
+    let text = fs::read_to_string(folder.join("grammar/files/programs.pmdb")).expect("text");
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut random = Random::new(7);
+    let (mut accepted, mut rejected) = (0, 0);
+    for _ in 0..400 {
+        let mut lines = damaged(&lines, &mut random);
+        if random.chance(30) {
+            lines = damaged(&lines, &mut random);
+        }
+        let text = lines.join("\n");
+        let expected = recogniser.accepts_file(&text);
+        assert_eq!(is_put_together(&text), expected, "{text}");
+        match expected {
+            true => accepted += 1,
+            false => rejected += 1,
+        }
+    }
+    assert!(accepted > 50 && rejected > 50, "{accepted} {rejected}");
+}

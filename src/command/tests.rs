@@ -521,3 +521,32 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
         assert_eq!(module.deleted, deleted);
     }
 }
+
+/// `cpp_demangle` needs 2⁴⁰ steps to refuse this name: without a bound none of these commands ends.
+#[test]
+fn a_name_that_is_made_to_freeze_the_demangler() {
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    use crate::target::fake::Fake;
+    let hostile = format!("_Z1fIX{}_{}v", "dl".repeat(40), "E".repeat(40));
+    let file = Builder::with(vec![entry(&hostile, 0x1000, 0x10, GLOBAL, FUNCTION)]);
+    let fake = Fake::new()
+        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
+        .file("/bin/cc", file.bytes());
+    for (line, shows_it) in [
+        ("translate 0x401004", true),
+        ("explain 0x401004", true),
+        ("region 0x401004", false),
+        ("info symbol 0x401004", true),
+        ("print symbol(0x401004)", true),
+        ("info symbols .", true),
+        ("info symbols delete", false),
+        ("print &'f<delete>'", false),
+        ("info address 'f<'", false),
+        ("info line 'f<delete>'", false),
+        (&format!("info address {hostile}"), true),
+    ] {
+        let (records, _) = outcome(line, fake.clone().target(), usize::MAX);
+        let shown = format!("{records:?}").contains(&hostile);
+        assert_eq!(shown, shows_it, "{line}: {records:?}");
+    }
+}

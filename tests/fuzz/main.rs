@@ -13,17 +13,19 @@ mod dwarf;
 mod elf;
 mod made;
 mod mutate;
+mod names;
 mod program;
 mod targets;
 
 use libtest_mimic::{Arguments, Trial};
+use rustix::time::{ClockId, clock_gettime};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than this no input may take, in a build without optimisation on a busy machine.
-const LONGEST: Duration = Duration::from_secs(60);
+/// The whole run ends when it has spent this much CPU time on one input: that input does not end.
+const ENDLESS: Duration = Duration::from_secs(20);
 /// More memory than this the whole run may not take.
 const MOST_BYTES: u64 = 6 << 30;
 
@@ -34,6 +36,8 @@ pub struct Fuzzed {
     /// Pieces that are put in here and there.
     pub words: &'static [&'static str],
     pub feed: fn(&[u8]),
+    /// Most CPU time for one input, in a build without optimisation.
+    pub longest: Duration,
 }
 
 fn main() {
@@ -62,28 +66,50 @@ fn run(fuzzed: &'static Fuzzed) {
     let seeds = (fuzzed.seeds)();
     assert!(!seeds.is_empty(), "{} has no seeds", fuzzed.name);
     for seed in &seeds {
-        (fuzzed.feed)(seed);
+        fed_in_time(fuzzed, seed);
     }
     if let Some(number) = number_of("PMDB_FUZZ_NUMBER") {
-        return (fuzzed.feed)(&mutate::input(&seeds, fuzzed.words, number));
+        fed_in_time(fuzzed, &mutate::input(&seeds, fuzzed.words, number));
+        return;
     }
     let seconds = number_of("PMDB_FUZZ_SECONDS").unwrap_or(2);
     let start = number_of("PMDB_FUZZ_START").unwrap_or(0);
     let end = Instant::now() + Duration::from_secs(seconds);
     let progress = Progress::watched(fuzzed.name, start);
     let mut number = start;
+    let mut longest = Duration::ZERO;
     while Instant::now() < end {
         progress.note(number);
         let input = mutate::input(&seeds, fuzzed.words, number);
-        let fed = std::panic::catch_unwind(|| (fuzzed.feed)(&input));
-        if let Err(why) = fed {
-            eprintln!("{}: input {number} ({} bytes)", fuzzed.name, input.len());
-            std::panic::resume_unwind(why);
+        match std::panic::catch_unwind(|| fed_in_time(fuzzed, &input)) {
+            Ok(spent) => longest = longest.max(spent),
+            Err(why) => {
+                eprintln!("{}: input {number} ({} bytes)", fuzzed.name, input.len());
+                std::panic::resume_unwind(why);
+            }
         }
         number += 1;
     }
     progress.over.store(true, Ordering::Relaxed);
-    println!("{}: {} inputs from {start} on", fuzzed.name, number - start);
+    println!(
+        "{}: {} inputs from {start} on, the longest {} ms",
+        fuzzed.name,
+        number - start,
+        longest.as_millis()
+    );
+}
+
+/// Feeds one input, and returns the CPU time that it took.
+fn fed_in_time(fuzzed: &Fuzzed, input: &[u8]) -> Duration {
+    let before = spent(ClockId::ThreadCPUTime);
+    (fuzzed.feed)(input);
+    let took = spent(ClockId::ThreadCPUTime).saturating_sub(before);
+    assert!(took <= fuzzed.longest, "it took {took:?} of CPU time");
+    took
+}
+
+fn spent(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).expect("a clock counts forwards")
 }
 
 /// The number of the input that is being fed, for whoever looks after an abort or a hang.
@@ -104,14 +130,17 @@ impl Progress {
         };
         let (number, over) = (Arc::clone(&progress.number), Arc::clone(&progress.over));
         std::thread::spawn(move || {
-            loop {
-                let before = number.load(Ordering::Relaxed);
-                std::thread::park_timeout(LONGEST);
-                if over.load(Ordering::Relaxed) {
-                    return;
-                }
-                if number.load(Ordering::Relaxed) == before {
-                    eprintln!("{name}: input {before} takes longer than {LONGEST:?}");
+            let mut last = (start, spent(ClockId::ProcessCPUTime));
+            while !over.load(Ordering::Relaxed) {
+                std::thread::park_timeout(Duration::from_secs(1));
+                let now = (
+                    number.load(Ordering::Relaxed),
+                    spent(ClockId::ProcessCPUTime),
+                );
+                if now.0 != last.0 {
+                    last = now;
+                } else if now.1.saturating_sub(last.1) > ENDLESS {
+                    eprintln!("{name}: input {} does not end", last.0);
                     std::process::abort();
                 }
             }

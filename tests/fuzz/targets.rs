@@ -1,9 +1,10 @@
 //! What is fed, and from which sound inputs.
 
-use crate::{Fuzzed, elf, made};
+use crate::{Fuzzed, elf, made, names};
 use pmdb::kernel::registers::Standing;
 use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
 use pmdb::lang::{self, complete, highlight};
+use std::time::Duration;
 
 pub const ALL: &[Fuzzed] = &[
     Fuzzed {
@@ -11,12 +12,21 @@ pub const ALL: &[Fuzzed] = &[
         seeds: elf::sound_seeds,
         words: &["\0\0\0\0", "\x7fELF", "ZLIB"],
         feed: elf::feed,
+        longest: Duration::from_secs(1),
     },
     Fuzzed {
         name: "perf-map",
         seeds: made::seeds,
         words: &[" ", "\n", "0x", "7f0000000040 8 a\n", "ffffffffffffffff"],
         feed: made::feed,
+        longest: Duration::from_millis(100),
+    },
+    Fuzzed {
+        name: "names",
+        seeds: names::seeds,
+        words: names::PIECES,
+        feed: names::feed,
+        longest: Duration::from_millis(50),
     },
     Fuzzed {
         name: "language",
@@ -27,6 +37,7 @@ pub const ALL: &[Fuzzed] = &[
             "\u{feff}", "é",
         ],
         feed: line,
+        longest: Duration::from_millis(100),
     },
     Fuzzed {
         name: "kernel-text",
@@ -44,12 +55,14 @@ pub const ALL: &[Fuzzed] = &[
             "18446744073709551616",
         ],
         feed: kernel_text,
+        longest: Duration::from_millis(100),
     },
     Fuzzed {
         name: "words",
         seeds: || vec![vec![0; 64], vec![0xff; 64], (0..=255).collect()],
         words: &[],
         feed: words,
+        longest: Duration::from_millis(100),
     },
 ];
 

@@ -1,4 +1,9 @@
 //! Mangled names into the names people write, with bounds: the names are somebody else's.
+//!
+//! The bounds count work and do not ask a clock, so that a name is always spelled alike: with optimisation a name takes less
+//! than 5 ms of CPU time, or stays mangled.
+
+mod cost;
 
 use super::stand_in;
 use crate::kernel::Name;
@@ -9,6 +14,12 @@ use std::fmt::{self, Write};
 const LONGEST_MANGLED: usize = 8 * 1024;
 /// A demangled name that grows longer than this (back references can grow exponentially) is given up.
 const LONGEST_DEMANGLED: usize = 32 * 1024;
+/// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back references.
+/// Names in libLLVM and in the JVM have up to 5,200 pieces.
+const MOST_PIECES: usize = 12 * 1024;
+/// Before it writes `<`, `rustc_demangle` may have read over the path of an `impl` once more, without writing it. That takes
+/// as long as one piece for so many bytes.
+const SKIPPED_BYTES_A_PIECE: usize = 128;
 /// How deep types may nest within each other.
 const DEEPEST: u32 = 96;
 
@@ -27,11 +38,15 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
         return None;
     }
     let text = std::str::from_utf8(mangled).ok()?;
-    let mut out = Bounded(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(text) {
+        let mut out = Bounded::new(mangled.len() / SKIPPED_BYTES_A_PIECE);
         write!(out, "{rust:#}").ok()?;
-        return Some(out.0);
+        return Some(out.text);
     }
+    if !cost::is_bounded(mangled) {
+        return None;
+    }
+    let mut out = Bounded::new(0);
     let limits = ParseOptions::default().recursion_limit(DEEPEST);
     let (symbol, tail) = BorrowedSymbol::with_tail_and_options(mangled, &limits).ok()?;
     let mut options = DemangleOptions::new().recursion_limit(DEEPEST);
@@ -39,18 +54,19 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
         options = options.no_params().no_return_type();
     }
     symbol.structured_demangle(&mut out, &options).ok()?;
-    if let Some(spelled) = spell_as_others_do(mangled, &out.0) {
-        out.0 = spelled;
+    let mut out = out.text;
+    if let Some(spelled) = spell_as_others_do(mangled, &out) {
+        out = spelled;
     }
     // What an empty pack of arguments leaves behind.
     for (with_comma, without) in [(", >", ">"), (", )", ")")] {
-        if out.0.contains(with_comma) {
-            out.0 = out.0.replace(with_comma, without);
+        if out.contains(with_comma) {
+            out = out.replace(with_comma, without);
         }
     }
     for (cast, suffix) in NUMBERS {
-        if out.0.contains(cast) {
-            out.0 = with_suffixes(&out.0, cast, suffix);
+        if out.contains(cast) {
+            out = with_suffixes(&out, cast, suffix);
         }
     }
     if !tail.is_empty() {
@@ -60,7 +76,7 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
             write!(out, " [clone .{}]", std::str::from_utf8(clone).ok()?).ok()?;
         }
     }
-    Some(out.0)
+    Some(out)
 }
 
 /// `cpp_demangle` has its own spelling for vtables and thunks; people know that of `nm -C` and gdb.
@@ -140,14 +156,31 @@ pub(super) fn readable(raw: &Name) -> Name {
 }
 
 /// Text that fails instead of growing without end.
-struct Bounded(String);
+struct Bounded {
+    text: String,
+    pieces_left: usize,
+    /// What `<` costs besides, in pieces.
+    cost_of_list: usize,
+}
+
+impl Bounded {
+    fn new(cost_of_list: usize) -> Self {
+        Bounded {
+            text: String::new(),
+            pieces_left: MOST_PIECES,
+            cost_of_list,
+        }
+    }
+}
 
 impl Write for Bounded {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > LONGEST_DEMANGLED {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let cost = 1 + self.cost_of_list * usize::from(piece == "<");
+        self.pieces_left = self.pieces_left.checked_sub(cost).ok_or(fmt::Error)?;
+        if self.text.len() + piece.len() > LONGEST_DEMANGLED {
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(piece);
         Ok(())
     }
 }

@@ -5,12 +5,17 @@ use super::naming;
 use crate::kernel::maps::{self, Regions};
 use crate::kernel::text::BadLine;
 use crate::kernel::{Region, VirtualAddress};
-use crate::source::{Result, Source};
+use crate::source::{Error, Result, Source, memory};
+use rustix::io::Errno;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 
 /// Bytes that are decoded together, and that are read before another thread is called: some 0.2 ms of work, where a thread costs 0.05.
 const BLOCK: usize = 64 << 10;
+/// More text than this is that of 60,000 regions and more: it is read only while there is memory for it and for them.
+const MUCH: u64 = 6 << 20;
+/// How many times its size text takes together with the regions in it, when vectors double.
+const AS_REGIONS: u64 = 6;
 /// Blocks that may wait to be decoded.
 const AHEAD: usize = 4;
 
@@ -105,6 +110,10 @@ impl Iterator for Blocks<'_> {
 /// The next bytes behind `so_far`: a whole block of them, unless the file ends.
 fn block(source: &dyn Source, so_far: u64) -> Result<Vec<u8>> {
     const PAGE: usize = 4 << 10;
+    if so_far >= MUCH {
+        let room = memory::check(so_far.saturating_mul(AS_REGIONS));
+        room.map_err(|_| Error::io("reading all regions", Errno::NOMEM))?;
+    }
     let mut bytes = Vec::with_capacity(BLOCK + PAGE);
     while bytes.len() < BLOCK {
         let at = so_far + bytes.len() as u64;

@@ -10,6 +10,7 @@ mod feature;
 mod file;
 mod in_memory;
 pub mod live;
+pub mod memory;
 mod page_map_end;
 mod process_entry;
 mod question;

@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::elf::Elf;
 use super::file::{BETWEEN_QUESTIONS, File, GoOn};
 use super::section::Section;
+use crate::source::memory;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
 use object::Endianness;
@@ -39,9 +40,14 @@ pub(super) fn of(
             let (method, size, data) = header(&bytes, elf.is_64, elf.endian)
                 .ok_or(NoSymbols::CutShort("compressed section"))?;
             match method {
+                _ if size > plausible(data.len()) => Err(TOO_LARGE),
                 format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
                 format::ELFCOMPRESS_ZSTD => {
-                    let decoder = StreamingDecoder::new(data).map_err(|_| BAD)?;
+                    // The decoder takes room for its window without asking whether there is any.
+                    let window = size.clamp(SMALLEST_WINDOW, LARGEST_WINDOW);
+                    memory::check(window)?;
+                    let decoder = StreamingDecoder::new_with_max_window_size(data, window);
+                    let decoder = decoder.map_err(|_| BAD)?;
                     expand(decoder, size, most, go_on)
                 }
                 _ => Err(NoSymbols::Damaged("an unknown kind of compression")),
@@ -53,6 +59,22 @@ pub(super) fn of(
 
 /// What expanding xz may take beside its output, in KiB: its largest preset takes 64 MiB.
 const LARGEST_DICTIONARY: u32 = 72 << 10;
+/// What expanding zstd may take beside its output. A window of 8 MiB every program should allow (RFC 8878, 3.1.1.1.2), and those of
+/// more than 128 MiB `zstd` refuses unless it is told otherwise.
+const SMALLEST_WINDOW: u64 = 8 << 20;
+const LARGEST_WINDOW: u64 = 128 << 20;
+
+/// Tables of names and debug information expand to three to ten times their size; what claims more than this is made to fill memory.
+const MOST_TIMES: u64 = 64;
+/// Small tables may consist of zeros.
+const ALWAYS_PLAUSIBLE: u64 = 1 << 20;
+
+/// The most that so many compressed bytes may expand to.
+fn plausible(compressed: usize) -> u64 {
+    (compressed as u64)
+        .saturating_mul(MOST_TIMES)
+        .max(ALWAYS_PLAUSIBLE)
+}
 
 pub(super) const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
@@ -83,6 +105,9 @@ pub(super) fn of_old_compressed(
     let rest = bytes.strip_prefix(b"ZLIB").ok_or(BAD)?;
     let (size, data) = rest.split_first_chunk::<8>().ok_or(BAD)?;
     let size = u64::from_be_bytes(*size);
+    if size > plausible(data.len()) {
+        return Err(TOO_LARGE);
+    }
     expand(ZlibDecoder::new(data), size, most, go_on).map(Some)
 }
 
@@ -97,12 +122,12 @@ fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionT
     }
 }
 
-/// Expands to exactly `size` bytes. Room is taken as bytes come, not as they are promised.
+/// Expands to exactly `size` bytes.
 fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
     if size > most {
         return Err(TOO_LARGE);
     }
-    let bytes = read_within(from, size, go_on)?;
+    let bytes = read_within(from, memory::empty(size)?, size, go_on)?;
     match bytes.len() as u64 == size {
         true => Ok(bytes),
         false => Err(BAD),
@@ -115,6 +140,8 @@ pub(super) fn expand_xz(
     most: u64,
     clock: &mut Clock,
 ) -> Result<Option<Vec<u8>>, NoSymbols> {
+    let most = most.min(plausible(bytes.len()));
+    memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
     let clock = RefCell::new(clock);
     let go_on = || !clock.borrow_mut().is_over_now();
     let compressed = Asking {
@@ -122,7 +149,7 @@ pub(super) fn expand_xz(
         go_on: &go_on,
     };
     let reader = XzReader::new_mem_limit(compressed, false, LARGEST_DICTIONARY);
-    match read_within(reader, most.saturating_add(1), &mut &go_on) {
+    match read_within(reader, Vec::new(), most.saturating_add(1), &mut &go_on) {
         Ok(bytes) => Ok((bytes.len() as u64 <= most).then_some(bytes)),
         Err(_) if !go_on() => Err(clock.borrow().reason()),
         Err(reason) => Err(reason),
@@ -144,13 +171,22 @@ impl Read for Asking<'_> {
     }
 }
 
-fn read_within(mut from: impl Read, most: u64, go_on: &mut GoOn) -> Result<Vec<u8>, NoSymbols> {
-    let mut bytes = Vec::new();
+/// Appends at most `most` bytes; more room than `bytes` has is taken as they come.
+fn read_within(
+    mut from: impl Read,
+    mut bytes: Vec<u8>,
+    most: u64,
+    go_on: &mut GoOn,
+) -> Result<Vec<u8>, NoSymbols> {
     let mut room = most;
     while room > 0 {
         let part = room.min(BETWEEN_QUESTIONS as u64);
         let read = from.by_ref().take(part).read_to_end(&mut bytes);
-        if (read.map_err(|_| BAD)? as u64) < part {
+        let read = read.map_err(|error| match error.kind() {
+            io::ErrorKind::OutOfMemory => NoSymbols::OutOfMemory,
+            _ => BAD,
+        });
+        if (read? as u64) < part {
             break;
         }
         room -= part;

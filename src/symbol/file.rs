@@ -3,6 +3,7 @@
 
 use super::NoSymbols;
 use crate::process::ReadAt;
+use crate::source::memory;
 use std::ops::ControlFlow;
 
 /// How much is read at once when a table is passed over.
@@ -64,7 +65,7 @@ impl File {
                 Ok(0) => break,
                 Ok(read) => done += read.min(rest.len()),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(NoSymbols::ReadFailed(error.to_string())),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(done)
@@ -92,7 +93,7 @@ impl File {
         if !self.holds(offset, size) {
             return Err(cut);
         }
-        let mut bytes = vec![0; usize::try_from(size).map_err(|_| cut.clone())?];
+        let mut bytes = memory::zeroed(size)?;
         let mut at = offset;
         for part in bytes.chunks_mut(BETWEEN_QUESTIONS) {
             if at > offset && !go_on() {

@@ -10,12 +10,15 @@ use super::section::LONGEST_NAME;
 use super::sources::Sources;
 use super::stretches::{NONE, Stretches};
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
+use crate::source::memory;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 
 /// Beyond this many symbols no index is built (it would take hundreds of megabytes): every look-up stays one pass.
 const MOST_SYMBOLS: usize = 2 << 20;
+/// What a symbol takes while the index is built: itself, as the vector doubles, and its places and stretches.
+const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
 
 /// What is kept of all symbols.
 pub(super) struct Index {
@@ -30,7 +33,7 @@ pub(super) struct Index {
 impl Index {
     /// Reads all symbols; `None` if there are too many.
     pub(super) fn build(sources: &Sources) -> Result<Option<Index>, NoSymbols> {
-        let mut symbols = Vec::new();
+        let (mut symbols, mut fits) = (Vec::new(), Ok(()));
         let mut too_many = false;
         table::visit(sources, &mut |symbol| {
             too_many = symbols.len() >= MOST_SYMBOLS;
@@ -38,10 +41,17 @@ impl Index {
                 return ControlFlow::Break(());
             }
             if symbol.kind != Kind::Tls {
+                if symbols.len() == symbols.capacity() {
+                    fits = memory::check((symbols.len() * A_SYMBOL) as u64);
+                }
                 symbols.push(symbol);
             }
-            ControlFlow::Continue(())
+            match fits {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
         })?;
+        fits?;
         if too_many {
             return Ok(None);
         }

@@ -8,6 +8,7 @@ use super::section::LONGEST_NAME;
 use super::{Kind, NoSymbols, SymbolAt};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::process::Target;
+use crate::source::memory;
 use std::collections::BinaryHeap;
 
 /// Of a larger file only so much is read, from its end: what was written last tells what is there.
@@ -155,7 +156,7 @@ impl PerfMap {
             let file = File::new(bytes);
             let begin = file.length().saturating_sub(LARGEST);
             let size = file.length() - begin;
-            let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+            let mut bytes = memory::zeroed(size)?;
             let read = file.read_up_to(begin, &mut bytes)?;
             bytes.truncate(read);
             // A line that begins before that is not read in part.

@@ -37,6 +37,9 @@ pub enum NoSymbols {
     /// What other modules have compressed was expanded and takes all the memory that is meant for that.
     #[error("the compressed tables of other modules take all room that there is")]
     NoRoom,
+    /// What the file asks for does not fit in memory now.
+    #[error("there is too little free memory for what the file holds")]
+    OutOfMemory,
     /// No load segment of the file explains where its regions are: it is mapped as data.
     #[error("the file is mapped as data, not loaded as a program or library")]
     NotLoaded,
@@ -48,7 +51,19 @@ pub enum NoSymbols {
 impl NoSymbols {
     /// Whether another question may be answered all the same.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(self, NoSymbols::TooCostly | NoSymbols::Interrupted)
+        matches!(
+            self,
+            NoSymbols::TooCostly | NoSymbols::Interrupted | NoSymbols::OutOfMemory
+        )
+    }
+}
+
+impl From<std::io::Error> for NoSymbols {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::OutOfMemory => NoSymbols::OutOfMemory,
+            _ => NoSymbols::ReadFailed(error.to_string()),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Room {
     /// No more symbols are wanted.
     pub(super) symbols: usize,
     /// What they and their names may take in memory.
-    pub(super) bytes: usize,
+    pub(super) bytes: u64,
 }
 
 /// What [`matching`] found.
@@ -143,7 +143,7 @@ pub(super) fn matching(
                     }
                 }
             }
-            while found.len() > room.symbols || bytes > room.bytes {
+            while found.len() > room.symbols || bytes as u64 > room.bytes {
                 too_many |= found.len() <= room.symbols;
                 let Some(((name, _), _)) = found.pop_last() else {
                     break;

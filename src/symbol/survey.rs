@@ -7,6 +7,7 @@ use super::view::View;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
+use crate::source::memory;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// No more files are read at the same time: beyond this they wait for each other.
 const MOST_READERS: usize = 8;
 /// Symbols of one module that match an expression, with their names, are kept in no more memory than this.
-const MOST_BYTES: usize = 256 << 20;
+const MOST_BYTES: u64 = 256 << 20;
 /// How often somebody who waits is asked whether to go on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -163,7 +164,7 @@ impl View<'_> {
             };
             let room = Room {
                 symbols: left,
-                bytes: MOST_BYTES,
+                bytes: memory::at_most(MOST_BYTES),
             };
             match search::matching(loaded, is_match, &room, check)? {
                 Ok(found) => {

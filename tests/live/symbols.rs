@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 mod made;
+mod memory;
 mod narrow;
 pub(super) mod programs;
 mod ranges;
@@ -48,6 +49,10 @@ pub const TESTS: &[Test] = &[
     (
         "symbols::more_libraries_than_files_may_be_open",
         more_libraries_than_files_may_be_open,
+    ),
+    (
+        "symbols::what_does_not_fit_in_memory_is_refused",
+        memory::what_does_not_fit_in_memory_is_refused,
     ),
     (
         "symbols::names_of_a_32_bit_program",

@@ -4,7 +4,7 @@ use super::rights::raised;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
-use rustix::io::{Result, read, retry_on_intr};
+use rustix::io::{Errno, Result, read, retry_on_intr};
 
 /// A handle on `/proc`, or on `/proc/PID`.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) fn read_to_end(
     let mut bytes = Vec::new();
     loop {
         // Doubles what there is, when it is too little.
-        bytes.reserve(LEAST);
+        bytes.try_reserve(LEAST).map_err(|_| Errno::NOMEM)?;
         let so_far = bytes.len() as u64;
         if retry_on_intr(|| append(&mut bytes, so_far))? == 0 {
             return Ok(bytes);

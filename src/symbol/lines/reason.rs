@@ -93,7 +93,9 @@ impl NoLines {
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,
-            NoLines::Stopped(_) | NoLines::TooCostly | NoLines::NoFile(NoSymbols::Interrupted)
+            NoLines::Stopped(_)
+                | NoLines::TooCostly
+                | NoLines::NoFile(NoSymbols::Interrupted | NoSymbols::OutOfMemory)
         )
     }
 }

@@ -297,16 +297,54 @@ fn compressed_sections_expand_within_bounds() {
 }
 
 #[test]
+fn what_expands_a_hundredfold_is_refused_before_it_takes_memory() {
+    for (size, is_refused) in [(1 << 20, false), (64 << 20, true)] {
+        let zeros = vec![0; size];
+        for extra in [
+            compressed(1, size as u64, &zlib(&zeros)),
+            compressed(2, size as u64, &zstd(&zeros)),
+            Extra::new(
+                ".zdebug_line",
+                [b"ZLIB", &(size as u64).to_be_bytes()[..], &zlib(&zeros)].concat(),
+            ),
+        ] {
+            let built = Builder {
+                sections: vec![extra],
+                ..Builder::default()
+            };
+            let expanded = source(built.bytes()).section(b".debug_line", 1 << 30);
+            match expanded {
+                Ok(bytes) => assert_eq!((bytes, is_refused), (Some(zeros.clone()), false)),
+                Err(reason) => {
+                    assert!(
+                        is_refused && reason.to_string().contains("implausible"),
+                        "{reason}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn reading_and_expanding_end_when_nobody_waits() {
     let size = 12 << 20;
-    let zeros = vec![0; size as usize];
+    // What expands to more than 64 times its size is refused, so a byte now and then is no zero.
+    let sparse = |at: u64| match at % 32 {
+        0 => {
+            let mixed = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 56) as u8
+        }
+        _ => 0,
+    };
+    let plain: Vec<u8> = (0..size).map(sparse).collect();
     for extra in [
-        Extra::new(".debug_line", zeros.clone()),
-        compressed(1, size, &zlib(&zeros)),
-        compressed(2, size, &zstd(&zeros)),
+        Extra::new(".debug_line", plain.clone()),
+        compressed(1, size, &zlib(&plain)),
+        compressed(2, size, &zstd(&plain)),
         Extra::new(
             ".zdebug_line",
-            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&zeros)].concat(),
+            [b"ZLIB", &size.to_be_bytes()[..], &zlib(&plain)].concat(),
         ),
     ] {
         let name = extra.name;
@@ -323,7 +361,7 @@ fn reading_and_expanding_end_when_nobody_waits() {
         assert!(matches!(read, Err(NoSymbols::Interrupted)), "{name}");
         assert_eq!(asked, 2, "{name}");
         let whole = source.section(b".debug_line", 1 << 30).unwrap();
-        assert!(whole.is_some_and(|bytes| bytes == zeros), "{name}");
+        assert!(whole.is_some_and(|bytes| bytes == plain), "{name}");
     }
 }
 

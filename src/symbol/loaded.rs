@@ -10,6 +10,7 @@ use super::lines::KeptLines;
 use super::lookup;
 use super::names::Names;
 use super::plt;
+use super::searches::Searches;
 use super::sources::Sources;
 use super::stand_in;
 use super::table::{self, Symbol};
@@ -35,6 +36,8 @@ pub(super) struct Loaded {
     fault: OnceLock<NoSymbols>,
     copied: OnceLock<HashSet<u64>>,
     slots: got::Slots,
+    /// What the latest searches by name found.
+    pub(super) searches: Searches,
     /// Its debug information.
     pub(super) lines: KeptLines,
 }
@@ -49,6 +52,7 @@ impl Loaded {
             fault: OnceLock::new(),
             copied: OnceLock::new(),
             slots: got::Slots::default(),
+            searches: Searches::default(),
             lines: KeptLines::default(),
         }
     }

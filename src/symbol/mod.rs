@@ -42,6 +42,7 @@ mod query;
 mod reason;
 mod relocations;
 mod search;
+mod searches;
 mod section;
 mod separate;
 mod source;

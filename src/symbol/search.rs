@@ -31,8 +31,12 @@ pub(super) fn find(
     query: &str,
     interrupts: &AtomicBool,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    if let Some(found) = loaded.searches.find(query) {
+        return Ok(found);
+    }
     let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
     let stand_ins = loaded.stand_ins_called(query, &mut clock)?;
+    let text = query;
     let query = Query::whole(query);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
     loaded.with_names(|names| {
@@ -79,7 +83,9 @@ pub(super) fn find(
         matches.retain(|(_, _, old)| !old);
     }
     let listed = matches.into_iter().map(|(symbol, name, _)| (symbol, name));
-    Ok(listed.chain(stand_ins).take(MOST_MATCHES).collect())
+    let found: Vec<_> = listed.chain(stand_ins).take(MOST_MATCHES).collect();
+    loaded.searches.keep(text, &found);
+    Ok(found)
 }
 
 /// How many of the symbols that match an expression are kept.

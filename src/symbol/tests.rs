@@ -429,3 +429,27 @@ fn one_question_reads_the_table_once_and_one_name() {
     );
     assert!(reads < 32, "{reads} reads");
 }
+
+#[test]
+fn a_name_that_was_looked_for_is_found_again_without_reading() {
+    let file = Builder::with(vec![entry("main", 0x1000, 0x20, GLOBAL, FUNCTION)]);
+    let reads = std::sync::Arc::default();
+    let counting = Counting {
+        inner: Box::new(InMemory::file(file.bytes())),
+        reads: std::sync::Arc::clone(&reads),
+        bytes: std::sync::Arc::default(),
+    };
+    let source = Source::read(File::new(Box::new(counting))).unwrap();
+    let loaded = Loaded::new(Sources::alone(source), 1);
+    let find = |name: &str| search::find(&loaded, name, &NEVER).unwrap().len();
+    let count = || reads.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((find("main"), find("absent")), (1, 0));
+    let after_first = count();
+    assert_eq!((find("main"), find("absent")), (1, 0));
+    assert_eq!(count(), after_first);
+    // Many names do not fill memory: the oldest are looked for again.
+    for other in 0..100 {
+        assert_eq!(find(&format!("other{other}")), 0);
+    }
+    assert_eq!(find("main"), 1);
+}

@@ -1,0 +1,40 @@
+//! What the latest searches of a module by name found: at a prompt the same names are typed again and again, and each search is a
+//! pass over all symbols. The file has not changed since, or another [`Loaded`](super::loaded::Loaded) stands for it.
+
+use super::table::Symbol;
+use crate::kernel::Name;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Searches that are kept for one module.
+const MOST: usize = 64;
+/// What more symbols match is not kept, nor is a longer query: all modules together take little memory.
+const MOST_MATCHES: usize = 16;
+const LONGEST_QUERY: usize = 256;
+
+type Found = Vec<(Symbol, Name)>;
+
+/// The latest last.
+#[derive(Default)]
+pub(super) struct Searches(Mutex<VecDeque<(Box<str>, Found)>>);
+
+impl Searches {
+    /// What a search for `query` found.
+    pub(super) fn find(&self, query: &str) -> Option<Found> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, found) = kept.iter().find(|(of, _)| **of == *query)?;
+        Some(found.clone())
+    }
+
+    /// Keeps what a search that was not given up found, instead of the oldest.
+    pub(super) fn keep(&self, query: &str, found: &Found) {
+        if found.len() > MOST_MATCHES || query.len() > LONGEST_QUERY {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == MOST {
+            kept.pop_front();
+        }
+        kept.push_back((query.into(), found.clone()));
+    }
+}

@@ -46,8 +46,8 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     if let [only] = addresses[..] {
         come_to(context, only);
     }
-    let regions = target.process.regions()?;
-    let names = context.state.symbols.over(&target, &regions);
+    let regions = context.state.symbols.regions(&target)?;
+    let names = context.state.symbols.over(&target, &*regions);
     for address in addresses {
         let found = names.line_at(address, &mut || context.sink.check())?;
         let report = report(&names, address, found);
@@ -82,8 +82,8 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
     if let [only] = found.firsts()[..] {
         come_to(context, only);
     }
-    let regions = target.process.regions()?;
-    let names = context.state.symbols.over(&target, &regions);
+    let regions = context.state.symbols.regions(&target)?;
+    let names = context.state.symbols.over(&target, &*regions);
     let all = found.places.len();
     let mut told = 0;
     for place in &found.places {

@@ -58,6 +58,7 @@ pub use set::assign;
 pub use table::{TABLE, find};
 
 use crate::lang::{Command, Spanned};
+use crate::report::{Note, Record};
 use shown::Shown;
 
 /// Runs a command.
@@ -65,6 +66,8 @@ use shown::Shown;
 /// # Errors
 /// What was tried, why it failed, and the way out.
 pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
+    context.state.symbols.share_regions(true);
+    context.state.notes.take();
     let mut shown = Shown::new(context.state, context.sink);
     let outcome = dispatch(
         &command.node,
@@ -75,6 +78,12 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
         },
     );
     shown.remember(context.state);
+    context.state.symbols.share_regions(false);
+    if outcome.is_ok() {
+        for message in context.state.notes.take() {
+            context.sink.emit(Record::Note(Note { message }))?;
+        }
+    }
     outcome
 }
 

@@ -24,8 +24,8 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn run(context: &mut Context) -> Outcome {
     let target = context.target()?;
-    let regions = target.process.regions()?;
-    let symbols = context.state.symbols.over(&target, &regions);
+    let regions = context.state.symbols.regions(&target)?;
+    let symbols = context.state.symbols.over(&target, &*regions);
     // Both of what is asked while modules are gone through need it.
     let sink = RefCell::new(&mut *context.sink);
     symbols.survey(&mut || sink.borrow_mut().check(), &mut |survey| {

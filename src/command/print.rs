@@ -131,7 +131,7 @@ fn described(
         region: None,
     };
     if let (Some(address), Some(target)) = (address, state.target())
-        && let Ok(regions) = target.process.regions()
+        && let Ok(regions) = state.symbols.regions(target)
     {
         let region = regions.iter().find(|region| region.range.contains(address));
         report.region = region.map(|region| region.name.clone());

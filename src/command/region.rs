@@ -12,6 +12,7 @@ use crate::process::Target;
 use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(super) const ABOUT: About = About {
     name: "region",
@@ -67,8 +68,8 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         }
     }
     let regions = match context.state.symbols.may_name(&target, &viewed.region) {
-        true => target.process.regions()?,
-        false => Vec::new(),
+        true => context.state.symbols.regions(&target)?,
+        false => Arc::default(),
     };
     report.at = Some(RegionPlace {
         address,
@@ -77,7 +78,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
         section: context
             .state
             .symbols
-            .over(&target, &regions)
+            .over(&target, &*regions)
             .section_at(address),
         symbol: symbol_at(&context.state.symbols, &target, &regions, address),
     });

@@ -33,8 +33,8 @@ pub(super) const ABOUT_ADDRESS: About = About {
 pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>) -> Outcome {
     let target = context.target()?;
     let address = eval::address(expression, context.state)?;
-    let regions = target.process.regions()?;
-    let symbols = context.state.symbols.over(&target, &regions);
+    let regions = context.state.symbols.regions(&target)?;
+    let symbols = context.state.symbols.over(&target, &*regions);
     let Some(symbol) = symbols.at(address) else {
         let why = match symbols.module_at(address) {
             None => "it is not in a module".to_owned(),

@@ -43,8 +43,8 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Optio
     let pattern = meant(context, pattern);
     let regex = compiled(&pattern, false)?;
     let target = context.target()?;
-    let regions = target.process.regions()?;
-    let symbols = context.state.symbols.over(&target, &regions);
+    let regions = context.state.symbols.regions(&target)?;
+    let symbols = context.state.symbols.over(&target, &*regions);
     let limit = limit.unwrap_or(u64::MAX);
     let mut summary = SymbolsSummary {
         symbols: 0,

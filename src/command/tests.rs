@@ -526,7 +526,7 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
 #[test]
 fn a_name_that_is_made_to_freeze_the_demangler() {
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
-    use crate::target::fake::Fake;
+    use crate::process::fake::Fake;
     let hostile = format!("_Z1fIX{}_{}v", "dl".repeat(40), "E".repeat(40));
     let file = Builder::with(vec![entry(&hostile, 0x1000, 0x10, GLOBAL, FUNCTION)]);
     let fake = Fake::new()
@@ -535,7 +535,7 @@ fn a_name_that_is_made_to_freeze_the_demangler() {
     for (line, shows_it) in [
         ("translate 0x401004", true),
         ("explain 0x401004", true),
-        ("region 0x401004", false),
+        ("region 0x401004", true),
         ("info symbol 0x401004", true),
         ("print symbol(0x401004)", true),
         ("info symbols .", true),
@@ -548,5 +548,47 @@ fn a_name_that_is_made_to_freeze_the_demangler() {
         let (records, _) = outcome(line, fake.clone().target(), usize::MAX);
         let shown = format!("{records:?}").contains(&hostile);
         assert_eq!(shown, shows_it, "{line}: {records:?}");
+    }
+}
+
+#[test]
+fn one_answer_reads_the_regions_once() {
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    use crate::process::fake::Fake;
+    use std::sync::atomic::Ordering;
+    let file = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]);
+    let fake = Fake::new()
+        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
+        .file("/bin/cc", file.bytes());
+    let watched = fake.watched.clone();
+    let target = fake.target();
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    for line in [
+        "translate main",
+        "translate 0x401004",
+        "explain main",
+        "print main + 4",
+        "info symbol main",
+        "info address main",
+        "info line main",
+    ] {
+        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+            panic!("no command: {line}");
+        };
+        let mut sink = Kept {
+            records: Vec::new(),
+            stop_at: usize::MAX,
+        };
+        let mut context = Context {
+            state: &mut state,
+            sink: &mut sink,
+            resume: None,
+        };
+        let before = watched.region_reads.load(Ordering::Relaxed);
+        run(&command, &mut context).expect("an answer");
+        // Each anew: what an earlier command read may have changed.
+        let reads = watched.region_reads.load(Ordering::Relaxed) - before;
+        assert_eq!(reads, 1, "{line}: {:?}", sink.records);
     }
 }

@@ -150,8 +150,8 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let named = region.filter(|region| symbols.may_name(target, region));
     let mut doubts = Why::default();
     let symbol = named.and_then(|_| {
-        let regions = target.process.regions().ok()?;
-        let names = symbols.over(target, &regions);
+        let regions = symbols.regions(target).ok()?;
+        let names = symbols.over(target, &*regions);
         let symbol = brief(&names, detail.address);
         if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {
             doubts.note("symbol", &unnamed(reason));

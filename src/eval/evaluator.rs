@@ -6,6 +6,7 @@ use crate::kernel::{Region, VirtualAddress};
 use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOperator};
 use crate::process::Target;
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// Variables that pmdb sets itself, and why one of them has no value yet.
 pub(super) static VOID: &[(&str, &str)] = &[
@@ -28,7 +29,7 @@ pub(super) static VOID: &[(&str, &str)] = &[
 /// Works out the parts of one line.
 pub(super) struct Evaluator<'a> {
     pub(super) scope: &'a dyn Scope,
-    regions: OnceCell<Vec<Region>>,
+    regions: OnceCell<Arc<[Region]>>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -51,10 +52,11 @@ impl<'a> Evaluator<'a> {
         if let Some(regions) = self.regions.get() {
             return Ok(regions);
         }
+        let target = self.target(at, what)?;
         let regions = self
-            .target(at, what)?
-            .process
-            .regions()
+            .scope
+            .symbols()
+            .regions(target)
             .map_err(|cause| Error::target(at, cause))?;
         Ok(self.regions.get_or_init(|| regions))
     }

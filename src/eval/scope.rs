@@ -31,4 +31,7 @@ pub trait Scope {
     fn check(&self) -> Result<(), Stopped> {
         Ok(())
     }
+
+    /// Takes a sentence that stands behind the answer of the command.
+    fn note(&self, message: String);
 }

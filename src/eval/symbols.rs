@@ -111,29 +111,37 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The one symbol that a name stands for: as in gdb, a static gives way to the only one that other files can see. Several places
-    /// are an error that lists them.
+    /// The one symbol that a name stands for. As in gdb the program's own comes first, then one that other files can see, then the
+    /// rest; a note lists the others. Several of the first kind there is are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Place) -> Result<SymbolAt> {
         found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);
-        if found.iter().filter(|symbol| !symbol.local).count() == 1 {
-            found.retain(|symbol| !symbol.local);
-        }
-        if found.len() > 1 && found.iter().all(SymbolAt::is_stand_in) {
-            // Each file has its own; gdb takes the program's.
-            let status = self.target(at, name)?.process.status();
-            let program = status.ok().and_then(|status| status.executable);
-            let is_of_program = |symbol: &SymbolAt| program.as_ref() == Some(&symbol.module);
-            if found.iter().filter(|one| is_of_program(one)).count() == 1 {
-                found.retain(is_of_program);
-            }
-        }
         if found.len() > 1 {
-            return Err(several(name, &found, at));
+            return self.preferred(name, &found, at);
         }
         found
             .pop()
             .ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
+    }
+
+    fn preferred(&self, name: &str, found: &[SymbolAt], at: Place) -> Result<SymbolAt> {
+        let program = self.target(at, name)?.process.executable();
+        let rank = |symbol: &SymbolAt| (program.as_ref() != Some(&symbol.module), symbol.local);
+        let best = found.iter().map(rank).min();
+        let mut preferred = found.iter().filter(|symbol| Some(rank(symbol)) == best);
+        let (Some(one), None) = (preferred.next(), preferred.next()) else {
+            return Err(several(name, found, at));
+        };
+        // Each file has its own stubs and slots.
+        if !one.is_stand_in() {
+            let others = found.iter().filter(|symbol| symbol.start != one.start);
+            let others = suggest::list(others.map(|symbol| spelled_in_module(symbol, name, found)));
+            let chosen = spelled_in_module(one, name, found);
+            self.scope.note(format!(
+                "'{name}' is {chosen} here; others of that name: {others}"
+            ));
+        }
+        Ok(one.clone())
     }
 
     /// `symbol(A)`: the name, and how far into it.
@@ -219,29 +227,41 @@ impl Evaluator<'_> {
     }
 }
 
+/// Whether another one of `found` stands in that relation to `symbol`.
+fn has_rival(
+    symbol: &SymbolAt,
+    found: &[SymbolAt],
+    is_rival: fn(&SymbolAt, &SymbolAt) -> bool,
+) -> bool {
+    let mut others = found.iter().filter(|other| other.start != symbol.start);
+    others.any(|other| is_rival(symbol, other))
+}
+
+/// `MODULE!NAME at ADDRESS`, spelled so that it means this one of `found` alone, where there is such a spelling.
+fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> String {
+    let module = match has_rival(symbol, found, is_of_a_namesake) {
+        true => symbol.module.to_string(),
+        false => symbol.module.file_name().to_string(),
+    };
+    let whole = match has_rival(symbol, found, is_of_the_same) {
+        true => spelled_out(symbol, found),
+        false => None,
+    };
+    let name = whole.as_deref().unwrap_or(name);
+    let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
+    format!("{module}!{name} at {}", symbol.start)
+}
+
 /// Several symbols, each with the spelling that means it alone, where there is one.
 fn several(name: &str, found: &[SymbolAt], at: Place) -> Error {
-    let has_rival = |symbol: &SymbolAt, test: fn(&SymbolAt, &SymbolAt) -> bool| {
-        let mut others = found.iter().filter(|other| other.start != symbol.start);
-        others.any(|other| test(symbol, other))
-    };
-    let list = suggest::list(found.iter().map(|symbol| {
-        let module = match has_rival(symbol, is_of_a_namesake) {
-            true => symbol.module.to_string(),
-            false => symbol.module.file_name().to_string(),
-        };
-        let whole = match has_rival(symbol, is_of_the_same) {
-            true => spelled_out(symbol, found),
-            false => None,
-        };
-        let name = whole.as_deref().unwrap_or(name);
-        let (module, name) = (suggest::spelling(&module), suggest::spelling(name));
-        format!("{module}!{name} at {}", symbol.start)
-    }));
+    let spelled = found
+        .iter()
+        .map(|symbol| spelled_in_module(symbol, name, found));
+    let list = suggest::list(spelled);
     let error = Error::new(at, format!("several symbols are called '{name}': {list}"));
     let mut rivals = found
         .iter()
-        .filter(|symbol| has_rival(symbol, is_of_the_same));
+        .filter(|symbol| has_rival(symbol, found, is_of_the_same));
     let Some(first) = rivals.next() else {
         return error.hint("name the module: MODULE!NAME");
     };

@@ -14,6 +14,7 @@ use crate::process::Target;
 use crate::process::fake::{Fake, Watched};
 use crate::symbol::Symbols;
 use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, LOCAL, OBJECT, entry};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ struct World {
     values: Vec<Value>,
     last_address: Option<VirtualAddress>,
     watched: Arc<Watched>,
+    notes: RefCell<Vec<String>>,
 }
 
 impl Scope for World {
@@ -50,6 +52,9 @@ impl Scope for World {
     }
     fn last_address(&self) -> Option<VirtualAddress> {
         self.last_address
+    }
+    fn note(&self, message: String) {
+        self.notes.borrow_mut().push(message);
     }
 }
 

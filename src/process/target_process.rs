@@ -320,11 +320,15 @@ impl Process {
         Ok(smaps::parse_while(&text, go_on)?)
     }
 
+    /// Where `/proc/PID/exe` leads, if that may be known.
+    pub fn executable(&self) -> Option<Name> {
+        self.file(File::Program).ok().map(Name::new)
+    }
+
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     pub fn status(&self) -> Result<ProcessStatus> {
         let stat = Stat::parse(&self.file(File::Stat)?)?;
         let status = Status::parse(&self.file(File::Status)?)?;
-        let program = self.file(File::Program).ok();
         Ok(ProcessStatus {
             pid: self.identity().pid,
             parent: stat.parent,
@@ -334,7 +338,7 @@ impl Process {
             age: age(&*self.source, stat.start_time),
             user: status.user,
             tracer: status.tracer,
-            executable: program.map(Name::new),
+            executable: self.executable(),
             command_line: command_line::read(&*self.source, stat.arguments),
             memory: status.memory,
         })

@@ -23,6 +23,7 @@ use crate::eval::Value;
 use crate::kernel::VirtualAddress;
 use crate::process::{Machine, Target};
 use crate::symbol::Symbols;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,6 +58,8 @@ pub struct DebugState {
     pub lines: LineHistory,
     /// Whether Ctrl-C was typed, for values that take long to work out.
     pub interrupted: Arc<AtomicBool>,
+    /// What stands behind the answer of the command that runs.
+    pub notes: RefCell<Vec<String>>,
 }
 
 impl DebugState {
@@ -77,6 +80,7 @@ impl DebugState {
             kernel_regions_noted: false,
             lines: LineHistory::default(),
             interrupted: Arc::default(),
+            notes: RefCell::default(),
         }
     }
 

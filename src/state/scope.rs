@@ -37,6 +37,13 @@ impl Scope for DebugState {
         self.last_address
     }
 
+    fn note(&self, message: String) {
+        let mut notes = self.notes.borrow_mut();
+        if !notes.contains(&message) {
+            notes.push(message);
+        }
+    }
+
     fn check(&self) -> Result<(), Stopped> {
         match self.interrupted.load(Ordering::Relaxed) {
             true => Err(Stopped::Interrupted),

@@ -9,6 +9,7 @@
 //! view       what is asked, about one target   module     regions → modules        query, needle    names people type
 //! symbols    the files, kept for the session   placement  where a file was loaded  search, version  name → symbols
 //! loaded     a module and what is kept of it   sources    its files together       lookup           address → symbol
+//! searches   what names were looked for
 //! symbol_at  what is found                     separate   what was stripped off    index, stretches the same, for many
 //! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
 //! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself

@@ -10,8 +10,9 @@ use super::reason::NoSymbols;
 use super::separate;
 use super::source::Source;
 use super::sources::Sources;
-use crate::kernel::{AddressRange, Device, Name};
+use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::process::Target;
+use crate::source::{self, Identity};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,6 +31,15 @@ pub struct Symbols {
     perf_maps: AtomicBool,
     /// Of the target that was asked last.
     perf_map: Mutex<Option<Arc<PerfMap>>>,
+    regions: Mutex<Regions>,
+}
+
+/// The regions that a command has read.
+#[derive(Default)]
+struct Regions {
+    /// Whether a command runs: between commands they are read anew each time.
+    are_shared: bool,
+    read: Option<(Identity, Arc<[Region]>)>,
 }
 
 /// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
@@ -55,6 +65,34 @@ impl Symbols {
         let uses_perf_maps = self.uses_perf_maps();
         *self = Symbols::heeding(Arc::clone(&self.interrupts));
         self.use_perf_maps(uses_perf_maps);
+    }
+
+    /// Begins or ends a command: in between the regions of a target are read once, and never kept from one command to the next.
+    pub fn share_regions(&self, are_shared: bool) {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        *regions = Regions {
+            are_shared,
+            read: None,
+        };
+    }
+
+    /// The regions of `target` in address order, as they were when the command first asked for them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = target.process.identity();
+        if let Some((of, read)) = &regions.read
+            && *of == identity
+        {
+            return Ok(Arc::clone(read));
+        }
+        let read: Arc<[Region]> = target.process.regions()?.into();
+        regions.read = regions
+            .are_shared
+            .then(|| (identity.clone(), Arc::clone(&read)));
+        Ok(read)
     }
 
     /// Whether names are taken from `/tmp/perf-PID.map` too, which the target writes for code that it makes. Not at first.

@@ -1,6 +1,6 @@
 //! What names stand for.
 
-use super::{Builder, FUNCTION, Fake, GLOBAL, World, command, entry, process};
+use super::{Builder, FUNCTION, Fake, GLOBAL, LOCAL, OBJECT, World, command, entry, process};
 use crate::eval::{Origin, Subject, subject};
 use crate::kernel::Name;
 use crate::lang::Command;
@@ -76,6 +76,50 @@ fn a_static_gives_way_to_what_all_files_can_see() {
     };
     let all = crate::eval::symbols(&symbol.node, &world).expect("two symbols");
     assert_eq!(all.len(), 2, "all that bear the name are told");
+}
+
+#[test]
+fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
+    let program = Name::from("/usr/bin/program");
+    let mut fake = process();
+    fake.executable = Some(program.clone());
+    let world = World::of(fake);
+    assert_eq!(world.print("both + 1"), "address 0x401101");
+    assert_eq!(
+        world.notes.take(),
+        [
+            "'both' is program!both at 0x401100 here; others of that name: libc.so.6!both at 0x7f0000001100"
+        ]
+    );
+    assert_eq!(world.print("libc.so.6!both"), "address 0x7f0000001100");
+    assert_eq!(world.print("main"), "address 0x401000");
+    assert!(world.notes.take().is_empty(), "nothing else is called so");
+    let (_, error) = world.error("helper");
+    assert!(error.message.contains("several symbols"), "{error}");
+
+    // A static of the program comes before what a library shows to all.
+    let of_program = Builder::with(vec![
+        entry("name", 0x2100, 8, LOCAL, OBJECT),
+        entry("shown", 0x1100, 8, LOCAL, FUNCTION),
+    ]);
+    let of_library = Builder::with(vec![
+        entry("name", 0x2200, 8, LOCAL, OBJECT),
+        entry("shown", 0x1200, 8, GLOBAL, FUNCTION),
+    ]);
+    let mut fake = Fake::new()
+        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/usr/bin/program")
+        .region(0x40_2000, 0x40_3000, "rw-p", 7, "/usr/bin/program")
+        .region(0x7100_1000, 0x7100_2000, "r-xp", 8, "/lib.so")
+        .region(0x7100_2000, 0x7100_3000, "rw-p", 8, "/lib.so")
+        .file("/usr/bin/program", of_program.bytes())
+        .file("/lib.so", of_library.bytes());
+    let (_, error) = World::of(fake.clone()).error("name");
+    assert!(error.message.contains("several symbols"), "{error}");
+    fake.executable = Some(program);
+    let world = World::of(fake);
+    assert_eq!(world.print("name"), "address 0x402100");
+    assert_eq!(world.print("shown"), "address 0x401100");
+    assert_eq!(world.notes.take().len(), 2);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Fake {
     /// The kernel tracks soft-dirty pages: bit 55 is set everywhere, on holes too.
     pub(crate) soft_dirty: bool,
     pub(crate) registers: Option<Registers>,
+    /// Where `/proc/PID/exe` leads, if that may be known.
+    pub(crate) executable: Option<Name>,
     /// `/proc/kpageflags`; `None` when it may not be read.
     pub(crate) flags: Option<BTreeMap<u64, PageFlags>>,
     /// `/proc/kpagecount`; `None` when it may not be read.
@@ -49,6 +51,7 @@ impl Fake {
             frames_hidden: false,
             soft_dirty: false,
             registers: None,
+            executable: None,
             flags: Some(BTreeMap::new()),
             counts: Some(BTreeMap::new()),
             watched: Arc::default(),
@@ -144,6 +147,7 @@ impl Fake {
             files: self.files,
             cached: self.cached,
             syscall: syscall.unwrap_or_else(|| "running\n".to_owned()),
+            executable: self.executable,
             watched: self.watched,
             ..World::new([])
         };

@@ -75,6 +75,8 @@ pub struct World {
     pub cached: Vec<u64>,
     /// `/proc/PID/syscall`
     pub syscall: String,
+    /// Where `/proc/PID/exe` leads, if that may be known.
+    pub executable: Option<Name>,
     /// Which address space it has: worlds of the same one share it.
     pub space: u32,
     /// The processes of the machine, each with its parent; `None` for those that may not be opened.
@@ -152,6 +154,7 @@ impl World {
             files: BTreeMap::new(),
             cached: Vec::new(),
             syscall: "running\n".to_owned(),
+            executable: None,
             space: 0,
             processes: Vec::new(),
             entries_read: AtomicU64::new(0),

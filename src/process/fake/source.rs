@@ -183,6 +183,10 @@ impl Source for Bytes {
                 format!("State:\tS (sleeping)\nTgid:\t{pid}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n")
             }
             File::Syscall => world.syscall.clone(),
+            File::Program => match &world.executable {
+                Some(path) => return Ok(path.as_bytes().to_vec()),
+                None => return none(),
+            },
             File::Smaps => match go_on() {
                 true => world.smaps(),
                 false => String::new(),

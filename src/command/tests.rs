@@ -525,8 +525,8 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
 /// `cpp_demangle` needs 2⁴⁰ steps to refuse this name: without a bound none of these commands ends.
 #[test]
 fn a_name_that_is_made_to_freeze_the_demangler() {
-    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     let hostile = format!("_Z1fIX{}_{}v", "dl".repeat(40), "E".repeat(40));
     let file = Builder::with(vec![entry(&hostile, 0x1000, 0x10, GLOBAL, FUNCTION)]);
     let fake = Fake::new()
@@ -553,8 +553,8 @@ fn a_name_that_is_made_to_freeze_the_demangler() {
 
 #[test]
 fn one_answer_reads_the_regions_once() {
-    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::atomic::Ordering;
     let file = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]);
     let fake = Fake::new()

@@ -127,6 +127,8 @@ impl View<'_> {
         // Each with whether other modules see it: only those that do can share a copy.
         let mut found: Vec<(SymbolAt, bool)> = Vec::new();
         let mut thread_local = None;
+        // A module that another search may find the name in.
+        let mut given_up = None;
         let mut copied: Vec<SymbolAt> = Vec::new();
         for (number, one) in self.wanted(module)? {
             let interrupts = self.symbols.interrupts();
@@ -143,7 +145,12 @@ impl View<'_> {
                 Err(NoSymbols::Interrupted) => {
                     return Err(Error::Interrupted { name: name.into() });
                 }
-                Err(_) if module.is_none() => continue,
+                Err(reason) if module.is_none() => {
+                    if reason.is_passing() {
+                        given_up = Some((one.file_name(), reason));
+                    }
+                    continue;
+                }
                 Err(reason) => {
                     let module = one.file_name();
                     return Err(Error::NoSymbols { module, reason });
@@ -185,12 +192,14 @@ impl View<'_> {
         if module.is_none() {
             found.extend(self.made_called(name));
         }
-        match thread_local {
-            Some(module) if found.is_empty() => Err(Error::ThreadLocal {
+        match (thread_local, given_up) {
+            _ if !found.is_empty() => Ok(found),
+            (Some(module), _) => Err(Error::ThreadLocal {
                 name: name.into(),
                 module,
             }),
-            _ => Ok(found),
+            (None, Some((module, reason))) => Err(Error::NoSymbols { module, reason }),
+            (None, None) => Ok(found),
         }
     }
 

@@ -5,13 +5,12 @@
 
 mod cost;
 
+use self::cost::{DEEPEST, LONGEST_MANGLED};
 use super::stand_in;
 use crate::kernel::Name;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use std::fmt::{self, Write};
 
-/// Longer mangled names are left as they are.
-const LONGEST_MANGLED: usize = 8 * 1024;
 /// A demangled name that grows longer than this (back references can grow exponentially) is given up.
 const LONGEST_DEMANGLED: usize = 32 * 1024;
 /// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back references.
@@ -20,8 +19,6 @@ const MOST_PIECES: usize = 12 * 1024;
 /// Before it writes `<`, `rustc_demangle` may have read over the path of an `impl` once more, without writing it. That takes
 /// as long as one piece for so many bytes.
 const SKIPPED_BYTES_A_PIECE: usize = 128;
-/// How deep types may nest within each other.
-const DEEPEST: u32 = 96;
 
 /// How much of a C++ name is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,10 @@
 
 mod types;
 
-use super::{DEEPEST, LONGEST_MANGLED};
+/// Longer mangled names are left as they are.
+pub(super) const LONGEST_MANGLED: usize = 8 * 1024;
+/// How deep types may nest within each other.
+pub(super) const DEEPEST: u32 = 96;
 
 /// Most steps of parsing. `cpp_demangle` needs 13 to 30 ns for one (release build). A name takes about two steps a byte.
 const MOST_STEPS: usize = 32 * 1024;

@@ -187,17 +187,12 @@ fn differ<T: PartialEq + std::fmt::Debug>(name: &str, said: T, is: T) -> Option<
 fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
     let several = row["pages"].as_u64() != Some(1);
     let hidden = if several { PLACE_IN_FOLIO } else { 0 };
-    let visible = |flags: u64| flags & !hidden;
     let repeats = row["frames"].as_u64().unwrap_or(u64::MAX);
     let frame = row["pfn"].as_u64().map(|first| first + index % repeats);
     let state = row["state"].as_str().unwrap_or("");
     [
         differ("frame", frame, words.frame()),
-        differ(
-            "flags",
-            number(row, "flags_raw").map(visible),
-            words.flags.map(visible),
-        ),
+        flags(row, words, hidden),
         map_count(row, words),
         (!state_fits(state, words)).then(|| format!("{state}: the entry is {:x?}", words.entry)),
     ]
@@ -207,9 +202,26 @@ fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
 }
 
 /// The vdso is mapped by every process, also by those that look.
+fn is_everybodys(record: &Value) -> bool {
+    record["kind"] == "vdso"
+}
+
+/// Compares the flags, but for the `hidden` ones. A process that ends marks the pages that it mapped as referenced, and the next look
+/// of the kernel at them takes that away (zap_pte_range in mm/memory.c): of the vdso that bit is of another moment each time.
+fn flags(record: &Value, words: &Words, hidden: u64) -> Option<String> {
+    const REFERENCED: u64 = 1 << 2;
+    let passing = if is_everybodys(record) { REFERENCED } else { 0 };
+    let visible = |flags: u64| flags & !hidden & !passing;
+    differ(
+        "flags",
+        number(record, "flags_raw").map(visible),
+        words.flags.map(visible),
+    )
+}
+
 fn map_count(record: &Value, words: &Words) -> Option<String> {
-    let is_everybodys = record["kind"] == "vdso";
-    differ("map count", record["map_count"].as_u64(), words.count).filter(|_| !is_everybodys)
+    let differs = differ("map count", record["map_count"].as_u64(), words.count);
+    differs.filter(|_| !is_everybodys(record))
 }
 
 /// Whether the entry allows for that state. What it says of pages that are neither present nor in swap depends on the kernel; there the
@@ -251,7 +263,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
         differ("entry", number(record, "entry"), words.entry),
         differ("frame", record["pfn"].as_u64(), frame),
         differ("physical", number(record, "physical"), physical),
-        differ("flags", number(record, "flags_raw"), words.flags),
+        flags(record, words, 0),
         map_count(record, words),
         differ("cgroup", record["cgroup"].as_u64(), words.cgroup),
         node.and_then(|node| differ("node", record["node"].as_u64(), Some(node))),

@@ -1,5 +1,6 @@
 //! What commands say of themselves, for `help`, `apropos` and completion.
 
+use crate::kernel::words::worded;
 use crate::lang::COMMANDS;
 
 /// What a command says of itself.
@@ -26,46 +27,26 @@ pub struct Example {
     pub does: &'static str,
 }
 
-/// The groups of `help`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Group {
-    /// Choosing what to look at.
-    Target,
-    /// Looking at pages, frames and regions.
-    Look,
-    /// Names and values.
-    Memory,
-    /// What changes.
-    Time,
-    /// Files that decide.
-    Scripts,
-    /// The prompt itself.
-    Language,
+worded! {
+    /// The groups of `help`, in its order, each with the name that `help NAME` takes.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Group, name {
+        /// Choosing what to look at.
+        Target = "target",
+        /// Looking at pages, frames and regions.
+        Look = "look",
+        /// Names and values.
+        Memory = "memory",
+        /// What changes.
+        Time = "time",
+        /// Files that decide.
+        Scripts = "scripts",
+        /// The prompt itself.
+        Language = "language",
+    }
 }
 
 impl Group {
-    /// In the order of `help`.
-    pub const ALL: &'static [Group] = &[
-        Group::Target,
-        Group::Look,
-        Group::Memory,
-        Group::Time,
-        Group::Scripts,
-        Group::Language,
-    ];
-
-    /// Its name, as `help NAME` takes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Group::Target => "target",
-            Group::Look => "look",
-            Group::Memory => "memory",
-            Group::Time => "time",
-            Group::Scripts => "scripts",
-            Group::Language => "language",
-        }
-    }
-
     /// What its commands are for.
     pub const fn about(self) -> &'static str {
         match self {

@@ -145,7 +145,7 @@ impl Rules for Numbered {
     fn swap_in_use(&self) -> bool {
         true
     }
-    fn ksm_in_use(&self) -> bool {
+    fn ksm_is_marked(&self) -> bool {
         true
     }
     // The entry may be of an older kernel.

@@ -82,7 +82,7 @@ fn reason(untold: OwnerUntold, detail: &PageDetail) -> Option<Reason> {
     let limit = |text: &str| Some(Reason::NotOnThisKernel(text.into()));
     match untold {
         OwnerUntold::NoPage => None,
-        OwnerUntold::Kind => Some(kind_untold()),
+        OwnerUntold::Kind => Some(kind_untold(&detail.page)),
         OwnerUntold::Exclusive => detail.exclusive.clone().err(),
         OwnerUntold::SwapCache => {
             limit("it is in the swap cache, and whether somebody else has its slot does not show")

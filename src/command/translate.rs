@@ -164,7 +164,10 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     if detail.page.kind.is_none() && detail.region.is_some() {
         doubts.note(
             "kind",
-            &detail.page.doubt.map_or_else(kind_untold, Doubt::reason),
+            &detail
+                .page
+                .doubt
+                .map_or_else(|| kind_untold(&detail.page), Doubt::reason),
         );
     }
     // The kind is known, but not what only a look behind it tells.

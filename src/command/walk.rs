@@ -189,7 +189,8 @@ impl Walk<'_> {
             state: page.state,
             kind: page.kind.ok_or_else(|| match (page.doubt, row.region) {
                 (Some(doubt), _) => doubt.reason(),
-                (None, Some(_)) => absent().unwrap_or_else(kind_untold),
+                (None, Some(_)) if page.state == State::PfnMapped => kind_untold(page),
+                (None, Some(_)) => absent().unwrap_or_else(|| kind_untold(page)),
                 (None, None) => Reason::NotApplicable("it is in no region"),
             }),
             pfn: page

@@ -242,13 +242,15 @@ impl<'a> Evaluator<'a> {
         let word = match (function, found.and_then(|page| page.kind)) {
             (Function::State, _) => state.word(),
             (_, Some(kind)) => kind.word(),
-            (_, None) if state == State::Unmapped => {
-                return Err(Error::new(
-                    at,
-                    format!("{address} is in no region: its page has no kind"),
-                ));
+            (_, None) => {
+                return Err(match found.filter(|_| state != State::Unmapped) {
+                    Some(page) => unknown(kind_untold(&page)),
+                    None => Error::new(
+                        at,
+                        format!("{address} is in no region: its page has no kind"),
+                    ),
+                });
             }
-            (_, None) => return Err(unknown(kind_untold())),
         };
         Ok(Value::Text(word.to_owned()))
     }

@@ -120,14 +120,14 @@ fn present_kind(
         (true, _) => Some(place.backing.kind()),
         // A shared mapping of a raw frame, with no page of a file behind it.
         (false, true) => Some(Kind::DeviceMemory),
-        (false, false) if is_ksm(entry, flags, rules) => Some(Kind::Ksm),
-        // Mapped more than once and nothing said whether it is the zero page.
-        (false, false)
-            if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() =>
-        {
-            None
-        }
-        (false, false) => Some(private_kind),
+        (false, false) => match is_ksm(flags, place, rules)? {
+            true => Some(Kind::Ksm),
+            // Mapped more than once and nothing said whether it is the zero page.
+            false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => {
+                None
+            }
+            false => Some(private_kind),
+        },
     }
 }
 
@@ -151,12 +151,15 @@ fn is_of_object(
     evidence.is_huge().or(flags.map(is_large_file))
 }
 
-/// Whether the frame is a merged one. Debian's 6.12 sets KPF_KSM on every anonymous page; but a merged page is never
-/// anon-exclusive (KPF_OWNER_2), so those that are have a false bit even where merging goes on.
-fn is_ksm(entry: PageMapEntry, flags: Option<PageFlags>, rules: &dyn Rules) -> bool {
-    flags.is_some_and(|flags| flags.contains(PageFlags::KSM) && !flags.contains(PageFlags::OWNER_2))
-        && !entry.is_file_or_shared()
-        && rules.ksm_in_use()
+/// Whether a private page is a merged one; `None` where nothing tells. Linux 6.12 sets KPF_KSM on every anonymous page; but a merged
+/// page is never anon-exclusive (KPF_OWNER_2), so those that are have a false bit even where merging goes on.
+fn is_ksm(flags: Option<PageFlags>, place: Place, rules: &dyn Rules) -> Option<bool> {
+    match flags {
+        Some(flags) if !flags.contains(PageFlags::KSM) => Some(false),
+        Some(flags) if flags.contains(PageFlags::OWNER_2) => Some(false),
+        Some(_) if rules.ksm_is_marked() => Some(true),
+        _ => place.merged,
+    }
 }
 
 /// What a page that is not present would be.
@@ -178,6 +181,7 @@ pub(super) fn absent_kind(
             (Some(Behind::Hole) | None, _) => own,
         },
         (State::PfnMapped, Backing::Kernel) => Kind::Vdso,
+        (State::PfnMapped, _) if place.may_be_copied => return None,
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory goes to swap under its own entry: shared memory leaves an empty one.
         (

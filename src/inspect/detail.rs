@@ -6,7 +6,7 @@ use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
 use super::page::Page;
-use super::reason::{no_scan, reason};
+use super::reason::{copied_or_not, no_scan, reason};
 use super::region::ViewedRegion;
 use super::view::View;
 use super::{Error, Result};
@@ -243,7 +243,20 @@ impl View<'_> {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
             (State::Present, None) if kind == Some(Kind::Hugetlb) => Ok(true),
             (State::Present, None) if place.is_some_and(|place| !place.may_be_huge) => Ok(false),
+            // One PMD maps large folios alone.
+            (State::Present, None)
+                if flags.as_ref().is_ok_and(|flags| !flags.is_in_large_folio()) =>
+            {
+                Ok(false)
+            }
+            (State::Present, None) if viewed.is_some_and(|viewed| self.has_no_huge(viewed)) => {
+                Ok(false)
+            }
             (State::Present, None) => Err(no_scan()),
+            // A failed page of the pool stays one.
+            (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => {
+                Ok(true)
+            }
             _ => Err(no_frame()),
         };
         let page = Page {
@@ -271,6 +284,9 @@ impl View<'_> {
             state,
             viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed))),
         ) {
+            (State::PfnMapped, Some(_)) if place.is_some_and(|place| place.may_be_copied) => {
+                Err(copied_or_not())
+            }
             (State::PfnMapped, Some((base, viewed))) => base
                 .checked_add(address.get() - viewed.range().start().get())
                 .ok_or_else(no_frame),

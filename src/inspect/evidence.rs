@@ -40,8 +40,12 @@ pub struct Place {
     pub shared: bool,
     /// VM_PFNMAP: the page map shows nothing of it.
     pub pfn_mapped: bool,
+    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary memory.
+    pub may_be_copied: bool,
     /// It has room for what one PMD maps.
     pub may_be_huge: bool,
+    /// Whether its private pages are merged ones, where page flags do not tell; `None` where nothing does.
+    pub merged: Option<bool>,
 }
 
 /// What was read about one page.

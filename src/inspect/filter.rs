@@ -48,7 +48,9 @@ impl<'f> Filter<'f> {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: false,
+            may_be_copied: false,
             may_be_huge: false,
+            merged: Some(false),
         });
         doubt.states().any(|state| {
             let as_if = Page {

@@ -20,7 +20,9 @@ impl View<'_> {
             true => Ok(()),
             false => available.flags.clone(),
         };
-        let huge = match available.categories.contains(Categories::HUGE) {
+        // Without a scan, flags tell that a page is of no large folio, so that no PMD maps it; the others are left out and counted.
+        let huge = match available.categories.contains(Categories::HUGE) || available.flags.is_ok()
+        {
             true => Ok(()),
             false => Err(no_scan()),
         };
@@ -71,12 +73,19 @@ impl View<'_> {
         let merged = need.contains(Need::KINDS)
             && !need.contains(Need::FLAGS)
             && self.availability().flags.is_ok()
-            && self.ksm_in_use();
+            && self.is_merging();
         // Nor is a page that one PMD maps told from a copy without them.
         let unmarked = need.contains(Need::KINDS)
             && !self.huge_files_are_marked()
             && self.availability().flags.is_ok();
-        match merged || unmarked || need.contains(Need::ORDER) {
+        let untold = need.contains(Need::HUGE)
+            && !self
+                .target()
+                .process
+                .categories()
+                .contains(Categories::HUGE)
+            && self.availability().flags.is_ok();
+        match merged || unmarked || untold || need.contains(Need::ORDER) {
             true => need | Need::FLAGS,
             false => need,
         }

@@ -1,11 +1,32 @@
 //! Why something is not known, in words that several answers share.
 
+use super::page::Page;
+use crate::kernel::{PageFlags, State};
 use crate::process;
 use crate::report::Reason;
 
 /// Why the kind of a page in a region is not known.
-pub fn kind_untold() -> Reason {
-    Reason::NotOnThisKernel("what was read does not tell".into())
+pub fn kind_untold(page: &Page) -> Reason {
+    if page.state == State::PfnMapped {
+        return copied_or_not();
+    }
+    let is_flagged = |flags: PageFlags| flags.contains(PageFlags::KSM);
+    Reason::NotOnThisKernel(match page.flags {
+        Some(flags) if is_flagged(flags) => {
+            "this kernel sets the flag of merged pages (KPF_KSM) on every anonymous page, and other pages of the region may be merged"
+                .into()
+        }
+        Some(_) => "what was read does not tell".into(),
+        None => "without page flags it may be a merged page, or the page of zeros".into(),
+    })
+}
+
+/// Why it is not known what is behind a page of a private device mapping.
+pub(super) fn copied_or_not() -> Reason {
+    Reason::NotOnThisKernel(
+        "pages of this private device mapping may have been written, which makes them ordinary memory, and the page map does not show which"
+            .into(),
+    )
 }
 
 /// Why PAGEMAP_SCAN has not told.

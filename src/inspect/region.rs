@@ -13,6 +13,7 @@ pub struct ViewedRegion {
     /// What stands behind it.
     pub backing: Backing,
     pub(super) pfn_mapped: OnceLock<bool>,
+    pub(super) merged: OnceLock<Option<bool>>,
 }
 
 impl ViewedRegion {

@@ -104,7 +104,7 @@ pub fn span_stats<'v>(
     };
     let mut current: Option<(usize, Tally)> = None;
     let mut finish = |(index, tally): &(usize, Tally)| match view.regions().get(*index) {
-        Some(viewed) => each(viewed, &tally.stats(view, viewed, need, wanted)),
+        Some(viewed) => each(viewed, &tally.stats(view, viewed, need)),
         None => Ok(()),
     };
     let swept = sweep(view, spans, question, check, &mut |chunk| {
@@ -151,6 +151,8 @@ struct Tally {
     uncounted: u64,
     average: bool,
     huge: u64,
+    /// Present bytes of which it is not known whether a PMD maps them.
+    unscanned: u64,
 }
 
 impl Tally {
@@ -172,6 +174,7 @@ impl Tally {
             uncounted: 0,
             average: false,
             huge: 0,
+            unscanned: 0,
         }
     }
 
@@ -184,15 +187,19 @@ impl Tally {
         }
         let size = self.totals.size();
         let bytes = page.bytes(size);
-        if page.huge == Some(true) {
-            self.huge += bytes;
+        match page.huge {
+            Some(true) => self.huge += bytes,
+            None if page.kind == Some(Kind::Hugetlb) => self.huge += bytes,
+            None => self.unscanned += bytes,
+            Some(false) => {}
         }
         if page.is_zero() {
             self.zero += bytes;
             return;
         }
         self.large.add(page);
-        if page.kind.is_none() {
+        // Flags tell that it is not the page of zeros, though not whether it is a merged one.
+        if page.kind.is_none() && page.flags.is_none() {
             self.unknown_kind += bytes;
         }
         self.average |= page.count_is_average;
@@ -225,14 +232,8 @@ impl Tally {
         }
     }
 
-    /// The stats, with a reason for each that was not in `need` or not `obtained`.
-    fn stats(
-        &self,
-        view: &View<'_>,
-        viewed: &ViewedRegion,
-        need: Need,
-        obtained: Need,
-    ) -> RegionStats {
+    /// The stats, with a reason for each that was not in `need` or could not be obtained.
+    fn stats(&self, view: &View<'_>, viewed: &ViewedRegion, need: Need) -> RegionStats {
         let available = view.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
         let known = |bytes: u64, unknown: u64| match (need.contains(Need::COUNTS), unknown) {
@@ -270,10 +271,11 @@ impl Tally {
             private: known(self.private, self.unknown),
             pss: known(self.pss >> PSS_SHIFT, self.uncounted),
             average: self.average,
-            huge: match (need.contains(Need::HUGE), obtained.contains(Need::HUGE)) {
+            huge: match (need.contains(Need::HUGE), self.unscanned) {
                 (false, _) => Err(not_asked()),
-                (true, true) => Ok(self.huge),
-                (true, false) => Err(no_scan()),
+                (true, 0) => Ok(self.huge),
+                (true, _) if view.has_no_huge(viewed) => Ok(0),
+                (true, _) => Err(no_scan()),
             },
             folios: match (need.contains(Need::ORDER), &available.flags) {
                 (false, _) => Err(not_asked()),

@@ -379,6 +379,169 @@ fn pages_with_one_frame_share_a_row() {
     );
 }
 
+/// A kernel that sets KPF_KSM on every anonymous page, and merges some.
+#[test]
+fn where_every_page_is_flagged_as_merged_the_region_decides() {
+    use crate::kernel::smaps::Smaps;
+    let bytes = 2 * PAGE;
+    let offered = |at: u64, flag: &str, merged: Option<u64>| Smaps {
+        range: region(at, 2).range,
+        fields: [
+            ("Rss", Some(bytes)),
+            ("Anonymous", Some(bytes)),
+            ("KSM", merged),
+        ]
+        .into_iter()
+        .filter_map(|(field, bytes)| Some((field.to_owned(), bytes?)))
+        .collect(),
+        vm_flags: vec!["rd".to_owned(), flag.to_owned()],
+        may_be_huge: None,
+    };
+    let (ksm, own) = (Some(Kind::Ksm), Some(Kind::Anonymous));
+    for (merged_pages, flag, merged, expected) in [
+        (0, "mg", Some(bytes), own),
+        (1, "mg", Some(bytes), ksm),
+        (1, "mg", Some(PAGE), None),
+        (1, "mg", Some(0), own),
+        // Before Linux 6.6.
+        (1, "mg", None, None),
+        (1, "mr", None, own),
+    ] {
+        let mut world = World {
+            merged_pages,
+            smaps: vec![offered(0x100, flag, merged)],
+            ..World::new([region(0x100, 2)])
+        };
+        for page in 0..2 {
+            world.entries.insert(0x100 + page, PRESENT | 0x700);
+        }
+        let flags = (PageFlags::ANON | PageFlags::KSM).bits();
+        world.flags.insert(0x700, flags);
+        world.counts.insert(0x700, 2);
+        let (_, target) = world.target();
+        let mut kinds = Vec::new();
+        each(&target, Need::KINDS, |page, _| kinds.push(page.kind));
+        kinds.dedup();
+        assert_eq!(kinds, [expected], "{merged_pages} {flag} {merged:?}");
+        let address = VirtualAddress::new(0x100 * PAGE);
+        let view = View::of(&target).expect("a view");
+        let detail = view.detail(address).expect("its detail");
+        assert_eq!(
+            detail.page.kind, expected,
+            "{merged_pages} {flag} {merged:?}"
+        );
+        // What cannot be told is told as such, with a reason that names the flag.
+        let why = super::kind_untold(&detail.page).to_string();
+        assert!(why.contains("KPF_KSM"), "{why}");
+    }
+}
+
+/// A write to a private device mapping makes a copy, of which the page map shows nothing and smaps counts the bytes.
+#[test]
+fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
+    use crate::kernel::smaps::Smaps;
+    for (shared, anonymous, is_known) in [
+        (true, Some(0), true),
+        (false, Some(0), true),
+        (false, Some(PAGE), false),
+        (false, None, false),
+    ] {
+        let mut device = region(0x100, 2);
+        (device.name, device.inode, device.offset) = ("/dev/mem".into(), 3, 0xf_0000);
+        device.permissions.shared = shared;
+        let fields = anonymous.map(|bytes| ("Anonymous".to_owned(), bytes));
+        let world = World {
+            smaps: vec![Smaps {
+                range: device.range,
+                fields: fields.into_iter().collect(),
+                vm_flags: vec!["pf".to_owned()],
+                may_be_huge: None,
+            }],
+            ..World::new([device])
+        };
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let address = VirtualAddress::new(0x101 * PAGE);
+        let detail = view.detail(address).expect("its detail");
+        let (physical, kind) = match is_known {
+            true => (
+                Some(PhysicalAddress::new(0xf_1000)),
+                Some(Kind::DeviceMemory),
+            ),
+            false => (None, None),
+        };
+        assert_eq!(detail.page.state, State::PfnMapped);
+        assert_eq!(
+            detail.physical.clone().ok(),
+            physical,
+            "{shared} {anonymous:?}"
+        );
+        assert_eq!(detail.page.kind, kind, "{shared} {anonymous:?}");
+        each(&target, Need::KINDS, |page, _| assert_eq!(page.kind, kind));
+    }
+}
+
+/// Before Linux 6.7 there is no scan, and page flags and smaps still tell of most pages that no PMD maps them.
+#[test]
+fn what_is_in_no_large_folio_is_not_huge_without_a_scan() {
+    use crate::kernel::smaps::Smaps;
+    for (large, in_smaps, of_page, of_region) in [
+        (false, None, Some(false), Some(0)),
+        (true, None, None, None),
+        (true, Some(0), Some(false), Some(0)),
+        (true, Some(HUGE * PAGE), None, None),
+    ] {
+        let start = 4 * HUGE;
+        let mut world = World::new([region(start, 2 * HUGE)]);
+        world.scans = false;
+        match large {
+            true => world.maps_huge(start, 8 * HUGE),
+            false => world.maps(start, HUGE, 8 * HUGE),
+        }
+        let range = region(start, 2 * HUGE).range;
+        let fields = in_smaps.map(|bytes| {
+            [
+                ("AnonHugePages", bytes),
+                ("ShmemPmdMapped", 0),
+                ("FilePmdMapped", 0),
+            ]
+            .map(|(field, bytes)| (field.to_owned(), bytes))
+        });
+        world.smaps = vec![Smaps {
+            range,
+            fields: fields.into_iter().flatten().collect(),
+            vm_flags: Vec::new(),
+            may_be_huge: None,
+        }];
+        let (_, target) = world.target();
+        let view = View::of(&target).expect("a view");
+        let detail = view
+            .detail(VirtualAddress::new(start * PAGE))
+            .expect("its detail");
+        assert_eq!(detail.huge.ok(), of_page, "{large} {in_smaps:?}");
+        view.require(Need::HUGE).expect("flags tell of small pages");
+        each(&target, Need::HUGE, |page, _| {
+            if page.state == State::Present {
+                assert_eq!(page.huge, (!large).then_some(false));
+            }
+        });
+        let mut seen = None;
+        let regions: Vec<_> = view.regions().iter().collect();
+        region_stats(
+            &view,
+            &regions,
+            Need::HUGE,
+            &mut || Ok(()),
+            &mut |_, stats| {
+                seen = Some(stats.huge.clone().ok());
+                Ok(())
+            },
+        )
+        .expect("stats");
+        assert_eq!(seen, Some(of_region), "{large} {in_smaps:?}");
+    }
+}
+
 #[test]
 fn frames_that_come_again_in_turn_share_a_row() {
     let page = |at: u64, pages: u64, frame: u64| Page {

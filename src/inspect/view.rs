@@ -14,7 +14,7 @@ use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
     VirtualAddress,
 };
-use crate::process::{self, MapsText, Target};
+use crate::process::{self, MapsText, Merging, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +27,8 @@ pub struct View<'a> {
     text: MapsText,
     complete: bool,
     swap_layout: OnceLock<SwapLayout>,
-    ksm_in_use: OnceLock<bool>,
+    merging: OnceLock<Merging>,
+    ksm_is_marked: OnceLock<bool>,
     swaps: OnceLock<process::Result<SwapAreas>>,
     zones: OnceLock<process::Result<Arc<Zones>>>,
     availability: OnceLock<Availability>,
@@ -73,6 +74,7 @@ impl<'a> View<'a> {
                 backing: backing(&region, &mut memory_files, &pools_are_told),
                 region,
                 pfn_mapped: OnceLock::new(),
+                merged: OnceLock::new(),
             })
             .collect();
         View {
@@ -82,7 +84,8 @@ impl<'a> View<'a> {
             text,
             complete,
             swap_layout: OnceLock::new(),
-            ksm_in_use: OnceLock::new(),
+            merging: OnceLock::new(),
+            ksm_is_marked: OnceLock::new(),
             swaps: OnceLock::new(),
             zones: OnceLock::new(),
             availability: OnceLock::new(),
@@ -213,8 +216,72 @@ impl<'a> View<'a> {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: self.is_pfn_mapped(viewed),
+            may_be_copied: self.may_be_copied(viewed),
             may_be_huge: self.may_be_huge(viewed),
+            merged: self.merged(viewed),
         }
+    }
+
+    /// What samepage merging does on the machine.
+    fn merging(&self) -> Merging {
+        *self.merging.get_or_init(|| self.target.machine.merging())
+    }
+
+    /// Whether any page of the machine may be a merged one.
+    pub(super) fn is_merging(&self) -> bool {
+        self.merging().shared_pages != Some(0)
+    }
+
+    /// Whether the private pages of `viewed` are merged ones, where the flags of frames cannot be had or do not tell; `None` where
+    /// nothing tells.
+    fn merged(&self, viewed: &ViewedRegion) -> Option<bool> {
+        let flags_tell = || self.ksm_is_marked() && self.availability().flags.is_ok();
+        let is_private = !viewed.region.permissions.shared;
+        if !is_private || !self.is_merging() || flags_tell() {
+            return Some(false);
+        }
+        *viewed.merged.get_or_init(|| {
+            let smaps = Smaps::at(self.smaps(), viewed.range().start())?;
+            let bytes = |field| smaps.field(field);
+            // `KSM` came with Linux 6.6. It counts pages of zeros too, if those are used for merging; `Rss` does not.
+            let all = bytes("KSM").is_some_and(|merged| {
+                bytes("Rss") == Some(merged) && bytes("Anonymous") == Some(merged)
+            });
+            let is_offered = smaps.vm_flags.is_empty() || smaps.has_flag("mg");
+            match bytes("KSM") {
+                _ if !is_offered => Some(false),
+                Some(0) => Some(false),
+                _ if all && self.merging().uses_zero_page == Some(false) => Some(true),
+                _ => None,
+            }
+        })
+    }
+
+    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private one makes such a copy,
+    /// which is ordinary memory. The page map does not show it, and smaps counts it.
+    fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
+        let copied = || Smaps::at(self.smaps(), viewed.range().start())?.field("Anonymous");
+        viewed.backing != Backing::Kernel
+            && !viewed.region.permissions.shared
+            && self.is_pfn_mapped(viewed)
+            && copied() != Some(0)
+    }
+
+    /// Whether smaps counts no huge mapping in `viewed`. `FilePmdMapped` came with Linux 5.4.
+    pub(super) fn has_no_huge(&self, viewed: &ViewedRegion) -> bool {
+        let fields = match viewed.backing {
+            Backing::Hugetlb => return false,
+            _ => ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"],
+        };
+        Smaps::at(self.smaps(), viewed.range().start())
+            .is_some_and(|smaps| fields.iter().all(|field| smaps.field(field) == Some(0)))
+    }
+
+    /// What smaps says of all regions, read once; nothing where it cannot be read.
+    fn smaps(&self) -> &[Smaps] {
+        let all = || self.target.process.smaps(&mut || true);
+        let smaps = self.smaps.get_or_init(all);
+        smaps.as_deref().unwrap_or_default()
     }
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
@@ -258,13 +325,8 @@ impl<'a> View<'a> {
                 match self.target.process.is_pfn_mapped(&viewed.region) {
                     Ok(Some(told)) => told,
                     Ok(None) | Err(_) if viewed.is_pfn_mapped_by_name() => true,
-                    Ok(None) | Err(_) => {
-                        let all = || self.target.process.smaps(&mut || true);
-                        let smaps = self.smaps.get_or_init(all);
-                        let smaps = smaps.as_deref().unwrap_or_default();
-                        Smaps::at(smaps, viewed.range().start())
-                            .is_some_and(|smaps| smaps.has_flag("pf"))
-                    }
+                    Ok(None) | Err(_) => Smaps::at(self.smaps(), viewed.range().start())
+                        .is_some_and(|smaps| smaps.has_flag("pf")),
                 }
             })
     }
@@ -299,10 +361,10 @@ impl Rules for View<'_> {
         self.swaps().map_or(true, |areas| !areas.0.is_empty())
     }
 
-    fn ksm_in_use(&self) -> bool {
+    fn ksm_is_marked(&self) -> bool {
         let is_false = |flags: PageFlags| flags.contains(PageFlags::KSM);
-        let in_use = || !self.target.machine.false_flags().is_some_and(is_false);
-        *self.ksm_in_use.get_or_init(in_use)
+        let is_marked = || !self.target.machine.false_flags().is_some_and(is_false);
+        *self.ksm_is_marked.get_or_init(is_marked)
     }
 
     fn guards_are_marked(&self) -> bool {

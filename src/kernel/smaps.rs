@@ -31,9 +31,11 @@ impl Smaps {
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
-    /// What `all` say of the region that holds `address`.
+    /// What `all`, which are in address order, say of the region that holds `address`.
     pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
-        all.iter().find(|one| one.range.contains(address))
+        let after = all.partition_point(|one| one.range.start() <= address);
+        let last = all.get(after.checked_sub(1)?)?;
+        last.range.contains(address).then_some(last)
     }
 }
 

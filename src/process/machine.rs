@@ -45,6 +45,15 @@ pub struct Machine {
     abilities: OnceLock<Abilities>,
 }
 
+/// What `/sys/kernel/mm/ksm` says of samepage merging; `None` where it cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Merging {
+    /// `pages_shared`: merged pages in use.
+    pub shared_pages: Option<u64>,
+    /// `use_zero_pages`: whether equal pages of zeros become the page of zeros.
+    pub uses_zero_page: Option<bool>,
+}
+
 impl Machine {
     /// The machine that a source is of.
     pub fn new(source: Arc<dyn Source>) -> Self {
@@ -120,6 +129,20 @@ impl Machine {
         match self.setting(Setting::MergedPages) {
             Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
             _ => found,
+        }
+    }
+
+    /// What samepage merging does on this machine now.
+    pub fn merging(&self) -> Merging {
+        let zero_page = || self.setting(Setting::ZeroPageIsMerged);
+        let shared_pages = self.setting(Setting::MergedPages);
+        Merging {
+            shared_pages,
+            // Of no matter where nothing is merged.
+            uses_zero_page: match shared_pages {
+                Some(0) => None,
+                _ => zero_page().map(|value| value != 0),
+            },
         }
     }
 

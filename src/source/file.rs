@@ -69,6 +69,8 @@ pub enum ConfigPlace {
 pub enum Setting {
     /// Pages that KSM has merged.
     MergedPages,
+    /// Whether KSM makes the page of zeros of equal pages of zeros.
+    ZeroPageIsMerged,
     /// Bytes that one PMD maps.
     HugePageBytes,
     /// Free pages of the hugetlb pool of pages of so many bytes.
@@ -187,6 +189,7 @@ impl Setting {
         };
         match self {
             Setting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
+            Setting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
             Setting::HugePageBytes => "kernel/mm/transparent_hugepage/hpage_pmd_size".to_owned(),
             Setting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
             Setting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
@@ -198,6 +201,7 @@ impl Setting {
             Setting::MergedPages => {
                 "how many pages KSM has merged: with none, its flag means nothing"
             }
+            Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
             Setting::FreePoolPages(_) => "free pages of the hugetlb pool",
             Setting::ReservedPoolPages(_) => "pages of the hugetlb pool that are promised",

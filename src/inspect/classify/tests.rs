@@ -37,7 +37,7 @@ impl Rules for Known {
     fn swap_in_use(&self) -> bool {
         self.swap
     }
-    fn ksm_in_use(&self) -> bool {
+    fn ksm_is_marked(&self) -> bool {
         self.ksm
     }
     fn guards_are_marked(&self) -> bool {
@@ -53,7 +53,9 @@ const fn place(backing: Backing, shared: bool) -> Option<Place> {
         backing,
         shared,
         pfn_mapped: false,
+        may_be_copied: false,
         may_be_huge: false,
+        merged: Some(false),
     })
 }
 const HEAP: Option<Place> = place(Anonymous, false);
@@ -248,7 +250,9 @@ fn outside_and_pfn_mapped() {
             backing,
             shared: true,
             pfn_mapped: true,
+            may_be_copied: false,
             may_be_huge: false,
+            merged: Some(false),
         })
     };
     let is = |backing| classify(evidence(0), hidden(backing), &ALL);
@@ -340,6 +344,37 @@ fn what_flags_and_categories_add() {
     ];
     for (evidence, rules, expected) in table {
         assert_eq!(kind(evidence, HEAP, rules), expected, "{evidence:?}");
+    }
+}
+
+/// Linux 6.12 sets KPF_KSM on every anonymous page, and without rights flags are hidden: then the region decides.
+#[test]
+fn merged_pages_where_their_flag_does_not_tell() {
+    let unmarked = Known { ksm: false, ..ALL };
+    let flagged = PageFlags::ANON | PageFlags::KSM;
+    let own = Some(Kind::Anonymous);
+    for (flags, merged, expected) in [
+        (Some(flagged), Some(true), Some(Kind::Ksm)),
+        (Some(flagged), Some(false), own),
+        (Some(flagged), None, None),
+        // Conclusive by themselves.
+        (Some(flagged | PageFlags::OWNER_2), None, own),
+        (Some(PageFlags::ANON), None, own),
+        (None, Some(true), Some(Kind::Ksm)),
+        (None, Some(false), own),
+        (None, None, None),
+    ] {
+        let place = HEAP.map(|place| Place { merged, ..place });
+        for raw in [PLAIN, EXCLUSIVE] {
+            let evidence = Evidence {
+                flags,
+                // It is not the page of zeros.
+                categories: Some(Categories::empty()),
+                ..evidence(raw)
+            };
+            let kind = classify(evidence, place, &unmarked).1;
+            assert_eq!(kind, expected, "{flags:?} {merged:?} {raw:#x}");
+        }
     }
 }
 

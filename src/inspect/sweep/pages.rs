@@ -149,7 +149,8 @@ impl Pages<'_> {
             huge: categories
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
-                .or(self.chunk.never_huge()),
+                .or(self.chunk.never_huge())
+                .or(flags.and_then(|flags| self.small(flags, state))),
             count_is_average: !self.chunk.exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
@@ -167,6 +168,12 @@ impl Pages<'_> {
             ..page.nth(1, self.chunk.size)
         });
         Some(page.nth(0, self.chunk.size))
+    }
+
+    /// One PMD maps large folios alone: of a page in none it is known without a scan that it is not mapped so.
+    fn small(&self, flags: PageFlags, state: State) -> Option<bool> {
+        let is_small = state == State::Present && !flags.is_in_large_folio();
+        (self.chunk.need.contains(Need::HUGE) && is_small).then_some(false)
     }
 
     /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.

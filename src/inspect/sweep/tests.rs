@@ -168,13 +168,21 @@ fn without_a_scan_the_same_comes() {
     world.maps(0x1100, 300, 1 << 20);
     world.maps(0x9000, 5000, 1 << 21);
     world.maps(0x20000, 1, 77);
+    // A part of a large folio, which one PMD may map.
+    for frame in 0..5000 {
+        world.flags.insert(
+            (1 << 21) + frame,
+            (PageFlags::ANON | PageFlags::COMPOUND_TAIL).bits(),
+        );
+    }
     world.scans = false;
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::HUGE | Need::KINDS);
     assert_complete(&world, &pages);
     let in_the_small = |page: &Page| page.address.get() >= 0x20000 * PAGE;
+    let of_no_folio = |page: &Page| page.frame().is_some_and(|frame| frame.get() < 1 << 21);
     for page in pages {
-        let told = in_the_small(&page).then_some(false);
+        let told = (in_the_small(&page) || of_no_folio(&page)).then_some(false);
         assert_eq!(page.huge, told, "not told where there is room for one");
     }
 }

@@ -24,7 +24,9 @@ impl Sample {
                 backing: *backing,
                 shared: region.permissions.shared,
                 pfn_mapped: false,
+                may_be_copied: false,
                 may_be_huge: false,
+                merged: Some(false),
             },
         ))
     }

@@ -46,6 +46,8 @@ pub struct World {
     pub scans: bool,
     /// The kernel has PROCMAP_QUERY.
     pub queries: bool,
+    /// Pages that KSM has merged on this machine, on which KPF_KSM is set on every anonymous page.
+    pub merged_pages: u64,
     /// A swap area is in use.
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
@@ -139,6 +141,7 @@ impl World {
             refused: vec![WordFile::FrameCgroups],
             scans: true,
             queries: false,
+            merged_pages: 0,
             swaps: false,
             hugetlbfs: None,
             smaps: Vec::new(),

@@ -1,7 +1,7 @@
 //! The bytes and words of a world.
 
 use super::{HUGE, PAGE, PRESENT, World, region};
-use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{Relation, Target};
 use crate::source::{
     Answer, ConfigPlace, File, Held, InMemory, List, Listed, Mapping, PageRegion, Place, Probe,
@@ -211,7 +211,10 @@ impl Source for Bytes {
                 Some(text) => text,
                 None => return none(),
             },
-            File::Setting(Setting::MergedPages) if world.has_config => "0\n".to_owned(),
+            File::Setting(Setting::MergedPages) if world.has_config => {
+                format!("{}\n", world.merged_pages)
+            }
+            File::Setting(Setting::ZeroPageIsMerged) => "0\n".to_owned(),
             File::Setting(Setting::HugePageBytes) if world.has_config => {
                 format!("{}\n", HUGE * PAGE)
             }
@@ -460,6 +463,9 @@ impl Source for Bytes {
         match probe {
             Probe::PageBytes => Ok(vec![PAGE]),
             Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
+            Probe::OwnFlags if self.0.merged_pages > 0 => {
+                Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()])
+            }
             Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
             Probe::Compare(one, other) => match space(one).zip(space(other)) {
                 Some((one, other)) if one == other => Ok(vec![0]),

@@ -80,10 +80,9 @@ impl Memory {
         path(self.thread, file)
     }
 
-    /// Whether the address space is still there. The page map of one that is has an entry for address 0, mapped or not.
+    /// Whether the address space is still there.
     pub(super) fn is_alive(&self) -> bool {
-        let mut first = [0];
-        sys::read_words(&self.page_map, 0, &mut first).is_ok_and(|read| read == 1)
+        has_memory(&self.page_map)
     }
 
     /// `/proc/PID/maps`, of the same address space as the page map.
@@ -143,7 +142,12 @@ fn path(thread: Option<u32>, file: &str) -> String {
 /// bug 31207 shows what happens to those who do not look).
 fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
     let directory = handle.directory();
-    match directory.file("pagemap") {
+    // Before Linux 6.12 the page map of a thread that has ended can be opened, and is empty.
+    let open = |thread| match directory.file(&path(thread, "pagemap")) {
+        Ok(file) if !has_memory(&file) => Err(Errno::SRCH),
+        opened => opened,
+    };
+    match open(None) {
         Ok(file) => return Ok((None, file)),
         // The files of a zombie belong to root: nobody else gets as far as to hear that there is nothing behind them.
         Err(error) if error != Errno::SRCH && !is_zombie(handle) => return Err(error),
@@ -151,13 +155,19 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
     }
     let mut failure = Errno::SRCH;
     for thread in directory.numbers("task")? {
-        match directory.file(&path(Some(thread), "pagemap")) {
+        match open(Some(thread)) {
             Ok(file) => return Ok((Some(thread), file)),
             Err(error) if thread != handle.pid() => failure = error,
             Err(_) => {}
         }
     }
     Err(failure)
+}
+
+/// Whether an address space is behind a page map: it has an entry for address 0, mapped or not.
+fn has_memory(page_map: &OwnedFd) -> bool {
+    let mut first = [0];
+    sys::read_words(page_map, 0, &mut first).is_ok_and(|read| read == 1)
 }
 
 /// Whether its main thread has ended and is not waited for.

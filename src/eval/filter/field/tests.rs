@@ -7,16 +7,26 @@ use crate::process::fake::{HUGE, PAGE, World, region};
 
 #[test]
 fn what_cannot_be_known_is_named_before_the_walk() {
-    let mut world = World::new([region(0x100, 10)]);
-    world.scans = false;
-    let (_, target) = world.target();
-    let view = View::of(&target).expect("a view");
-    let unknown = |field| match require(field, &view) {
-        Err(Error::Unknown { what, .. }) => Some(what),
-        Ok(_) => None,
-        Err(other) => panic!("{other}"),
+    fn unknown_in(view: &View<'_>, field: PageField) -> Option<&'static str> {
+        match require(field, view) {
+            Err(Error::Unknown { what, .. }) => Some(what),
+            Ok(_) => None,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let world = |hidden| World {
+        scans: false,
+        hidden,
+        ..World::new([region(0x100, 10)])
     };
-    assert_eq!(unknown(PageField::Thp), Some("huge mappings"));
+    // Without a scan flags tell of pages that are in no large folio, and nothing does where they are hidden.
+    let (_, target) = world(true).target();
+    let view = View::of(&target).expect("a view");
+    assert_eq!(unknown_in(&view, PageField::Thp), Some("huge mappings"));
+    let (_, target) = world(false).target();
+    let view = View::of(&target).expect("a view");
+    let unknown = |field| unknown_in(&view, field);
+    assert_eq!(unknown(PageField::Thp), None);
     assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
     for known in [
         PageField::Present,
@@ -28,7 +38,8 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     ] {
         assert_eq!(unknown(known), None);
     }
-    assert_eq!(view.obtainable(Need::HUGE | Need::FLAGS), Need::FLAGS);
+    let all = Need::HUGE | Need::FLAGS;
+    assert_eq!(view.obtainable(all), all);
 }
 
 /// Where no huge mapping can be, the kernel's own mark is enough; where one may be, nobody is told before Linux 6.7.

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 pub struct Populated {
     /// Whole pages.
     pub range: AddressRange,
-    /// Those of the categories asked for (and known to [`Process::categories`]) that hold for all of them.
+    /// Those of the categories asked for (and known to [`categories`](super::Process::categories)) that hold for all of them.
     pub categories: Categories,
 }
 

@@ -5,10 +5,10 @@
 //! Anonymous memory is shared by forking, so relatives mostly have it at the same address: one entry a process. Only the rest is
 //! searched: PAGEMAP_SCAN finds what is populated, and those entries are read.
 //!
-//! A search goes in rounds through the candidates, all processes. A [`Clue`](visit::Clue) is where the first mapping found leads; a
+//! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
 //! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
-//! [visit](visit::Visitor) the candidates, and their mappings are [reported](reported::ReportedMappings) in order. Pages may leave the
-//! frame meanwhile, so once as many are reported as the kernel counts, a [recheck](recheck::recheck) reads them again.
+//! visit the candidates, and their mappings are reported in order. Pages may leave the
+//! frame meanwhile, so once as many are reported as the kernel counts, a recheck reads them again.
 
 mod frame_class;
 mod question;

@@ -1,4 +1,4 @@
-//! Links the unwinder into the program, where the C compiler has it as an archive.
+//! Links the unwinder into the program, where the C compiler has it as an archive, and tells the program what it is built from.
 //!
 //! As a shared library it costs every start a tenth of a millisecond: it has to be loaded, and it asks the processor what that can do,
 //! which is slow in a virtual machine.
@@ -9,6 +9,7 @@ use std::{env, fs};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    tell_the_build();
     let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value == wanted);
     let is_ours = is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu")
@@ -23,6 +24,40 @@ fn main() {
             );
         }
     }
+}
+
+/// The facts of `show version`.
+fn tell_the_build() {
+    let of = |name: &str| env::var(name).unwrap_or_default();
+    let commit = match of("PROFILE").as_str() {
+        // A commit would have everything built anew after each.
+        "debug" => None,
+        _ => commit(),
+    };
+    let commit = commit.unwrap_or_else(|| "not recorded".to_owned());
+    println!("cargo:rustc-env=PMDB_COMMIT={commit}");
+    println!("cargo:rustc-env=PMDB_TARGET={}", of("TARGET"));
+    println!("cargo:rustc-env=PMDB_PROFILE={}", of("PROFILE"));
+}
+
+/// The commit of the source: what git says in a checkout, what cargo has written down in a package.
+fn commit() -> Option<String> {
+    const PACKAGE: &str = ".cargo_vcs_info.json";
+    let in_package = fs::read_to_string(PACKAGE).ok();
+    if let Some((_, behind)) = in_package
+        .as_deref()
+        .and_then(|text| text.split_once("\"sha1\""))
+    {
+        return behind.split('"').nth(1).map(str::to_owned);
+    }
+    println!("cargo:rerun-if-changed=.git/HEAD");
+    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    let output = Command::new("git")
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output()
+        .ok()?;
+    let commit = String::from_utf8(output.stdout).ok()?;
+    Some(commit.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
 }
 
 /// The archive, if there is one.

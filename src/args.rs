@@ -1,10 +1,15 @@
 //! The command line: gdb's spellings, made into what clap understands, and then into [`Arguments`].
 
-use clap::builder::styling::{AnsiColor, Styles};
+mod generate;
+
+use clap::builder::styling::{Ansi256Color, Style, Styles};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use pmdb::lang::{ColorChoice, TargetName};
+use generate::Generated;
+use pmdb::lang::{self, ColorChoice, Line, Output, TargetName};
+use pmdb::session;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// What the command line asks for.
@@ -12,47 +17,60 @@ use std::path::PathBuf;
 #[command(
     name = "pmdb",
     version,
-    about = "A gdb-style prompt for the memory behind a Linux process: where each byte physically lives, why a page is or is \
+    long_version = LONG_VERSION,
+    about = "A gdb-style prompt for the memory behind a Linux process",
+    long_about = "A gdb-style prompt for the memory behind a Linux process: where each byte physically lives, why a page is or is \
              not there, what the kernel thinks of it, and what changes while you look. pmdb reads /proc only: it never \
              stops, traces or changes the process, and runs beside gdb.",
-    after_help = AFTER_HELP,
-    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [ARGUMENT …]",
-    styles = Styles::styled().header(AnsiColor::Green.on_default().bold()).literal(AnsiColor::Cyan.on_default())
+    after_help = "pmdb --help says all of it; pmdb help lists the commands, pmdb help SUBJECT explains more",
+    after_long_help = AFTER_HELP,
+    override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]",
+    // Colours that can be read on black and on white.
+    styles = Styles::styled().header(Style::new().bold().underline()).literal(Ansi256Color(63).on_default())
 )]
 pub struct Arguments {
     /// Process to attach to: its PID, a thread id, its name, or `self`; `demo` starts a demonstration process
     #[arg(value_name = "PID | NAME | demo")]
     target: Option<String>,
 
-    /// What follows the process is for the commands of -x and -ex: $arg0, $arg1 …
-    #[arg(value_name = "ARGUMENT", requires = "target")]
+    /// What follows the process is one command, run as with -batch; with -x or -ex it is for those: $arg0, $arg1 …
+    #[arg(value_name = "COMMAND", requires = "target")]
     arguments: Vec<String>,
 
     /// Process to attach to, never taken for `demo`
-    #[arg(short, long, value_name = "PID | NAME", conflicts_with = "target")]
+    #[arg(short, long, value_name = "PID | NAME")]
     pid: Option<String>,
 
     #[command(flatten)]
     steps: Steps,
 
     /// The same where no process comes before them, as with -p; the last option of the line
-    #[arg(long, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
+    #[arg(long, hide_short_help = true, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
     args: Vec<String>,
 
     /// Write what came of `assert` to a file, as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
     /// List the command files that are built in; -x :NAME runs one
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
+
+    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json, complete-bash, complete-zsh, complete-fish, gdb
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "WHAT",
+        hide_possible_values = true
+    )]
+    pub generate: Option<Generated>,
 
     /// Leave after the commands of -x and -ex; no prompt, no pager, no greeting
     #[arg(long)]
     pub batch: bool,
 
     /// Carry on after an error in a command file or among -ex commands; the exit status still tells of it
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub keep_going: bool,
 
     /// Do not run $XDG_CONFIG_HOME/pmdb/init first
@@ -68,10 +86,14 @@ pub struct Arguments {
     pub json: bool,
 
     /// For programs: answer each line of standard input with JSON lines, the last of them {"type":"end",…}
-    #[arg(long, conflicts_with = "batch")]
+    #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
-    /// When to colour what is printed: auto (on a terminal, unless NO_COLOR is set), always, never
+    /// Refuse shell commands, pipes and files, wherever they are asked for
+    #[arg(long, hide_short_help = true)]
+    pub no_shell: bool,
+
+    /// When to colour what is printed: auto (on a terminal, as NO_COLOR, CLICOLOR and CLICOLOR_FORCE say), always, never
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     color: Option<Color>,
 }
@@ -118,11 +140,23 @@ enum Color {
     Never,
 }
 
+/// The version, and what a report of a mistake needs besides.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit  ",
+    env!("PMDB_COMMIT"),
+    "\ntarget  ",
+    env!("PMDB_TARGET"),
+    "\nbuild   ",
+    env!("PMDB_PROFILE")
+);
+
 const AFTER_HELP: &str = "\
 Examples:
   pmdb 812                                       attach to process 812 and open the prompt
   pmdb demo                                      start a demonstration process and attach to it
-  pmdb -p 812 -batch -ex 'translate 0x7ffe1000'  one answer, for scripts
+  pmdb 812 translate 0x7ffe1000                  one answer; options stand before the process
+  pmdb help walk                                 the help of a command or a subject, without a process
   pmdb -p sshd -x look.pmdb -batch               run a command file
   pmdb --json -p 812 -batch -ex 'walk heap'      one JSON object a line
   pmdb -batch -x :huge-coverage 812 80           a built-in command file with an argument; --help after it explains it
@@ -139,10 +173,12 @@ const SINGLE_DASH: &[&str] = &[
     "color",
     "command",
     "ex",
+    "generate",
     "help",
     "json",
     "keep-going",
     "list-scripts",
+    "no-shell",
     "nx",
     "pid",
     "quiet",
@@ -152,21 +188,71 @@ const SINGLE_DASH: &[&str] = &[
 ];
 
 impl Arguments {
+    /// What `--generate` asks for.
+    pub fn generated(what: Generated) -> String {
+        let mut command = Arguments::command();
+        command.build();
+        generate::text(what, &command)
+    }
+
     /// Reads a command line, program name first.
     ///
     /// # Errors
     /// What is wrong with it, or the text that `--help` and `--version` ask for.
     pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
-        let matches = Arguments::command().try_get_matches_from(with_double_dashes(words))?;
+        let words = with_double_dashes(words);
+        let command = Arguments::command().color(help_color(&words));
+        let matches = command.try_get_matches_from(words)?;
         let mut arguments = Arguments::from_arg_matches(&matches)?;
         arguments.steps.in_order = in_order(&matches);
-        // Without a command to give them to, a second word is a mistake.
-        if let (Some(first), true) = (arguments.arguments.first(), arguments.steps().is_empty()) {
-            let message =
-                format!("unexpected argument '{first}' found: there is no -x or -ex to give it to");
-            return Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        if let Some(words) = arguments.take_command()? {
+            arguments.steps.in_order = vec![Step::Command(words)];
+            arguments.batch = true;
         }
         Ok(arguments)
+    }
+
+    /// The command that the words behind the process are, or those behind `help`.
+    fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
+        let refused =
+            |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        let mut words = Vec::new();
+        if self.pid.is_some() || self.target.as_deref() == Some("help") {
+            words.extend(self.target.take());
+        }
+        let Some(first) = words.first().or(self.arguments.first()) else {
+            return Ok(None);
+        };
+        if !self.steps().is_empty() {
+            // With a process before them they are arguments.
+            return match words.first() {
+                None => Ok(None),
+                Some(word) => refused(format!(
+                    "unexpected argument '{word}' found: arguments of command files stand behind --args"
+                )),
+            };
+        }
+        if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
+            return refused(format!(
+                "unexpected argument '{first}' found: a command stands behind the process"
+            ));
+        }
+        words.append(&mut self.arguments);
+        if words.last().is_some_and(|last| last == "--help") {
+            words = vec!["help".to_owned(), name_of_command(&words)];
+        }
+        let text = words.join(" ");
+        match lang::parse_line(&text) {
+            Ok(Line::Command {
+                output: Output::Screen,
+                ..
+            })
+            | Ok(Line::Empty | Line::Comment)
+            | Err(_) => Ok(Some(text)),
+            Ok(_) => refused(format!(
+                "'{text}' is no single command: pipes, files and shell commands are for the shell, as in pmdb 812 regions | less"
+            )),
+        }
     }
 
     /// The command file whose help is asked for: `-x FILE --help`.
@@ -213,6 +299,38 @@ impl Arguments {
     }
 }
 
+/// The same colours for the help as for all that pmdb prints. What `--color` says counts before the words are understood.
+fn help_color(words: &[OsString]) -> clap::ColorChoice {
+    let mut choice = None;
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--color") {
+            Some("") => choice = words.next(),
+            Some(value) => choice = value.strip_prefix('=').map(|value| value.to_owned().into()),
+            None if word == "--" => break,
+            None => {}
+        }
+    }
+    let choice = match choice.as_deref() {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    };
+    match session::is_coloured(choice, std::io::stdout().is_terminal()) {
+        true => clap::ColorChoice::Always,
+        false => clap::ColorChoice::Never,
+    }
+}
+
+/// The name of the command that these words begin with.
+fn name_of_command(words: &[String]) -> String {
+    let two = words.get(..2).unwrap_or_default().join(" ");
+    match lang::COMMANDS.iter().any(|command| command.name == two) {
+        true => two,
+        false => words.first().cloned().unwrap_or_default(),
+    }
+}
+
 fn target_name(text: &str) -> TargetName {
     match text.parse::<u32>() {
         // As at the prompt: a process called 007 is a name.
@@ -240,14 +358,26 @@ fn in_order(matches: &ArgMatches) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Gives gdb's `-ex`, `-batch` and so on their second dash. The value that follows an option is left as it is.
+/// Gives gdb's `-ex`, `-batch` and so on their second dash. The value that follows an option is left as it is, and so is the command that
+/// follows the process.
 fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut changed = Vec::new();
     let mut is_value = true; // the program's name
     let mut options_ended = false;
+    let (mut has_process, mut has_steps) = (false, false);
     for word in words {
         if is_value || options_ended {
             is_value = false;
+            changed.push(word);
+            continue;
+        }
+        if !word.to_string_lossy().starts_with('-') {
+            // What follows the process is one command, with options of its own.
+            options_ended = !has_steps && (has_process || word == "help");
+            has_process = true;
+            if options_ended {
+                changed.push("--".into());
+            }
             changed.push(word);
             continue;
         }
@@ -256,11 +386,12 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         let name = text.trim_start_matches('-');
         let option = name.split('=').next().unwrap_or(name);
         let single = text.starts_with('-') && !text.starts_with("--");
-        is_value = text.starts_with('-')
-            && matches!(
-                name,
-                "ex" | "x" | "command" | "p" | "pid" | "color" | "report"
-            );
+        is_value = matches!(
+            name,
+            "ex" | "x" | "command" | "p" | "pid" | "color" | "report" | "generate"
+        );
+        has_process |= matches!(option, "p" | "pid") || (single && name.starts_with('p'));
+        has_steps |= matches!(option, "ex" | "x" | "command");
         changed.push(if single && SINGLE_DASH.contains(&option) {
             format!("-{text}").into()
         } else {
@@ -355,6 +486,61 @@ mod tests {
     fn after_two_dashes_nothing_is_an_option() {
         let words = ["pmdb", "--", "-batch"].map(OsString::from);
         assert_eq!(with_double_dashes(words.clone()), words);
+    }
+
+    #[test]
+    fn what_follows_the_process_is_one_command() {
+        let run = |line: &[&str]| {
+            let arguments = parse(line).unwrap();
+            assert!(
+                arguments.batch && arguments.arguments().is_empty(),
+                "{line:?}"
+            );
+            (arguments.subject(), arguments.steps().to_vec())
+        };
+        let process = || Subject::Process(TargetName::Id(812));
+        let step = |text: &str| vec![Step::Command(text.to_owned())];
+        for (line, subject, text) in [
+            (
+                &["812", "walk", "--how", "heap"][..],
+                process(),
+                "walk --how heap",
+            ),
+            (
+                &["-p", "812", "walk", "--how", "heap"],
+                process(),
+                "walk --how heap",
+            ),
+            (&["-p812", "regions"], process(), "regions"),
+            (
+                &["--json", "demo", "p", "1 + 1"],
+                Subject::Demonstration,
+                "p 1 + 1",
+            ),
+            (&["help"], Subject::Nothing, "help"),
+            (
+                &["help", "info", "symbol"],
+                Subject::Nothing,
+                "help info symbol",
+            ),
+            (
+                &["812", "info", "symbol", "--help"],
+                process(),
+                "help info symbol",
+            ),
+            (&["812", "walk", "heap", "--help"], process(), "help walk"),
+        ] {
+            assert_eq!(run(line), (subject, step(text)), "{line:?}");
+        }
+        for line in [
+            &["812", "regions", "|", "cat"][..],
+            &["812", "regions", ">", "/tmp/file"],
+            &["812", "!ls"],
+            &["812", "shell", "ls"],
+            &["-p", "812", "-x", "f", "walk"],
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@
 //!   (`--how`). The only system calls that need `unsafe` are in `source/sys.rs`.
 //! - **[`render`]**: records become text or JSON.
 //! - **[`report`]**: the records themselves, plain data, and the sink that takes them.
-//! - **[`lang`]**: the command language: text to syntax tree and back. Pure. Its truth is in `grammar/`.
+//! - **[`lang`]**: the command language: text to syntax tree. Pure. Its truth is in `grammar/`.
 //! - **[`kernel`]**: bytes become types: maps, page-map entries, page flags, zones, swaps. Pure.
 //!
 //! Beside them stands **[`demo`]**, the demonstration process, which knows nothing of the rest.
@@ -55,7 +55,8 @@
 //! # As a library
 //!
 //! The rooms from [`inspect`] down are a library of their own: without the default feature `cli` nothing of the prompt and its
-//! language is built. No part of it is stable yet.
+//! language is built. The documentation leaves those rooms out; `cargo doc --document-private-items` shows them. No part of the library
+//! is stable yet.
 //!
 //! ```
 //! use pmdb::inspect::View;
@@ -78,26 +79,34 @@
 #![warn(missing_docs)]
 
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod command;
+#[doc(hidden)]
 pub mod demo;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod eval;
 pub mod inspect;
 pub mod kernel;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod lang;
 pub mod process;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod render;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod repl;
 pub mod report;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod session;
 #[cfg(test)]
 #[path = "../tests/skips/mod.rs"]
 mod skips;
 pub mod source;
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod state;
 pub mod symbol;

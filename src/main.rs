@@ -8,8 +8,8 @@ use clap::error::ErrorKind;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::lang::TargetName;
-use pmdb::report::{ErrorReport, Record};
-use pmdb::session::{self, Assertions, Manner, Origin, Outcome, Session, Surroundings, Tally};
+use pmdb::report::{ErrorReport, Record, RequestId};
+use pmdb::session::{self, Assertions, Origin, Outcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::DebugState;
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    if let Some(what) = arguments.generate {
+        return print(&Arguments::generated(what));
+    }
     if arguments.list_scripts {
         return print(&session::list_of_scripts());
     }
@@ -84,20 +87,24 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     // Where the output goes to another program and there is something to run, nobody expects a prompt after it.
     let wanted = io::stdout().is_terminal() || arguments.steps().is_empty();
     let prompt = terminal && wanted && !arguments.batch && !arguments.serve;
-    let manner = Manner {
+    let options = SessionOptions {
         interactive: prompt,
         quiet: arguments.quiet || arguments.batch,
         keep_going: arguments.keep_going,
+        no_shell: arguments.no_shell,
         shell: match (arguments.serve, terminal) {
-            (true, _) => Surroundings::Protocol,
-            (false, true) => Surroundings::Terminal,
-            (false, false) => Surroundings::Script,
+            (true, _) => ShellIo::Protocol,
+            (false, true) => ShellIo::Terminal,
+            (false, false) => ShellIo::Script,
         },
     };
     let mut state = DebugState::new(process::machine());
     apply(arguments, &mut state);
-    let mut session = Session::new(state, manner).map_err(Ending::Unstartable)?;
+    let mut session = Session::new(state, options).map_err(Ending::Unstartable)?;
     session.greet();
+    if arguments.serve && session.hello() == Outcome::Closed {
+        return Ok(0);
+    }
     if arguments.report.is_some() {
         session.assertions = Assertions::kept();
     }
@@ -118,8 +125,8 @@ fn run_session(
     let mut tally = Tally::new(arguments.keep_going);
     let _ = prepare(arguments, session, &mut tally, &mut demonstration);
     let outcome = tally.outcome();
-    if arguments.serve && outcome != Outcome::Done {
-        session.end_request(0, outcome);
+    if arguments.serve {
+        session.end_request(RequestId::Number(0), outcome);
     }
     let stays = match outcome {
         _ if arguments.serve => !matches!(outcome, Outcome::Quit(_) | Outcome::Closed),

@@ -69,8 +69,12 @@ fn each_script_is_known_here() {
         [
             "cow.pmdb",
             "dma.pmdb",
+            "fork-cost.pmdb",
+            "guard-stacks.pmdb",
             "huge-coverage.pmdb",
             "hugepages.pmdb",
+            "leak.pmdb",
+            "same-page.pmdb",
             "swapped.pmdb",
             "tour.pmdb"
         ]
@@ -142,7 +146,10 @@ fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
     let arguments = ["-ex", "set $dma = $huge", "-x", "scripts/dma.pmdb"];
     if frames_are_shown() {
         let report = answer(&arguments);
-        assert!(report.contains("nothing changed"), "{report}");
+        assert!(
+            report.contains("nothing changed") && report.ends_with("has not moved.\n"),
+            "{report}"
+        );
     } else {
         // A filter on what is hidden is an error that says so.
         let run = run(&[&["demo"][..], &arguments].concat());
@@ -201,6 +208,7 @@ fn every_example_of_the_help_runs() {
             "set $start",
             "set $all",
             "set p",
+            "set l",
             "quit",
             "history",
             "assert",
@@ -226,15 +234,23 @@ struct Array {
 
 impl Array {
     fn start() -> Array {
+        let buffer = "char buffer[64 << 20] __attribute__((aligned(1 << 16)));\n";
+        Array::of(&format!(
+            "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n{buffer}\
+             int main(void) {{ memset(buffer, 1, sizeof buffer); puts(\"ready\"); fflush(stdout); getchar(); return 0; }}\n"
+        ))
+    }
+
+    /// A program in C that says when it is ready.
+    fn of(text: &str) -> Array {
         use std::io::BufRead;
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("array.c");
         let program = folder.path().join("array");
-        let text = "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\nchar buffer[64 << 20] __attribute__((aligned(1 << 16)));\n\
-            int main(void) { memset(buffer, 1, sizeof buffer); puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n";
         std::fs::write(&source, text).expect("a file");
         let compiled = Command::new("cc")
             .arg(&source)
+            .arg("-pthread")
             .arg("-o")
             .arg(&program)
             .status();
@@ -272,7 +288,10 @@ fn all_pages_of_an_array_are_checked() {
     let set = ["-p", &pid, "-ex", "set $dma = buffer"];
     let run = run(&[&set[..], &["-x", ":dma", "--args", "1T"]].concat());
     let output = String::from_utf8_lossy(&run.stdout);
-    assert!(output.contains(&format!("$2 = {pages}  ")), "{output}");
+    assert!(
+        output.contains(&format!("\n{pages} pages, 64 MiB\n")),
+        "{output}"
+    );
     if frames_are_shown() {
         assert!(run.status.success(), "{run:?}");
         // One byte of room is too little for all of it.
@@ -281,6 +300,173 @@ fn all_pages_of_an_array_are_checked() {
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains(&format!("= {pages}, 0 wanted")), "{errors}");
     }
+}
+
+#[test]
+fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
+    let untouched = run(&["demo", "-ex", "set $dma = $untouched", "-x", ":dma"]);
+    let errors = String::from_utf8_lossy(&untouched.stderr);
+    assert_eq!(untouched.status.code(), Some(1), "{untouched:?}");
+    assert!(errors.contains("pages are not in memory: "), "{errors}");
+    if !frames_are_shown() {
+        return;
+    }
+    // Each time, another page takes the frame that the buffer gives back.
+    let moving = program(
+        "#define PAGE 65536\nchar buffer[PAGE] __attribute__((aligned(PAGE))), others[64 * PAGE] __attribute__((aligned(PAGE)));\n\
+         int main(void) {\n\
+         puts(\"ready\"); fflush(stdout);\n\
+         for (unsigned i = 0;; i++) {\n\
+         madvise(buffer, PAGE, MADV_DONTNEED);\n\
+         if (i % 64 == 0) madvise(others, sizeof others, MADV_DONTNEED);\n\
+         others[i % 64 * PAGE] = 1; buffer[0] = 1; usleep(500); } }\n",
+    );
+    let pid = moving.child.id().to_string();
+    let dma = ["-ex", "set $dma = buffer, +1p", "-x", ":dma"];
+    // Asked just between the two, there is no page at all: then once more.
+    let is_absent = |run: &std::process::Output| {
+        String::from_utf8_lossy(&run.stderr).contains("pages are not in memory")
+    };
+    let mut runs = (0..50).map(|_| run(&[&["-p", &pid][..], &dma].concat()));
+    let moved = runs.find(|run| !is_absent(run)).expect("a page");
+    let errors = String::from_utf8_lossy(&moved.stderr);
+    assert_eq!(moved.status.code(), Some(1), "{moved:?}");
+    assert!(
+        errors.contains("came, went or moved: $_changes = "),
+        "{errors}"
+    );
+}
+
+/// A program of these lines of C, ready when it says so.
+fn program(lines: &str) -> Array {
+    Array::of(&format!(
+        "#define _GNU_SOURCE\n#include <pthread.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <unistd.h>\n{lines}"
+    ))
+}
+
+#[test]
+fn stacks_without_a_guard_are_found() {
+    let report = succeed(&["-x", ":guard-stacks", "self"]);
+    assert!(
+        report.contains("The stack of each ends at a guard"),
+        "{report}"
+    );
+    assert!(answer(&["-x", ":guard-stacks"]).contains("Threads: 1."));
+    let thread = |stack: &str| {
+        program(&format!(
+            "static void *wait(void *none) {{ sleep(600); return none; }}\n\
+             int main(void) {{\n\
+             pthread_attr_t attributes; pthread_t thread;\n\
+             pthread_attr_init(&attributes);\n{stack}\n\
+             pthread_create(&thread, &attributes, wait, NULL);\n\
+             puts(\"ready\"); fflush(stdout); getchar(); return 0; }}\n"
+        ))
+    };
+    let guarded = thread("");
+    let pid = guarded.child.id().to_string();
+    let report = succeed(&["-x", ":guard-stacks", &pid]);
+    assert!(report.contains("Threads: 2."), "{report}");
+    // Within a mapping of its own, with memory below.
+    let bare = thread(
+        "char *memory = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n\
+         pthread_attr_setstack(&attributes, memory + (2 << 20), 2 << 20);",
+    );
+    let pid = bare.child.id().to_string();
+    let run = run(&["-x", ":guard-stacks", &pid]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    assert!(
+        errors.contains("the stack of a thread has no guard"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn who_shares_a_library_is_shown_and_that_nobody_does_is_refused() {
+    if !frames_are_shown() {
+        return;
+    }
+    let report = answer(&["-x", ":same-page", "--args", "libc.so.6"]);
+    assert!(report.contains("Mapped by others too: "), "{report}");
+    let alone = Array::start();
+    let pid = alone.child.id().to_string();
+    let run = run(&["-x", ":same-page", &pid, "array"]);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    assert!(errors.contains("nobody else maps a page of it"), "{errors}");
+}
+
+#[test]
+fn what_a_fork_has_copied_is_added_up_and_bounded() {
+    if !frames_are_shown() {
+        return;
+    }
+    // Writes an eighth of the array after a fork, of which the child knows nothing.
+    let parent = program(
+        "#include <string.h>\n#include <signal.h>\n#include <sys/prctl.h>\n\
+         char buffer[16 << 20] __attribute__((aligned(1 << 16)));\n\
+         int main(void) {\n\
+         memset(buffer, 1, sizeof buffer);\n\
+         if (fork() == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (;;) pause(); }\n\
+         memset(buffer, 2, 2 << 20);\n\
+         puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n",
+    );
+    let pid = parent.child.id().to_string();
+    let passed = run(&["-x", ":fork-cost", &pid, "1G"]);
+    let output = String::from_utf8_lossy(&passed.stdout);
+    assert!(passed.status.success(), "{passed:?}");
+    assert!(output.contains("buffer of array"), "{output}");
+    let failed = run(&["-x", ":fork-cost", &pid, "1M"]);
+    let errors = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(
+        errors.contains("copy-on-write has cost too much: $_copied = "),
+        "{errors}"
+    );
+    // In JSON: exactly what was written, and exactly what is left to write.
+    let json = succeed(&[
+        "--json",
+        "-p",
+        &pid,
+        "-ex",
+        "compare children in buffer by symbol",
+    ]);
+    let pages = |bytes: usize| bytes / rustix::param::page_size();
+    let (copied, shared) = (pages(2 << 20), pages(14 << 20));
+    let wanted = format!(
+        "\"symbol\":\"buffer of array\",\"shared\":{shared},\"copied\":{copied},\"only_here\":0,\"only_there\":0,\"about_to_copy\":{shared}"
+    );
+    assert!(json.contains(&wanted), "{wanted}\n{json}");
+}
+
+#[test]
+fn what_grows_at_each_look_is_a_leak() {
+    let still = Array::start();
+    let pid = still.child.id().to_string();
+    let output = succeed(&["-x", ":leak", &pid, "2", "1", "64K"]);
+    // Where soft-dirty pages are not tracked, not every change can be seen.
+    let is_still = ["nothing changed", "no change seen"].map(|words| output.contains(words));
+    assert!(is_still.contains(&true), "{output}");
+    let growing = program(
+        "int main(void) {\n\
+         const unsigned long size = 16ul << 30, step = 64 << 10;\n\
+         char *leaked = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);\n\
+         puts(\"ready\"); fflush(stdout);\n\
+         for (unsigned long at = 0; at < 1ul << 30; at += step) {\n\
+         for (unsigned long in = 0; in < step; in += 4096) leaked[at + in] = 1;\n\
+         usleep(10000); }\n\
+         getchar(); return 0; }\n",
+    );
+    let pid = growing.child.id().to_string();
+    let failed = run(&["-x", ":leak", &pid, "2", "1", "64K"]);
+    let output = String::from_utf8_lossy(&failed.stdout);
+    let errors = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(output.contains("(anonymous)"), "{output}");
+    assert!(
+        errors.contains("memory grew between each two looks: $grown = 2; $looks = 2"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -306,4 +492,67 @@ fn what_is_swapped_is_listed_or_none_is() {
     let output = String::from_utf8_lossy(&run.stdout);
     let is_none = output.contains("No page of the process is in swap");
     assert_eq!(run.status.success(), is_none, "{run:?}");
+}
+
+/// What the package needs is Debian's: elsewhere there is nothing to test.
+fn has_dpkg() -> bool {
+    let has = |program| Command::new(program).arg("--version").output().is_ok();
+    has("dpkg-deb") && has("gzip")
+}
+
+#[test]
+fn the_debian_package_is_installed_used_and_removed() {
+    if !has_dpkg() {
+        return;
+    }
+    let root = tempfile::tempdir().expect("a folder");
+    let folder = root.path().to_str().expect("a plain path");
+    let made = Command::new("scripts/deb")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args([PMDB, "amd64", folder])
+        .output()
+        .expect("scripts/deb");
+    let errors = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{errors}");
+    let package = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+
+    let system = root.path().join("system");
+    let database = system.join("var/lib/dpkg");
+    for part in ["info", "updates", "triggers"] {
+        std::fs::create_dir_all(database.join(part)).expect("a folder");
+    }
+    std::fs::write(database.join("status"), "").expect("an empty database");
+    let dpkg = |arguments: &[&str]| {
+        let output = Command::new("dpkg")
+            .arg(format!("--root={}", system.display()))
+            .args([
+                "--force-not-root",
+                "--force-architecture",
+                "--log=/dev/null",
+            ])
+            .args(arguments)
+            // dpkg looks for these in the path.
+            .env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
+            .output()
+            .expect("dpkg");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    dpkg(&["--install", &package]);
+    let installed = |path: &str| system.join(path);
+    let answer = Command::new(installed("usr/bin/pmdb"))
+        .args(["-nx", "-batch", "-ex", "print 6*7"])
+        .output()
+        .expect("the installed program");
+    assert_eq!(String::from_utf8_lossy(&answer.stdout), "$1 = 42  (0x2a)\n");
+    for path in [
+        "usr/share/man/man1/pmdb.1.gz",
+        "usr/share/man/man7/pmdb-json.7.gz",
+        "usr/share/bash-completion/completions/pmdb",
+        "usr/share/pmdb/scripts/tour.pmdb",
+        "usr/share/doc/pmdb/copyright",
+    ] {
+        assert!(installed(path).is_file(), "{path}");
+    }
+    dpkg(&["--remove", "pmdb"]);
+    assert!(!installed("usr/bin/pmdb").exists() && !installed("usr/share/pmdb").exists());
 }

@@ -1,14 +1,16 @@
 //! `apropos REGEX`
 
+use super::subjects::{self, SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome, help, symbols};
 use crate::lang::Spanned;
-use crate::report::{Help, Note, Record};
+use crate::report::{Help, HelpGroup, Note, Record};
 
 pub(super) const ABOUT: About = About {
     name: "apropos",
     group: Group::Language,
     summary: "search the help",
-    text: "Lists the commands whose name, summary, text or examples match a regular expression; upper and lower case are the same.",
+    text: "Lists the commands and subjects that speak of something, and the commands that are for it, by a regular expression; upper and \
+           lower case are the same.",
     examples: &[Example {
         line: "apropos swap",
         does: "commands that speak of swap",
@@ -30,6 +32,7 @@ pub(super) fn run(
             .into_iter()
             .any(|text| regex.is_match(text))
             || examples.any(|text| regex.is_match(text))
+            || subjects::is_for(about, |purpose| regex.is_match(purpose))
     };
     for group in Group::ALL {
         let of_group = table.iter().filter(|about| about.group == *group);
@@ -38,15 +41,29 @@ pub(super) fn run(
             .map(help::entry)
             .collect();
         if !commands.is_empty() {
-            let found = Help::Group {
+            let found = Help::Group(HelpGroup {
                 name: group.name(),
                 about: group.about(),
                 commands,
-            };
+            });
             context.sink.emit(Record::Help(found))?;
         }
     }
-    if !table.iter().any(|about| matching(&about)) {
+    let found = SUBJECTS.iter().filter(|subject| {
+        let texts = [subject.name, subject.summary, &subject.text()];
+        texts.iter().any(|text| regex.is_match(text))
+    });
+    let commands: Vec<_> = found.map(Subject::entry).collect();
+    let has_subjects = !commands.is_empty();
+    if has_subjects {
+        let found = Help::Group(HelpGroup {
+            name: "subjects",
+            about: "help SUBJECT",
+            commands,
+        });
+        context.sink.emit(Record::Help(found))?;
+    }
+    if !has_subjects && !table.iter().any(|about| matching(&about)) {
         let message = format!("nothing in the help matches '{}'", pattern.node);
         context.sink.emit(Record::Note(Note { message }))?;
     }

@@ -1,6 +1,7 @@
 //! `attach PID|NAME`: choose the process to look at.
 
-use super::{About, Context, Example, Flow, Group, Outcome, ps};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, ps};
+use crate::eval::{Scope, Value};
 use crate::lang::TargetName;
 use crate::process;
 use crate::report::{Record, TargetReport};
@@ -25,6 +26,16 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
         TargetName::Id(id) => id.to_string(),
         TargetName::Name(name) => name.clone(),
         TargetName::Itself => "self".to_owned(),
+        TargetName::Variable(name) => match context.state.variable(name) {
+            Some(Value::Integer(number)) => number.to_string(),
+            Some(Value::Text(text)) => text,
+            _ => {
+                return Err(Error::Refused {
+                    message: format!("${name} holds no process: a number or a name is wanted"),
+                    hint: Some("ps lists the processes".to_owned()),
+                });
+            }
+        },
     };
     let resolved = match (process::resolve(&asked), name) {
         (Err(process::Error::Ambiguous { name, candidates }), _) => {

@@ -8,13 +8,11 @@ pub(super) const ABOUT: About = About {
     name: "info capabilities",
     group: Group::Target,
     summary: "what this kernel and these rights allow",
-    text: "Everything that pmdb makes use of where it is there: whether it is, how that was found out, what is \
-           missing without it, and what would help. Most are tried on pmdb itself, so that neither a version \
-           number nor being root is taken for an answer. What cannot be tried (the processes of other users, and \
-           whether map counts are exact) goes by the rights that are held and by the kernel's release and \
-           configuration, and the reason given says so.\n\n\
-           With a target, what is another question for each process is asked of that one: its page map, its \
-           mapped files, its memory.",
+    text: "Each kernel feature and permission that pmdb uses: whether it is available, how pmdb found out, what you lose without it, \
+           and how to get it. pmdb tries most of them on itself, so that neither a version number nor being root is taken for an \
+           answer. What it cannot try (the processes of other users, and whether map counts are exact) it concludes from the \
+           capabilities that it holds and from the kernel's release and configuration, and the reason says so.\n\n\
+           With a target, the features of a process (page map, mapped files, memory) are tested on the target.",
     examples: &[Example {
         line: "info capabilities",
         does: "what is possible here",

@@ -80,8 +80,9 @@ pub(super) const LOOP_CONTINUE: About = about(
 pub(super) const FOREACH: About = about(
     "foreach",
     "run lines for each row of a walk, each region, each value",
-    "`foreach $r in regions where FILTER` sets $r to the range of each region, `foreach $p in walk RANGE where FILTER` sets \
-     $p to the range of each row of the walk, and `foreach $s in VALUE, VALUE` goes through values. The rows come from one \
+    "`foreach $r in regions …` sets $r to the range of each region, `foreach $p in walk RANGE …` sets $p to the range of each row of the \
+     walk, with the clauses that the commands have (but no groups of `walk`), and `foreach $s in VALUE, VALUE` goes through values. \
+     `foreach $t in threads` sets $t to the stack pointer of each thread, which the kernel tells only of those that wait. The rows come from one \
      sweep, before the lines run for the first time. The lines may not attach or detach.",
     &[
         Example {

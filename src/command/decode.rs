@@ -2,13 +2,15 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome, flags};
 use crate::eval;
-use crate::inspect::classify::{Evidence, classify};
-use crate::inspect::{Rules, doubt};
+use crate::inspect::classify::{PageObservation, classify};
+use crate::inspect::{KernelBehaviour, doubt};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
 use crate::process::Machine;
-use crate::report::{BitMeaning, Decoded, Hex, Reason, Record, SwapSlot};
+use crate::report::{
+    BitMeaning, Decoded, DecodedEntry, DecodedFlags, FlagNames, Hex, Reason, Record, SwapSlot,
+};
 
 pub(super) const ABOUT: About = About {
     name: "decode",
@@ -49,21 +51,24 @@ pub(super) fn run(
     let machine = context.state.machine().clone();
     if reading != Some(Reading::Flags) {
         let entry = entry(PageMapEntry::new(raw), &machine);
-        context.sink.emit(Record::Decoded(entry))?;
+        context.sink.emit(Record::Decoded(Decoded::Entry(entry)))?;
     }
     if reading != Some(Reading::Entry) {
         let flags = PageFlags::from_bits_retain(raw);
-        context.sink.emit(Record::Decoded(Decoded::Flags {
-            flags,
-            names: flags,
+        let decoded = DecodedFlags {
+            raw: Hex(raw),
+            flags: FlagNames(flags),
             bits: flags::meanings(flags, &machine),
-        }))?;
+        };
+        context
+            .sink
+            .emit(Record::Decoded(Decoded::Flags(decoded)))?;
     }
     Ok(Flow::Done)
 }
 
 /// Every set bit of an entry, and what lies in bits 0 to 54.
-fn entry(entry: PageMapEntry, machine: &Machine) -> Decoded {
+fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     let layout = machine.swap_layout();
     let mut bits: Vec<BitMeaning> = entry
         .set_bits()
@@ -104,19 +109,19 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> Decoded {
             meaning: format!("{}, {}", swap.kind, type_words(layout.meaning(swap.kind))),
         });
     }
-    let evidence = Evidence {
+    let evidence = PageObservation {
         entry: Some(entry),
         flags: None,
         categories: None,
-        behind: None,
+        content: None,
     };
     let rules = Numbered(layout);
     // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
     let tells = entry.is_present() || entry.swap().is_some();
     let certain = tells && doubt(evidence, None, &rules).is_none();
     let state = certain.then(|| classify(evidence, None, &rules).0);
-    Decoded::Entry {
-        raw: entry.raw(),
+    DecodedEntry {
+        raw: Hex(entry.raw()),
         state,
         pfn: entry.frame(),
         physical: entry
@@ -138,7 +143,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> Decoded {
 /// The rules of a kernel of which only the numbering of swap types is known.
 struct Numbered(SwapLayout);
 
-impl Rules for Numbered {
+impl KernelBehaviour for Numbered {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         self.0.meaning(kind)
     }

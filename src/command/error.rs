@@ -1,7 +1,7 @@
 //! Why a command failed: what was tried, why, where in the line, the way out.
 
 use crate::kernel::VirtualAddress;
-use crate::lang::Place;
+use crate::lang::Span;
 use crate::report::{RegionBrief, Stopped};
 use crate::{eval, inspect, process};
 
@@ -15,7 +15,7 @@ pub enum Error {
     /// An address of the line is in no region.
     Unmapped {
         /// Bytes of the line that are meant.
-        at: Place,
+        at: Span,
         /// The address.
         address: VirtualAddress,
         /// The regions below and above, as far as there are any.
@@ -96,6 +96,17 @@ impl Error {
         Error::Refused {
             message: format!("`{clause} 0` asks for nothing"),
             hint: Some(format!("leave it out, or write `{clause} 1` or more")),
+        }
+    }
+
+    /// What is wrong, in one sentence.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Error::Target(error) => error.to_string(),
+            Error::Evaluation(error) => error.to_string(),
+            Error::Unmapped { address, .. } => format!("{address} is in no region"),
+            Error::Unmet { message } | Error::Refused { message, .. } => message.clone(),
+            Error::Stopped(_) => "stopped".to_owned(),
         }
     }
 

@@ -1,28 +1,31 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
-use super::through::{self, Go};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, translate, walk};
+use super::page_sweep;
+use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Integer, Spans, Subject, Value};
-use crate::inspect::{Need, Page, Source, View, read_resident};
+use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
-use crate::lang::{self, Expression, Layout, Pattern, Spanned, UnaryOperator};
+use crate::lang::{self, Expression, Layout, PageField, Pattern, Spanned, UnaryOperator};
 use crate::process::{self, Target};
-use crate::report::{FindSummary, Match, Reason, Record, Sink, Stopped, Why};
+use crate::report::{
+    EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink, Stopped, Why,
+};
 use crate::symbol;
 use memchr::memmem::Finder;
+use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
     name: "find",
     group: Group::Memory,
     summary: "where bytes stand in memory",
-    text: "Looks through what is resident of a range for values that follow each other: numbers in the target's byte order, the \
-           bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes); \
-           without one 4 bytes if it fits them, else 8, and an address that of a pointer. A count behind the slash ends the \
-           search after so many. Matches may overlap.\n\n\
-           Pages that are not resident are not touched; the last line counts them by state. A page of a file or of shared memory that is not mapped in, but \
-           is in the page cache, is looked through there (marked: file), which brings in nothing either. The kernel takes what is read for used: the flags referenced, active and idle of its frame may \
-           change. $_ is the last match, $numfound how \
-           many there were.\n\n\
+    text: "Searches the resident pages of a range for values that follow each other: numbers in the target's byte order, the \
+           bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes). \
+           The default is 4 bytes, 8 if the number does not fit, and the size of a pointer for an address. A count behind the slash ends the \
+           search after so many matches. Matches may overlap.\n\n\
+           Pages that are not resident are not touched; the last line counts them by state. If a page of a file or of shared memory is not mapped, but \
+           is in the page cache, find searches it there (marked: file), which brings in nothing either. `where` chooses pages, as for walk; the last line then counts only those. The kernel marks pages that are read as \
+           used: the flags referenced, active and idle of their frames may change. $_ is the last match, $numfound the number of \
+           matches.\n\n\
            A range is A..B or A, +LENGTH, a region, a symbol with a size, all: where gdb has `find A, B, VALUE`, write \
            find A..B, VALUE.",
     examples: &[
@@ -37,6 +40,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "find/g1 all, demo_buffer",
             does: "the first pointer to a buffer, anywhere",
+        },
+        Example {
+            line: "find all, \"demo\" where writable",
+            does: "only in pages that the filter keeps",
         },
         Example {
             line: "find demo_buffer, +4p, hex\"7f 45 4c 46\"",
@@ -56,6 +63,7 @@ pub(super) fn run(
     layout: Layout,
     range: &Spanned<lang::Range>,
     patterns: &[Spanned<Pattern>],
+    filter: Option<&Spanned<lang::Filter<PageField>>>,
 ) -> Outcome {
     let target = context.target()?;
     if layout.count == Some(0) {
@@ -95,6 +103,10 @@ pub(super) fn run(
         });
     }
     let view = View::of(&target)?;
+    let filter = match filter {
+        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
+        None => None,
+    };
     let mut search = Search {
         symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
@@ -108,9 +120,9 @@ pub(super) fn run(
         cached: 0,
         of_file: Vec::new(),
         unread: 0,
-        cache_unread: None,
+        cache_unread: PagesByReason::default(),
     };
-    let ended = search.through(&spans, context.sink);
+    let ended = search.through(&spans, filter.as_ref(), context.sink);
     let (matches, last) = (search.matches, search.last);
     drop(search);
     let count = Value::Integer(Integer::from(matches));
@@ -207,34 +219,43 @@ struct Search<'a> {
     of_file: Vec<AddressRange>,
     /// Pages that are there, and were not looked through.
     unread: u64,
-    /// Pages that are in the page cache, and were not looked through there, and why not the first.
-    cache_unread: Option<(u64, Reason)>,
+    /// Pages that are in the page cache, and could not be read there.
+    cache_unread: PagesByReason,
 }
 
 impl Search<'_> {
     /// Looks through all that is resident.
-    fn through(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        let need = walk::holes(spans) | Need::BEHIND;
+    fn through(
+        &mut self,
+        spans: &Spans,
+        filter: Option<&inspect::Filter<'_>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let need = spans.holes() | Need::CONTENT;
+        let question = match filter {
+            Some(filter) => Question::of_kept(filter, need),
+            None => need.into(),
+        };
         let mut failed = None;
-        let mut ended = through::sweep(
+        let mut ended = page_sweep::sweep(
             self.view,
             spans.ranges(),
-            need,
+            question,
             sink,
             |page, _, totals, sink| {
                 totals.add(page);
                 let source = match (page.state, page.kind) {
                     (State::Present, _) => Source::Memory,
                     (State::Untouched, Some(Kind::Cached)) => Source::File,
-                    _ => return Ok(Go::On),
+                    _ => return Ok(ControlFlow::Continue(())),
                 };
                 match self.page(page, source, spans, sink) {
-                    Ok(()) if self.matches >= self.most => Ok(Go::NoFurther),
-                    Ok(()) => Ok(Go::On),
+                    Ok(()) if self.matches >= self.most => Ok(ControlFlow::Break(())),
+                    Ok(()) => Ok(ControlFlow::Continue(())),
                     Err(Error::Stopped(stopped)) => Err(stopped),
                     Err(error) => {
                         failed = Some(error);
-                        Ok(Go::NoFurther)
+                        Ok(ControlFlow::Break(()))
                     }
                 }
             },
@@ -243,12 +264,9 @@ impl Search<'_> {
             return Err(error);
         }
         let mut why = Why::default();
-        let mut cache_unread = 0;
-        for (pages, reason) in [self.cache_unread.take(), ended.selection.untold.take()]
-            .into_iter()
-            .flatten()
-        {
-            cache_unread += pages;
+        self.cache_unread
+            .extend(std::mem::take(&mut ended.selection.untold));
+        if let Some(reason) = self.cache_unread.reason() {
             why.note("cache_unread", &reason);
         }
         let summary = FindSummary {
@@ -256,10 +274,10 @@ impl Search<'_> {
             searched: self.searched,
             unread: self.unread,
             cached: self.cached,
-            cache_unread,
+            cache_unread: self.cache_unread.pages(),
             why,
             cut_short: self.matches >= self.most || ended.stopped.is_some(),
-            states: ended.totals.states().map(),
+            states: EveryState(ended.totals.states().map()),
         };
         if ended.stopped == Some(Stopped::Closed) {
             return Err(Stopped::Closed.into());
@@ -283,15 +301,9 @@ impl Search<'_> {
         let Some(pages) = page.range(self.view.page()) else {
             return Ok(());
         };
-        let ranges = spans.ranges();
-        let first = ranges.partition_point(|span| span.end() <= pages.start());
-        let touched = ranges.iter().skip(first);
-        for span in touched.take_while(|span| span.start() < pages.end()) {
-            if let Some(range) = span.intersection(pages) {
-                self.range(range, source, sink)?;
-            }
-        }
-        Ok(())
+        pages
+            .within(spans.ranges())
+            .try_for_each(|range| self.range(range, source, sink))
     }
 
     /// Looks through a range that is resident or in the page cache, or was.
@@ -325,7 +337,7 @@ impl Search<'_> {
                             Reason::Changed => 1,
                             _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
                         };
-                        self.cache_unread.get_or_insert((0, reason)).0 += pages;
+                        self.cache_unread.add(pages, reason);
                         let behind = page.floor(from).checked_add(pages * page.bytes());
                         (self.next, from) = (None, behind.unwrap_or(range.end()));
                         continue;

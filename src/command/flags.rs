@@ -93,7 +93,7 @@ fn report(machine: &Machine, frame: FrameNumber, address: Option<VirtualAddress>
     }
 }
 
-/// What can be said of a frame whose number is not known: why nothing else is.
+/// The report about a frame whose number is unknown: why nothing else is known.
 fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsReport {
     FlagsReport {
         address,

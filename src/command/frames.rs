@@ -1,13 +1,13 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::through::Arguments;
+use super::cut::{Cut, Largest, show_largest};
+use super::page_sweep::Arguments;
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
 use crate::inspect::{
-    self, Frames, GroupBy, Groups, Need, Page, frame_words, is_average, require_of_frames,
-    sweep_frames,
+    self, Frames, GroupBy, Groups, Need, frame_words, require_of_frames, sweep_frames,
 };
-use crate::kernel::{FrameNumber, FrameRange, PageMapEntry, State, VirtualAddress};
+use crate::kernel::FrameRange;
 use crate::process::Machine;
 use crate::report::{self, FramesSummary, Reason, Record, Stopped};
 use std::cell::RefCell;
@@ -19,22 +19,23 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         None => None,
     };
     context.state.last_address = None;
-    let by = match arguments
-        .by
-        .map(|key| groups::by(key).filter(|by| of_frames(*by)))
-    {
-        None => None,
-        Some(Some(by)) => Some(by),
-        Some(None) => {
+    let by = match groups::parted(arguments.by)? {
+        None if arguments.by.is_empty() => None,
+        Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
+        _ => {
             return Err(Error::Refused {
-                message: "frames can be grouped by flags, order, node, zone and cgroup: state, kind, region and run are those of pages of a process"
+                message: "frames can be grouped by flags, order, node, zone, cgroup and mapcount: the other keys are those of pages of a process"
                     .to_owned(),
                 hint: Some("walk pfn:A..pfn:B by flags".to_owned()),
             });
         }
     };
+    let by_need = by.map_or(Need::empty(), |(by, and)| {
+        let and = and.map_or(Need::empty(), GroupBy::need_of_frames);
+        by.need_of_frames() | and
+    });
     let mut need = Need::FLAGS | Need::COUNTS;
-    need |= by.map_or(Need::empty(), GroupBy::need);
+    need |= by_need;
     need |= filter
         .as_ref()
         .map_or(Need::empty(), |filter| filter.need());
@@ -46,18 +47,19 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         return Ok(Flow::Done);
     };
     let size = machine.page();
-    if by.is_some_and(|by| by.need().contains(Need::ZONES)) {
+    if by_need.contains(Need::ZONES) {
         require_of_frames(Need::ZONES, &machine)?;
     }
-    let mut grouped = by.map(Groups::new);
-    let mut left = arguments.limit.unwrap_or(u64::MAX);
+    let mut grouped = by.map(|(by, and)| Groups::new(by).and(and));
+    let mut left = Cut::limit(arguments.cut).unwrap_or(u64::MAX);
+    let mut largest = Cut::top(arguments.cut).map(Largest::new);
     let mut more = None;
     let mut matched = 0u64;
     let sink = RefCell::new(&mut *context.sink);
     let mut visit = |frames: &Frames| {
         if !filter
             .as_ref()
-            .is_none_or(|filter| filter.matches(&as_page(&machine, frames), None))
+            .is_none_or(|filter| filter.matches(&frames.as_page(&machine), None))
         {
             return Ok(());
         }
@@ -67,25 +69,17 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         }
         matched += frames.frames;
         if let Some(groups) = &mut grouped {
-            groups.add(&as_page(&machine, frames), None);
+            groups.add(&frames.as_page(&machine), None);
             return Ok(());
         }
         left -= 1;
-        let zone = inspect::zone(&machine, frames.first);
-        let unread = || Reason::Changed;
-        sink.borrow_mut().emit(Record::Frames(report::Frames {
-            pfn: frames.first,
-            physical: frames.first.physical(size),
-            frames: frames.frames,
-            bytes: frames.frames.checked_mul(size.bytes()),
-            words: frame_words(
-                &machine,
-                frames.flags.ok_or_else(unread),
-                frames.map_count.ok_or_else(unread),
-            ),
-            node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
-            zone: zone.map(|zone| zone.name),
-        }))
+        match &mut largest {
+            Some(largest) => {
+                largest.add(frames.frames, *frames);
+                Ok(())
+            }
+            None => sink.borrow_mut().emit(row(&machine, frames)),
+        }
     };
     let one_by_one = filter
         .as_ref()
@@ -96,7 +90,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         need,
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
         &mut |frames| match one_by_one {
-            true => each(frames).try_for_each(|frame| visit(&frame)),
+            true => frames.each().try_for_each(|frame| visit(&frame)),
             false => visit(frames),
         },
     );
@@ -111,9 +105,12 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     }
     if let (Some(by), Some(grouped)) = (by, grouped) {
         let name = |key| groups::name(&machine, key);
-        let rows = grouped.finish();
-        groups::emit(by, &rows, arguments.limit, size, name, context.sink)?;
+        let rows = grouped.finish_parted();
+        groups::emit(by, rows, arguments.cut, size, name, context.sink)?;
     }
+    show_largest(largest, "row", context.sink, |frames, sink| {
+        sink.emit(row(&machine, frames))
+    })?;
     context.sink.emit(Record::FramesSummary(FramesSummary {
         frames: matched,
         bytes: matched.saturating_mul(size.bytes()),
@@ -129,41 +126,32 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     }
 }
 
+/// Neighbouring frames as a row.
+fn row(machine: &Machine, frames: &Frames) -> Record {
+    let size = machine.page();
+    let zone = inspect::zone(machine, frames.first);
+    let unread = || Reason::Changed;
+    Record::Frames(report::Frames {
+        pfn: frames.first,
+        physical: frames.first.physical(size),
+        frames: frames.frames,
+        bytes: frames.frames.checked_mul(size.bytes()),
+        words: frame_words(
+            machine,
+            frames.flags.ok_or_else(unread),
+            frames.map_count.ok_or_else(unread),
+        ),
+        node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
+        zone: zone.map(|zone| zone.name),
+    })
+}
+
 /// Whether frames without a process have what is grouped by.
 fn of_frames(by: GroupBy) -> bool {
     match by {
         GroupBy::Flags | GroupBy::Order | GroupBy::Node | GroupBy::Zone | GroupBy::Cgroup => true,
+        GroupBy::MapCount => true,
         GroupBy::State | GroupBy::Kind | GroupBy::Region | GroupBy::PmdMapped => false,
-    }
-}
-
-/// Neighbours one by one.
-fn each(frames: &Frames) -> impl Iterator<Item = Frames> + use<> {
-    let all = *frames;
-    (0..all.frames).map(move |index| Frames {
-        first: FrameNumber::new(all.first.get() + index),
-        frames: 1,
-        ..all
-    })
-}
-
-/// A frame as a page that nobody has mapped, for filters that ask only about its frame.
-fn as_page(machine: &Machine, frames: &Frames) -> Page {
-    const PRESENT: u64 = 1 << 63;
-    Page {
-        address: VirtualAddress::default(),
-        pages: frames.frames,
-        entry: PageMapEntry::new(PRESENT | frames.first.get()),
-        state: State::Present,
-        doubt: None,
-        kind: None,
-        flags: frames.flags,
-        map_count: frames.map_count,
-        huge: None,
-        count_is_average: is_average(machine, frames.flags, frames.map_count),
-        order: frames.order,
-        zone: frames.zone,
-        cgroup: frames.cgroup,
-        behind: None,
+        GroupBy::Exclusive | GroupBy::Symbol => false,
     }
 }

@@ -1,14 +1,17 @@
 //! Groups of pages and of frames: by what, what they are called, and their rows.
 
-use super::through::flags_key;
-use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, OfFrame};
+use super::Error;
+use super::cut::{Cut, say_cut};
+use super::page_sweep::flags_key;
+use crate::inspect::{self, GroupBy, GroupKey as Key, InZone, Keys, OfFrame};
 use crate::kernel::PageSize;
-use crate::lang::GroupKey;
+use crate::lang::{GroupKey, Which};
 use crate::process::Machine;
-use crate::report::{Group, Note, Reason, Record, Sink, Stopped, Why};
+use crate::report::{Group, Reason, Record, Sink, Stopped, Why};
+use std::cmp::Reverse;
 
 /// By what `by KEY` groups; `None` for runs, which are a stream.
-pub(super) fn by(key: GroupKey) -> Option<GroupBy> {
+fn by(key: GroupKey) -> Option<GroupBy> {
     Some(match key {
         GroupKey::State => GroupBy::State,
         GroupKey::Kind => GroupBy::Kind,
@@ -19,37 +22,67 @@ pub(super) fn by(key: GroupKey) -> Option<GroupBy> {
         GroupKey::Zone => GroupBy::Zone,
         GroupKey::Cgroup => GroupBy::Cgroup,
         GroupKey::PmdMapped => GroupBy::PmdMapped,
+        GroupKey::MapCount => GroupBy::MapCount,
+        GroupKey::Exclusive => GroupBy::Exclusive,
+        GroupKey::Symbol => GroupBy::Symbol,
         GroupKey::Run => return None,
     })
 }
 
-/// A row for each of the first `limit` groups, and a note of the others.
+/// What `by KEY, KEY` groups by: one key or two.
+///
+/// # Errors
+/// Runs, which are a stream, beside another key; a key twice.
+pub(super) fn parted(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
+    let refused = |message: &str| Error::Refused {
+        message: message.to_owned(),
+        hint: Some("walk RANGE by region, state".to_owned()),
+    };
+    match *keys {
+        [one] => Ok(by(one).map(|one| (one, None))),
+        [one, other] if one == other => Err(refused("the two keys of `by` are the same")),
+        [one, other] => match (by(one), by(other)) {
+            (Some(one), Some(other)) => Ok(Some((one, Some(other)))),
+            _ => Err(refused("`run` cannot be combined with another key")),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// A row for each of the groups, as many as are wanted, and a note of the others.
 pub(super) fn emit(
-    by: GroupBy,
-    groups: &[(Key, u64)],
-    limit: Option<u64>,
+    (by, and): (GroupBy, Option<GroupBy>),
+    mut groups: Vec<(Keys, u64)>,
+    cut: Option<Cut>,
     size: PageSize,
     name: impl Fn(Key) -> (String, Why),
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    let shown = limit.map_or(groups.len(), |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX)
-    });
-    for &(key, pages) in groups.iter().take(shown) {
-        let (key, why) = name(key);
+    if cut.is_some_and(|cut| cut.which == Which::Largest) {
+        // Of equally large ones the first stays the first.
+        groups.sort_by_key(|&(_, pages)| Reverse(pages));
+    }
+    let shown = cut.map_or(groups.len(), |cut| cut.rows());
+    for &((first, second), pages) in groups.iter().take(shown) {
+        let (key, mut why) = name(first);
+        let second = second.map(&name);
+        let second_key = second.map(|(second, doubts)| {
+            for (field, reason) in doubts.iter() {
+                why.note(field, reason);
+            }
+            second
+        });
         sink.emit(Record::Group(Group {
             by: word(by),
             key,
+            second_by: and.map(word),
+            second_key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
             doubts: why,
         }))?;
     }
-    if let Some(more) = groups.len().checked_sub(shown).filter(|&more| more > 0) {
-        let message = format!("{more} more groups; the totals are of all of them");
-        sink.emit(Record::Note(Note { message }))?;
-    }
-    Ok(())
+    say_cut(groups.len().saturating_sub(shown), "group", sink)
 }
 
 fn word(by: GroupBy) -> &'static str {
@@ -63,11 +96,14 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Zone => "zone",
         GroupBy::Cgroup => "cgroup",
         GroupBy::PmdMapped => "pmd_mapped",
+        GroupBy::MapCount => "mapcount",
+        GroupBy::Exclusive => "exclusive",
+        GroupBy::Symbol => "symbol",
     }
 }
 
-/// What a group is called, and why its pages may not be that. Regions are known to a view alone: of them this is what pages in none are
-/// called.
+/// What a group is called, and why its pages may not be that. Regions and symbols are known to a view alone: of them this is what pages
+/// in none are called.
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
     let name = match key {
@@ -85,6 +121,11 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
         Key::Zone(OfFrame::Is(zone)) => zone_name(machine, zone),
         Key::PmdMapped(OfFrame::Is(true)) => "pmd_mapped".to_owned(),
         Key::PmdMapped(OfFrame::Is(false)) => "not pmd_mapped".to_owned(),
+        Key::MapCount(OfFrame::Is((count, true))) => format!("~{count}"),
+        Key::MapCount(OfFrame::Is((count, false))) => count.to_string(),
+        Key::Exclusive(OfFrame::Is(true)) => "exclusive".to_owned(),
+        Key::Exclusive(OfFrame::Is(false)) => "not exclusive".to_owned(),
+        Key::Symbol(_) => "no symbol".to_owned(),
         Key::Cgroup(OfFrame::Is(0)) => "charged to none".to_owned(),
         Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
             Ok(path) => path.to_string(),
@@ -94,6 +135,11 @@ pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
         Key::Flags(OfFrame::Untold) => return unknown("flags", Reason::Changed),
         Key::Order(OfFrame::Untold) => return unknown("order", Reason::Changed),
         Key::Cgroup(OfFrame::Untold) => return unknown("cgroup", Reason::Changed),
+        Key::MapCount(OfFrame::Untold) => return unknown("mapcount", Reason::Changed),
+        Key::Exclusive(OfFrame::Untold) => return unknown("exclusive", inspect::no_scan()),
+        Key::MapCount(OfFrame::Hidden) => return hidden("mapcount"),
+        Key::Exclusive(OfFrame::Hidden) => return hidden("exclusive"),
+        Key::MapCount(OfFrame::None) | Key::Exclusive(OfFrame::None) => "no frame".to_owned(),
         Key::PmdMapped(OfFrame::Untold) => return unknown("pmd_mapped", inspect::no_scan()),
         Key::Flags(OfFrame::Hidden) => return hidden("flags"),
         Key::Order(OfFrame::Hidden) => return hidden("order"),

@@ -1,18 +1,23 @@
 //! `help [TOPIC]`
 
 use super::about::matching;
+use super::subjects::{SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
+use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
-use crate::report::{Help, HelpEntry, Record, UserHelp};
+use crate::report::{
+    Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Note, Record, UserCommands, UserHelp,
+};
 use crate::state::{DebugState, UserCommand};
 
 pub(super) const ABOUT: About = About {
     name: "help",
     group: Group::Language,
     summary: "explain a command or a subject",
-    text: "Alone it lists all commands by group. `help COMMAND` shows how a command is written (the grammar's own rule), \
-           what it does, and examples; `help GROUP` lists one group. `apropos WORD` searches all of it.",
+    text: "Alone it lists all commands by group, and the subjects. `help COMMAND` shows how a command is written (the grammar's own rule), \
+           what it does, and examples; `help GROUP` lists one group, `help SUBJECT` explains what several commands share, `help all` says everything. \
+           Words of gdb and other programs are explained too, by what they are here. `apropos WORD` searches all of it.",
     examples: &[
         Example {
             line: "help walk",
@@ -21,6 +26,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "help look",
             does: "the commands that look at pages",
+        },
+        Example {
+            line: "help filters",
+            does: "every word of filters",
         },
     ],
 };
@@ -34,6 +43,12 @@ pub(super) fn run(
         for group in Group::ALL {
             context.sink.emit(Record::Help(group_help(table, *group)))?;
         }
+        let subjects = Help::Group(HelpGroup {
+            name: "subjects",
+            about: "help SUBJECT",
+            commands: SUBJECTS.iter().map(Subject::entry).collect(),
+        });
+        context.sink.emit(Record::Help(subjects))?;
         if !context.state.commands.is_empty() {
             context
                 .sink
@@ -42,8 +57,21 @@ pub(super) fn run(
         return Ok(Flow::Done);
     };
     let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+    if words == "all" {
+        for about in table {
+            context.sink.emit(Record::Help(command_help(about)))?;
+        }
+        for subject in SUBJECTS {
+            context.sink.emit(Record::Help(subject.help()))?;
+        }
+        return Ok(Flow::Done);
+    }
+    let subject = Subject::find(&words);
     if let Some(group) = Group::ALL.iter().find(|group| group.name() == words) {
         context.sink.emit(Record::Help(group_help(table, *group)))?;
+        if let Some(subject) = subject {
+            context.sink.emit(Record::Help(subject.help()))?;
+        }
         return Ok(Flow::Done);
     }
     if let Some(command) = context.state.commands.get(&words) {
@@ -57,12 +85,27 @@ pub(super) fn run(
             .emit(Record::Help(user_defined(context.state)))?;
         return Ok(Flow::Done);
     }
-    let found = matching(table, &words);
-    if found.is_empty() {
+    // A name in full: of a command, of a subject, or of both.
+    let found = match (subject, table.iter().any(|about| about.name == words)) {
+        (Some(_), false) => Vec::new(),
+        _ => matching(table, &words),
+    };
+    if found.is_empty() && subject.is_none() {
+        // A word of another program: what it is here.
+        let habit = habits::of(&words).filter(|habit| habit.words == words);
+        match habit.map(|habit| (habit, habit.does)) {
+            Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, &words, ours),
+            Some((habit, Does::Refuse(hint))) => {
+                let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
+                return Err(error.hint(habit.hint(hint)).into());
+            }
+            Some((_, Does::Nothing)) | None => {}
+        }
         let names = table
             .iter()
             .map(|about| about.name)
-            .chain(Group::ALL.iter().map(|group| group.name()));
+            .chain(Group::ALL.iter().map(|group| group.name()))
+            .chain(SUBJECTS.iter().map(|subject| subject.name));
         let near = lang::SyntaxError::did_you_mean(&words, names);
         let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
         let hint = near.unwrap_or_else(|| {
@@ -76,6 +119,29 @@ pub(super) fn run(
     for about in found {
         context.sink.emit(Record::Help(command_help(about)))?;
     }
+    if let Some(subject) = subject {
+        context.sink.emit(Record::Help(subject.help()))?;
+    }
+    Ok(Flow::Done)
+}
+
+/// What a word of another program stands for, and the help of that.
+fn help_of_habit(
+    context: &mut Context,
+    table: &'static [About],
+    words: &str,
+    ours: &str,
+) -> Outcome {
+    let message = format!("`{words}` is {ours} here");
+    context.sink.emit(Record::Note(Note { message }))?;
+    let first = ours.split(['/', ',']).next().unwrap_or(ours);
+    let names = [first, first.split(' ').next().unwrap_or(first)];
+    let about = names
+        .iter()
+        .find_map(|name| table.iter().find(|about| about.name == *name));
+    if let Some(about) = about {
+        context.sink.emit(Record::Help(command_help(about)))?;
+    }
     Ok(Flow::Done)
 }
 
@@ -84,11 +150,11 @@ const USER_DEFINED: &str = "user-defined";
 
 fn user_defined(state: &DebugState) -> Help {
     let commands = state.commands.iter();
-    Help::UserDefined {
+    Help::UserDefined(UserCommands {
         commands: commands
             .map(|(name, command)| user_help(name, command))
             .collect(),
-    }
+    })
 }
 
 fn user_help(name: &str, command: &UserCommand) -> UserHelp {
@@ -106,11 +172,11 @@ fn user_help(name: &str, command: &UserCommand) -> UserHelp {
 /// The list of one group.
 fn group_help(table: &'static [About], group: Group) -> Help {
     let commands = table.iter().filter(|about| about.group == group).map(entry);
-    Help::Group {
+    Help::Group(HelpGroup {
         name: group.name(),
         about: group.about(),
         commands: commands.collect(),
-    }
+    })
 }
 
 /// A command as lists show it.
@@ -124,7 +190,7 @@ pub(super) fn entry(about: &About) -> HelpEntry {
 
 /// A command in full.
 fn command_help(about: &'static About) -> Help {
-    Help::Command {
+    Help::Command(HelpCommand {
         name: about.name,
         short: short_forms(about),
         usage: lang::grammar::usage(about.name).into_iter().collect(),
@@ -133,9 +199,9 @@ fn command_help(about: &'static About) -> Help {
         examples: about
             .examples
             .iter()
-            .map(|example| (example.line, example.does))
+            .map(|&Example { line, does }| HelpExample { line, does })
             .collect(),
-    }
+    })
 }
 
 fn short_forms(about: &About) -> Vec<&'static str> {

@@ -1,7 +1,7 @@
 //! `--how`: the reads behind an answer, after it.
 
 use super::{Context, Error, Outcome};
-use crate::report::{KernelRead, ReadsSummary, Record, Sink, Stopped};
+use crate::report::{Hex, KernelRead, ReadsSummary, Record, Sink, Stopped};
 use crate::source::recorded::{Log, Read, Reads, dump_of_any};
 use std::sync::Arc;
 
@@ -48,9 +48,9 @@ fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
 fn record(read: Read) -> KernelRead {
     KernelRead {
         file: read.file,
-        offset: read.offset,
+        offset: read.offset.map(Hex),
         length: read.length,
-        words: read.words,
+        words: read.words.into_iter().map(Hex).collect(),
         what: read.what,
         found: read.found,
         times: read.times,

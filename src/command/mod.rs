@@ -8,10 +8,17 @@ mod apropos;
 mod assert;
 mod attach;
 mod capabilities;
+mod compare;
+mod complete;
+mod completion;
 mod context;
 mod control;
+mod counterpart;
+mod cut;
 mod decode;
 mod detach;
+mod diff;
+mod display;
 mod echo;
 mod error;
 mod examine;
@@ -23,10 +30,16 @@ mod frames;
 mod groups;
 mod help;
 mod history;
+mod home;
 mod how;
 mod line;
+mod map;
 mod modules;
+mod named_pages;
+mod page_sweep;
+mod patched;
 mod print;
+mod printf;
 mod process;
 mod ps;
 mod quit;
@@ -36,30 +49,105 @@ mod set;
 mod shell;
 mod show;
 mod shown;
+mod snapshot;
 mod source;
+pub mod subjects;
 mod summary;
 mod symbol;
 mod symbols;
-mod table;
 mod telescope;
 #[cfg(test)]
 mod tests;
-mod through;
+mod threads;
 mod translate;
+mod version;
 mod walk;
 mod watch;
 mod who;
 
 pub use about::{About, Example, Group};
 pub use alias::refuse_taken;
+pub use completion::Offer;
 pub use context::{Context, Flow, Outcome, Resume};
+pub use cut::CUT;
 pub use error::Error;
+pub use home::expand_home;
 pub use set::assign;
-pub use table::{TABLE, find};
 
+use crate::eval;
 use crate::lang::{Command, Spanned};
 use crate::report::{Note, Record};
+use crate::state::DebugState;
+use cut::Cut;
 use shown::Shown;
+
+/// Every command, in the order of `help`.
+pub static TABLE: &[About] = &[
+    attach::ABOUT,
+    detach::ABOUT,
+    process::ABOUT,
+    threads::ABOUT_THREADS,
+    threads::ABOUT_REGISTERS,
+    capabilities::ABOUT,
+    ps::ABOUT,
+    translate::ABOUT,
+    region::ABOUT,
+    regions::ABOUT,
+    walk::ABOUT,
+    map::ABOUT,
+    flags::ABOUT,
+    who::ABOUT,
+    summary::ABOUT,
+    explain::ABOUT,
+    patched::ABOUT,
+    decode::ABOUT,
+    examine::ABOUT,
+    telescope::ABOUT,
+    find::ABOUT,
+    print::ABOUT,
+    symbol::ABOUT_SYMBOL,
+    symbol::ABOUT_ADDRESS,
+    symbols::ABOUT,
+    modules::ABOUT,
+    line::ABOUT,
+    watch::ABOUT,
+    snapshot::ABOUT,
+    snapshot::ABOUT_INFO,
+    diff::ABOUT,
+    compare::ABOUT,
+    display::ABOUT,
+    display::ABOUT_UNDISPLAY,
+    display::ABOUT_INFO,
+    assert::ABOUT,
+    control::IF,
+    control::ELSE,
+    control::END,
+    control::WHILE,
+    control::LOOP_BREAK,
+    control::LOOP_CONTINUE,
+    control::FOREACH,
+    control::DEFINE,
+    control::DOCUMENT,
+    alias::ABOUT,
+    printf::ABOUT,
+    print::ABOUT_OUTPUT,
+    set::ABOUT,
+    show::ABOUT,
+    echo::ABOUT,
+    source::ABOUT,
+    history::ABOUT,
+    complete::ABOUT,
+    shell::ABOUT_SHELL,
+    shell::ABOUT_PIPE,
+    help::ABOUT,
+    apropos::ABOUT,
+    quit::ABOUT,
+];
+
+/// Where the word at the cursor begins, and what it could become.
+pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Offer>) {
+    completion::complete(TABLE, state, line, cursor)
+}
 
 /// Runs a command.
 ///
@@ -77,7 +165,10 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
             resume: context.resume,
         },
     );
-    shown.remember(context.state);
+    // What is shown again at each prompt is not what was asked for last.
+    if !matches!(command.node, Command::Display { .. }) {
+        shown.remember(context.state);
+    }
     context.state.symbols.share_regions(false);
     if outcome.is_ok() {
         for message in context.state.notes.take() {
@@ -87,37 +178,75 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     outcome
 }
 
+/// What an optional clause comes to.
+fn optional<A, B, E>(
+    written: Option<A>,
+    value: impl FnOnce(A) -> Result<B, E>,
+) -> Result<Option<B>, E> {
+    written.map(value).transpose()
+}
+
 fn dispatch(command: &Command, context: &mut Context) -> Outcome {
     match command {
         Command::Attach(name) => attach::run(context, &name.node),
         Command::Detach => detach::run(context),
-        Command::Ps { filter } => ps::run(context, filter.as_deref()),
+        Command::Ps { filter, by, cut } => {
+            let cut = Cut::of(cut.as_ref(), context.state)?;
+            ps::run(context, filter.as_ref(), *by, cut)
+        }
         Command::InfoProcess => process::run(context),
         Command::InfoCapabilities => capabilities::run(context),
         Command::InfoSymbol(address) => symbol::run_symbol(context, address),
         Command::InfoAddress(name) => symbol::run_address(context, name),
-        Command::InfoSymbols { pattern, limit } => symbols::run(context, pattern, *limit),
+        Command::InfoSymbols { pattern, cut } => {
+            let cut = Cut::of(cut.as_ref(), context.state)?;
+            symbols::run(context, pattern, cut)
+        }
         Command::InfoModules => modules::run(context),
+        Command::InfoThreads => threads::run_threads(context),
+        Command::InfoRegisters => threads::run_registers(context),
         Command::InfoLine(place) => line::run(context, place),
-        Command::Translate { range, limit } => translate::run(context, range, *limit),
+        Command::Translate { range, cut } => {
+            let cut = Cut::of(cut.as_ref(), context.state)?;
+            translate::run(context, range, cut)
+        }
         Command::Region { address, full } => region::run(context, address, *full),
-        Command::Regions { filter, by, full } => regions::run(context, filter.as_ref(), *by, *full),
+        Command::Regions {
+            name,
+            filter,
+            by,
+            cut,
+            full,
+        } => {
+            let arguments = regions::Arguments {
+                name: name.as_ref(),
+                filter: filter.as_ref(),
+                order: *by,
+                cut: Cut::of(cut.as_ref(), context.state)?,
+                full: *full,
+            };
+            regions::run(context, &arguments)
+        }
         Command::Walk {
             range,
             filter,
             by,
-            limit,
+            cut,
         } => {
-            let arguments = through::Arguments {
+            let arguments = page_sweep::Arguments {
                 range,
                 filter: filter.as_ref(),
-                by: *by,
-                limit: *limit,
+                by,
+                cut: Cut::of(cut.as_ref(), context.state)?,
             };
             walk::run(context, &arguments)
         }
+        Command::Map { range, filter } => map::run(context, range.as_ref(), filter.as_ref()),
         Command::Flags { place } => flags::run(context, place),
-        Command::Who { place, limit } => who::run(context, place, *limit),
+        Command::Who { place, limit } => {
+            let limit = optional(limit.as_ref(), |count| eval::count(count, context.state))?;
+            who::run(context, place, limit)
+        }
         Command::Summary(summarized) => summary::run(context, summarized),
         Command::Explain { address } => explain::run(context, address),
         Command::How(command) => how::run(context, |context| dispatch(command, context)),
@@ -132,14 +261,27 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         } => {
             let arguments = watch::Arguments {
                 range,
-                every: *every,
-                duration: *duration,
-                count: *count,
+                every: optional(every.as_ref(), |time| eval::time(time, context.state))?,
+                duration: optional(duration.as_ref(), |time| eval::time(time, context.state))?,
+                count: optional(count.as_ref(), |count| eval::count(count, context.state))?,
                 until: until.as_ref(),
                 with,
             };
             watch::run(context, &arguments)
         }
+        Command::Snapshot { name, range, with } => {
+            let name = name.as_ref().map(|name| name.node.as_str());
+            snapshot::run(context, name, range.as_ref(), with)
+        }
+        Command::SnapshotDelete(name) => snapshot::delete(context, name),
+        Command::InfoSnapshots => snapshot::list(context),
+        Command::Diff(asked) => diff::run(context, asked),
+        Command::Compare {
+            with,
+            range,
+            by,
+            cut,
+        } => compare::run(context, with, range.as_ref(), *by, cut.as_ref()),
         Command::Print { format, value } => print::run(context, *format, value),
         Command::Examine {
             layout,
@@ -150,10 +292,21 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             layout,
             range,
             patterns,
-        } => find::run(context, *layout, range, patterns),
+            filter,
+        } => find::run(context, *layout, range, patterns, filter.as_ref()),
+        Command::Patched { range } => patched::run(context, range.as_ref()),
         Command::Telescope { address, count } => telescope::run(context, address, *count),
         Command::Set(assignment) => set::run(context, assignment),
         Command::Show(shown) => show::run(context, *shown),
+        Command::Printf { format, values } => printf::run(context, format, values),
+        Command::Output { format, value } => print::output(context, *format, value),
+        Command::Display { what, every, count } => {
+            let every = optional(every.as_ref(), |time| eval::time(time, context.state))?;
+            let count = optional(count.as_ref(), |count| eval::count(count, context.state))?;
+            display::run(context, what.as_ref(), every, count, dispatch)
+        }
+        Command::Undisplay(numbers) => display::undisplay(context, numbers),
+        Command::InfoDisplay => display::list(context),
         Command::Echo(text) => echo::run(context, text),
         Command::Assert { condition, message } => {
             assert::run(context, condition, message.as_deref())
@@ -161,6 +314,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
         Command::Alias { name, text } => alias::run(context, name, &text.node),
         Command::Source { path, arguments } => source::run(context, &path.node, arguments),
         Command::History { limit } => history::run(context, *limit),
+        Command::Complete(text) => complete::run(context, TABLE, text),
         Command::Help { topic } => help::run(context, TABLE, topic.as_ref()),
         Command::Apropos(pattern) => apropos::run(context, TABLE, pattern),
         Command::Quit { status } => quit::run(context, status.as_ref()),

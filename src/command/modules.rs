@@ -2,10 +2,9 @@
 
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::kernel::AddressRange;
-use crate::report::{ModuleReport, Record};
-use crate::symbol::{Answers, MadeSurvey, Survey};
+use crate::report::{ModuleReport, Reason, Record, Why};
+use crate::symbol::{Answers, JitSurvey, Survey};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 
 pub(super) const ABOUT: About = About {
     name: "info modules",
@@ -34,58 +33,65 @@ pub(super) fn run(context: &mut Context) -> Outcome {
         }
         Ok(())
     })?;
-    if let Some(made) = symbols.made_survey() {
-        context.sink.emit(Record::Module(made_report(made)))?;
+    if let Some(jit) = symbols.jit_survey() {
+        context.sink.emit(Record::Module(jit_report(jit)))?;
     }
     Ok(Flow::Done)
 }
 
 /// The row of what the program makes while it runs.
-fn made_report(made: MadeSurvey) -> ModuleReport {
-    let no_file = "no file is behind code that is made while the program runs".to_owned();
-    let mut why = BTreeMap::from([("build_id", no_file.clone()), ("debug_file", no_file)]);
-    if let Err(reason) = &made.functions {
-        why.insert("answers", reason.to_string());
-        why.insert("symbols", reason.to_string());
+fn jit_report(jit: JitSurvey) -> ModuleReport {
+    let mut why = Why::default();
+    for field in ["build_id", "debug_file"] {
+        note(
+            &mut why,
+            field,
+            "no file is behind code that is made while the program runs",
+        );
     }
-    if made.is_cut {
-        why.insert(
+    if let Err(reason) = &jit.functions {
+        note(&mut why, "answers", reason);
+        note(&mut why, "symbols", reason);
+    }
+    if jit.is_cut {
+        note(
+            &mut why,
             "answers",
-            "the list is so long that only its end is read".to_owned(),
+            "the list is so long that only its end is read",
         );
     }
     ModuleReport {
-        start: made.start,
-        end: made.end,
-        name: made.name,
+        start: jit.start,
+        end: jit.end,
+        name: jit.name,
         build_id: None,
         deleted: false,
-        answers: made.functions.is_ok().then_some("perf-map"),
+        answers: jit.functions.is_ok().then_some("perf-map"),
         debug_file: None,
-        symbols: made.functions.ok(),
+        symbols: jit.functions.ok(),
         why,
     }
 }
 
 /// A row for each copy of a module.
 fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
-    let mut why = BTreeMap::new();
+    let mut why = Why::default();
     match (&survey.answers, &survey.no_debugdata) {
         (Err(reason), _) => {
-            why.insert("answers", reason.to_string());
-            why.insert("symbols", reason.to_string());
+            note(&mut why, "answers", reason);
+            note(&mut why, "symbols", reason);
         }
         // There is an answer, which could be a better one.
         (Ok(_), Some(reason)) => {
-            why.insert("answers", format!(".gnu_debugdata: {reason}"));
+            note(&mut why, "answers", format!(".gnu_debugdata: {reason}"));
         }
         (Ok(_), None) => {}
     }
     if let Err(reason) = &survey.build_id {
-        why.insert("build_id", reason.to_string());
+        note(&mut why, "build_id", reason);
     }
     if let Err(reason) = &survey.separate {
-        why.insert("debug_file", reason.to_string());
+        note(&mut why, "debug_file", reason);
     }
     let answers = survey.answers.as_ref().ok();
     let report = |range: &AddressRange| ModuleReport {
@@ -100,6 +106,11 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
         why: why.clone(),
     };
     survey.copies.iter().map(report).collect()
+}
+
+/// The files of the target do not tell a field.
+fn note(why: &mut Why, field: &'static str, reason: impl ToString) {
+    why.note(field, &Reason::NotInFile(reason.to_string()));
 }
 
 fn word(answers: Answers, is_vdso: bool) -> &'static str {

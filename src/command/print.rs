@@ -3,9 +3,9 @@
 use super::translate::symbol_at;
 use super::{About, Context, Example, Flow, Group, Outcome, format};
 use crate::eval::{self, Integer, Value};
-use crate::kernel::VirtualAddress;
+use crate::kernel::{Name, VirtualAddress};
 use crate::lang::{self, Format, Spanned};
-use crate::report::{Record, ValueReport};
+use crate::report::{AsText, Record, SymbolBrief, Text, ValueReport};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
@@ -23,10 +23,10 @@ pub(super) const ABOUT: About = About {
            What walk and regions show is a value too: count(RANGE where FILTER) pages and bytes(…), runs(…), \
            longest(…) (the longest physically contiguous run, a range), first(…) and last(…) (the address of the first \
            and last page that matches); rss() pss() uss() swapped() huge() in bytes, name() perms() of a range; state() \
-           kind() of an address. What cannot be known is an error with its reason. A symbol remembers its size, also in a \
+           kind() mapcount() exclusive() pmd_mapped() of an address. What cannot be known is an error with its reason. A symbol remembers its size, also in a \
            variable: size($x) and walk $x take all of it, &name is its address alone.\n\n\
-           $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_shell_exitcode is how \
-           the last shell command ended.",
+           $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_changes is how many \
+           changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended.",
     examples: &[
         Example {
             line: "print demo_buffer + 0x10",
@@ -55,16 +55,25 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
+pub(super) const ABOUT_OUTPUT: About = About {
+    name: "output",
+    group: Group::Scripts,
+    summary: "print a value and nothing else",
+    text: "As `print`, but without a number before it and without a line end, and the value is not kept: for command files that put \
+           a line together.",
+    examples: &[Example {
+        line: "output/x size(demo_buffer)",
+        does: "the number alone",
+    }],
+};
+
 pub(super) fn run(
     context: &mut Context,
     format: Option<Format>,
     written: &Spanned<lang::Range>,
 ) -> Outcome {
     let value = eval::value(written, context.state)?;
-    let text = match (format, raw(&value)) {
-        (None | Some(Format::Text), _) | (_, None) => value.to_string(),
-        (Some(format), Some(number)) => formatted(format, number),
-    };
+    let text = written_out(format, &value);
     if let Some(address) = value.address() {
         context.state.last_address = Some(address);
     }
@@ -79,6 +88,37 @@ pub(super) fn run(
     report.number = Some(context.state.values.push(value));
     context.sink.emit(Record::Value(report))?;
     Ok(Flow::Done)
+}
+
+/// `output[/FMT] VALUE`: the value alone, without a line end, and not kept.
+pub(super) fn output(
+    context: &mut Context,
+    format: Option<Format>,
+    written: &Spanned<lang::Range>,
+) -> Outcome {
+    let value = eval::value(written, context.state)?;
+    let text = text_of(context.state, format, &value);
+    context.sink.emit(Record::Text(Text { text }))?;
+    Ok(Flow::Done)
+}
+
+/// A value with its symbol behind it, control characters escaped.
+pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value) -> String {
+    let text = Name::new(written_out(format, value).as_bytes()).to_string();
+    match described(state, value, String::new(), value.address()).symbol {
+        None => text,
+        Some(AsText(SymbolBrief {
+            name, offset: 0, ..
+        })) => format!("{text} <{name}>"),
+        Some(AsText(SymbolBrief { name, offset, .. })) => format!("{text} <{name}+{offset}>"),
+    }
+}
+
+fn written_out(format: Option<Format>, value: &Value) -> String {
+    match (format, raw(value)) {
+        (None | Some(Format::Text), _) | (_, None) => value.to_string(),
+        (Some(format), Some(number)) => formatted(format, number),
+    }
 }
 
 /// The variables and the kept values, for `show convenience`: those that pmdb sets itself also when they have no value.
@@ -114,6 +154,11 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     own.chain(variables).chain(values).collect()
 }
 
+/// A value that `print` has not worked out, as it would show it.
+pub(super) fn described_value(state: &DebugState, value: &Value) -> ValueReport {
+    described(state, value, value.to_string(), value.address())
+}
+
 /// A value, what it is in other words, and what lies at `address`.
 fn described(
     state: &DebugState,
@@ -135,7 +180,8 @@ fn described(
     {
         let region = regions.iter().find(|region| region.range.contains(address));
         report.region = region.map(|region| region.name.clone());
-        report.symbol = region.and_then(|_| symbol_at(&state.symbols, target, &regions, address));
+        let symbol = region.and_then(|_| symbol_at(&state.symbols, target, &regions, address));
+        report.symbol = symbol.map(AsText);
     }
     report
 }

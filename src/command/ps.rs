@@ -1,16 +1,24 @@
-//! `ps [TEXT]`: processes to attach to.
+//! `ps [TEXT] [by KEY] [limit N|top N]`: processes to attach to, and who uses the memory.
 
+use super::cut::Cut;
+use super::symbols::meant;
 use super::{About, Context, Example, Flow, Group, Outcome};
-use crate::process::ProcessEntry;
-use crate::report::{Note, ProcessRow, Record};
+use crate::kernel::smaps::Smaps;
+use crate::lang::{ProcessOrder, Spanned};
+use crate::process::{self, Machine, ProcessEntry};
+use crate::report::{Note, ProcessMemory, ProcessRow, Record};
+use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
     name: "ps",
     group: Group::Target,
-    summary: "list processes",
+    summary: "list processes, and how much memory each uses",
     text: "Every process, or those whose name or command line holds a text (of pmdb itself the name alone is searched): id, user, state, resident \
            memory, name and command line. A command line lies in the memory of its process: where that is \
-           swapped out, or may not be looked at, it is not asked for, as asking would bring it in.",
+           swapped out, or may not be looked at, it is not asked for, as asking would bring it in.\n\n\
+           `by` puts the largest first: by rss (resident bytes), pss (the proportional share: each page divided by how often it is \
+           mapped), uss (what nobody else maps), swapped, or huge (mapped as huge pages); the kernel counts these for each process. \
+           `top N` shows the N largest, by rss where `by` is not given, `limit N` the first N.",
     examples: &[
         Example {
             line: "ps",
@@ -20,14 +28,24 @@ pub(super) const ABOUT: About = About {
             line: "ps demo",
             does: "those with demo in their name",
         },
+        Example {
+            line: "ps by pss top 3",
+            does: "who uses most memory, shared pages taken into account",
+        },
     ],
 };
 
-pub(super) fn run(context: &mut Context, filter: Option<&str>) -> Outcome {
+pub(super) fn run(
+    context: &mut Context,
+    filter: Option<&Spanned<String>>,
+    by: Option<ProcessOrder>,
+    cut: Option<Cut>,
+) -> Outcome {
     // The text is in pmdb's own command line if it was given there.
     let own = std::process::id();
+    let filter = filter.map(|text| meant(context, text).node);
     let wanted = |entry: &&ProcessEntry| {
-        filter.is_none_or(|text| {
+        filter.as_ref().is_none_or(|text| {
             let contains = |bytes: &[u8]| {
                 bytes
                     .windows(text.len().max(1))
@@ -42,17 +60,120 @@ pub(super) fn run(context: &mut Context, filter: Option<&str>) -> Outcome {
                     .is_some_and(|line| contains(line.as_bytes()))
         })
     };
-    let processes = context.state.machine().processes()?;
-    let mut none = true;
-    for entry in processes.iter().filter(wanted) {
-        none = false;
-        context.sink.emit(Record::ProcessEntry(row(entry)))?;
-    }
-    if none {
+    let order = by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
+    let machine = context.state.machine().clone();
+    let processes = machine.processes()?;
+    let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
+    if rows.is_empty() {
         let message = "no process has that in its name or command line".to_owned();
         context.sink.emit(Record::Note(Note { message }))?;
     }
+    if let Some(clause) = filter
+        .as_deref()
+        .and_then(|text| clause_in(text, rows.is_empty()))
+    {
+        let message = clause.to_owned();
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    if let Some(order) = order {
+        let done = rows.len() as u64;
+        for (index, row) in rows.iter_mut().enumerate() {
+            context.sink.progress(index as u64, done, "processes")?;
+            if order != ProcessOrder::Rss {
+                row.memory = Some(memory(&machine, row.pid));
+            }
+        }
+        rows.sort_by_key(|row| Reverse(amount(row, order)));
+    }
+    let all = rows.len();
+    let most = cut.map_or(usize::MAX, Cut::rows);
+    let hidden = rows.iter().filter(|row| is_hidden(row)).count();
+    for row in rows.into_iter().take(most) {
+        context.sink.emit(Record::ProcessEntry(row))?;
+    }
+    if let Some(more) = all.checked_sub(most).filter(|&more| more > 0) {
+        say_rest(context, more)?;
+    }
+    if hidden > 0 {
+        let message = format!(
+            "not known of {hidden} process{}, which you may not look at",
+            if hidden == 1 { "" } else { "es" }
+        );
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
     Ok(Flow::Done)
+}
+
+/// Says how many processes are not shown.
+fn say_rest(context: &mut Context, more: usize) -> Result<(), super::Error> {
+    let plural = if more == 1 { "" } else { "es" };
+    let message = format!("{more} more process{plural}");
+    Ok(context.sink.emit(Record::Note(Note { message }))?)
+}
+
+/// What is said where a clause seems to be meant and is none. A lone `by` may be a word of a command line, if there is such a one.
+fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is_order = words
+            .peek()
+            .is_some_and(|next| ["rss", "pss", "uss", "swapped", "huge"].contains(next));
+        match word {
+            "by" if is_order => {
+                return Some("taken for text: what follows the order is `top N` or `limit N`");
+            }
+            "by" if is_in_none => {
+                return Some("`by` is followed by rss, pss, uss, swapped or huge");
+            }
+            "top" | "limit" if is_in_none => {
+                return Some("`top` and `limit` are followed by a number");
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What the kernel counts of a process.
+pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
+    let counted = machine.memory_of(pid);
+    // A kernel thread has none, and who has ended meanwhile no more.
+    let is_hidden = matches!(counted, Err(process::Error::NotPermitted { .. }));
+    let counted = counted.ok();
+    let sum = |fields: &[&str]| {
+        let smaps: &Smaps = counted.as_ref()?;
+        let bytes = fields.iter().filter_map(|field| smaps.field(field));
+        Some(bytes.sum())
+    };
+    ProcessMemory {
+        pss: sum(&["Pss"]),
+        uss: sum(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"]),
+        swapped: sum(&["Swap"]),
+        huge: sum(&[
+            "AnonHugePages",
+            "ShmemPmdMapped",
+            "FilePmdMapped",
+            "Shared_Hugetlb",
+            "Private_Hugetlb",
+        ]),
+        hidden: is_hidden,
+    }
+}
+
+/// Whether a process has memory that the kernel does not tell.
+fn is_hidden(row: &ProcessRow) -> bool {
+    row.memory.as_ref().is_some_and(|memory| memory.hidden)
+}
+
+fn amount(row: &ProcessRow, order: ProcessOrder) -> Option<u64> {
+    let memory = row.memory.as_ref();
+    match order {
+        ProcessOrder::Rss => row.resident,
+        ProcessOrder::Pss => memory?.pss,
+        ProcessOrder::Uss => memory?.uss,
+        ProcessOrder::Swapped => memory?.swapped,
+        ProcessOrder::Huge => memory?.huge,
+    }
 }
 
 /// A process as a row.
@@ -62,6 +183,7 @@ pub(super) fn row(entry: &ProcessEntry) -> ProcessRow {
         user: entry.user,
         state: entry.state,
         resident: entry.resident,
+        memory: None,
         name: entry.name.clone(),
         command_line: entry.command_line.clone(),
     }

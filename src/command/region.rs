@@ -7,9 +7,11 @@ use crate::inspect::{
     self, Backing, Need, PageDetail, RegionStats, Sweep, View, ViewedRegion, region_stats,
 };
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
-use crate::lang::{Expression, Place, Spanned};
+use crate::lang::{Expression, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Fact, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why};
+use crate::report::{
+    Fact, Hex, Numbers, Reason, Record, RegionPlace, RegionReport, Sink, Stopped, VmFlag, Why,
+};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +76,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
     report.at = Some(RegionPlace {
         address,
         region_offset: address.get() - viewed.range().start().get(),
-        file_offset: viewed.region.file_offset(address),
+        file_offset: viewed.region.file_offset(address).map(Hex),
         section: context
             .state
             .symbols
@@ -90,7 +92,7 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
 }
 
 /// An address in no region, with its neighbours.
-pub(super) fn unmapped(at: Place, detail: PageDetail) -> Error {
+pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
     let (below, above) = detail.nearest.unwrap_or_default();
     Error::Unmapped {
         at,
@@ -157,7 +159,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         start: region.range.start(),
         end: region.range.end(),
         perms: region.permissions,
-        offset: region.offset,
+        offset: Hex(region.offset),
         device: region.device,
         inode: region.inode,
         name: region.name.clone(),
@@ -182,7 +184,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
 }
 
 /// Its proportional share, where it has one: 0 would not be it.
-fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
+pub(super) fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
     match viewed.backing {
         Backing::Hugetlb => Err(Reason::NotApplicable(
             "the kernel counts no shares of the hugetlb pool",
@@ -231,5 +233,5 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
             })
             .collect(),
     );
-    report.smaps = Some(smaps.fields.clone());
+    report.smaps = Some(Numbers(smaps.fields.clone()));
 }

@@ -1,11 +1,15 @@
-//! `regions [where FILTER] [by KEY] [full]`: all regions.
+//! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
-use super::through::left_out;
-use super::{About, Context, Example, Flow, Group, Outcome, region};
-use crate::eval;
-use crate::inspect::{self, Backing, Doubt, View, ViewedRegion};
+use super::cut::{Cut, say_cut};
+use super::page_sweep::left_out;
+use super::symbols::meant;
+use super::{About, Context, Error, Example, Flow, Group, Outcome, region};
+use crate::eval::{self, Scope as _, Spans, Value};
+use crate::inspect::{self, Backing, Doubt, RegionStats, View, ViewedRegion};
+use crate::kernel::AddressRange;
+use crate::kernel::smaps::Smaps;
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
-use crate::report::{Note, Reason, Record, RegionReport, RegionsSummary, Stopped};
+use crate::report::{Fact, Note, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -13,9 +17,10 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "list the regions, and what is resident in each",
     text: "A row for each region of the process: addresses, rights, size, resident, shared and swapped \
-           bytes, name. `where` chooses by size, rss, swapped, name, perms and other fields of regions; \
-           `by` sorts: size and rss largest first, name by the alphabet. `full` adds what only smaps knows \
-           to each.",
+           bytes, name. A text chooses those whose name it is a part of, and a variable that holds a range those in it; `where` chooses by size, rss, pss, swapped, huge, name, perms \
+           and other fields of regions, and name ~ \"REGEX\" by a regular expression. `by` sorts: size, rss, pss, swapped and huge \
+           largest first, name by the alphabet. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
+           totals are of all. `full` adds what only smaps knows to each.",
     examples: &[
         Example {
             line: "regions",
@@ -30,26 +35,70 @@ pub(super) const ABOUT: About = About {
             does: "the larger ones that can be written",
         },
         Example {
+            line: "regions libc",
+            does: "those with libc in their name",
+        },
+        Example {
+            line: "regions by pss top 5",
+            does: "the five largest shares",
+        },
+        Example {
+            line: "regions where name ~ \"\\.so\"",
+            does: "those whose name matches a regular expression",
+        },
+        Example {
             line: "regions where name == \"[heap]\"",
             does: "those of one name",
         },
     ],
 };
 
-pub(super) fn run(
-    context: &mut Context,
-    filter: Option<&Spanned<Filter<RegionField>>>,
-    order: Option<RegionOrder>,
-    full: bool,
-) -> Outcome {
+/// The arguments of `regions`, as written.
+pub(super) struct Arguments<'a> {
+    pub name: Option<&'a Spanned<String>>,
+    pub filter: Option<&'a Spanned<Filter<RegionField>>>,
+    pub order: Option<RegionOrder>,
+    pub cut: Option<Cut>,
+    pub full: bool,
+}
+
+/// The order that rows are sorted by: `top` alone is by size.
+fn order(arguments: &Arguments) -> Result<Option<RegionOrder>, Error> {
+    match (arguments.order, Cut::top(arguments.cut)) {
+        (Some(RegionOrder::Name), Some(_)) => Err(Error::Refused {
+            message: "`top` shows the largest, and names have no size".to_owned(),
+            hint: Some("limit N shows the first N: regions by name limit N".to_owned()),
+        }),
+        (None, Some(_)) => Ok(Some(RegionOrder::Size)),
+        (order, _) => Ok(order),
+    }
+}
+
+pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
+    let order = order(arguments)?;
+    let full = arguments.full;
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = match filter {
+    let filter = match arguments.filter {
         Some(filter) => Some(eval::region_filter(filter, context.state)?),
         None => None,
     };
+    let within = arguments.name.and_then(|name| range_in(context, name));
+    let part = arguments.name.map(|name| meant(context, name).node);
+    let is_named = |viewed: &ViewedRegion| match (&within, &part) {
+        (Some(spans), _) => {
+            let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
+            spans.ranges().iter().any(overlaps)
+        }
+        (None, Some(part)) => viewed.region.name.to_string().contains(part.as_str()),
+        (None, None) => true,
+    };
     context.state.last_address = None;
-    let smaps = if full {
+    let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
+    let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
+    // smaps has the same facts as map counts, and needs no more rights than a look at the process.
+    let counted = view.availability().counts.is_ok();
+    let smaps = if full || (shares && !counted) {
         region::smaps(&target, context.sink)?
     } else {
         Vec::new()
@@ -70,9 +119,10 @@ pub(super) fn run(
     let mut of_the_kernel = 0u64;
     // What needs no counting is asked first: most regions are then never looked into.
     let is_wanted = |viewed: &&ViewedRegion| {
-        filter
-            .as_ref()
-            .is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
+        is_named(viewed)
+            && filter.as_ref().is_none_or(|filter| {
+                filter.needs_stats() || filter.holds(viewed, None) == Some(true)
+            })
     };
     let wanted: Vec<&ViewedRegion> = view.regions().iter().filter(is_wanted).collect();
     let swept = region::stats(
@@ -81,11 +131,18 @@ pub(super) fn run(
         region::SHOWN,
         context.sink,
         |viewed, stats, sink| {
+            let told = (shares && !counted).then(|| with_share(stats, viewed, &smaps));
+            let stats = told.as_ref().unwrap_or(stats);
             let holds = filter
                 .as_ref()
                 .filter(|filter| filter.needs_stats())
                 .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
-            let hidden = stats.hidden().or_else(|| stats.swapped.clone().err());
+            let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
+            let hidden = stats
+                .hidden()
+                .or_else(|| stats.swapped.clone().err())
+                .or_else(|| unknown(RegionField::Pss, &stats.pss))
+                .or_else(|| unknown(RegionField::Huge, &stats.huge));
             match (holds, stats.doubt, hidden) {
                 (Some(true), ..) => {}
                 (None, Some(doubt), _) => {
@@ -104,6 +161,11 @@ pub(super) fn run(
             }
             doubt = doubt.or(stats.doubt);
             let mut report = Box::new(region::report(viewed, Some(stats)));
+            if shares {
+                report.pss = report
+                    .why
+                    .take("pss", region::share(viewed, stats.pss.clone()));
+            }
             if full {
                 region::add_smaps(&mut report, viewed, &smaps);
             }
@@ -114,6 +176,7 @@ pub(super) fn run(
             let swapped = report.swapped.or(stats.swapped.clone().ok());
             summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
             match order {
+                None if Cut::limit(arguments.cut).is_some_and(|most| summary.regions > most) => {}
                 None => sink.emit(Record::Region(report))?,
                 Some(_) => sorted.push(report),
             }
@@ -133,7 +196,12 @@ pub(super) fn run(
         Some(RegionOrder::Size) => sorted.sort_by_key(|report| Reverse(report.size)),
         Some(RegionOrder::Rss) => sorted.sort_by_key(|report| Reverse(report.present)),
         Some(RegionOrder::Name) => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
+        Some(RegionOrder::Pss) => sorted.sort_by_key(|report| Reverse(report.pss)),
+        Some(RegionOrder::Swapped) => sorted.sort_by_key(|report| Reverse(report.swapped)),
+        Some(RegionOrder::Huge) => sorted.sort_by_key(|report| Reverse(report.huge)),
     }
+    let most = arguments.cut.map_or(usize::MAX, Cut::rows);
+    sorted.truncate(most);
     for report in sorted {
         match context.sink.emit(Record::Region(report)) {
             Ok(()) => {}
@@ -145,6 +213,8 @@ pub(super) fn run(
         }
     }
     summary.cut_short = stopped.is_some();
+    let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
+    say_cut(all.saturating_sub(most), "region", context.sink)?;
     if let Some((regions, doubt)) = undecided {
         let message = left_out(regions, "region", doubt);
         context.sink.emit(Record::Note(Note { message }))?;
@@ -152,13 +222,13 @@ pub(super) fn run(
     if let Some((regions, reason)) = unseen {
         let plural = if regions == 1 { "" } else { "s" };
         let message = format!(
-            "left out: {regions} region{plural} of which it cannot be known whether the filter holds: {reason}"
+            "left out: {regions} region{plural} for which the filter cannot be evaluated: {reason}"
         );
         context.sink.emit(Record::Note(Note { message }))?;
     }
     // The same for every process, and so said once.
     if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (not repeated in this session)";
+        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this is said once)";
         context.sink.emit(Record::Note(Note {
             message: message.to_owned(),
         }))?;
@@ -169,4 +239,21 @@ pub(super) fn run(
     }
     context.sink.emit(Record::RegionsSummary(summary))?;
     stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
+}
+
+/// The stats of a region with the share that smaps tells.
+fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> RegionStats {
+    let told = Smaps::at(smaps, viewed.range().start()).and_then(|smaps| smaps.field("Pss"));
+    RegionStats {
+        pss: told.ok_or(Reason::Changed),
+        ..stats.clone()
+    }
+}
+
+/// The range that a variable holds: its regions are meant then, and not those of a name.
+fn range_in(context: &Context, name: &Spanned<String>) -> Option<Spans> {
+    match context.state.variable(name.node.strip_prefix('$')?)? {
+        Value::Range(spans) | Value::Symbol(spans) => Some(spans),
+        _ => None,
+    }
 }

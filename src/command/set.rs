@@ -1,5 +1,6 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
+use super::symbols::meant;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{Assignment, Range, Setting, Spanned, setting::SettingValue};
@@ -12,7 +13,10 @@ pub(super) const ABOUT: About = About {
     summary: "change a setting or a variable",
     text: "`set SETTING VALUE` changes how pmdb works; `show` lists the settings and what they mean.\n\n\
            `set $NAME = VALUE` keeps a value under a name of your own: a number, an address, a frame, a range. It can \
-           then be used wherever such a value can stand.",
+           then be used wherever such a value can stand.\n\n\
+           `set logging on` writes what is printed to a file too, pmdb.txt in the current folder, as in gdb; `set logging file PATH` chooses \
+           another one before. With `set logging overwrite on` it is begun anew, with `set logging redirect on` nothing of it is \
+           shown on the screen.",
     examples: &[
         Example {
             line: "set $start = demo_buffer + 4K",
@@ -27,6 +31,10 @@ pub(super) const ABOUT: About = About {
             does: "names of code that a JIT compiler has made, from /tmp/perf-PID.map",
         },
         Example {
+            line: "set logging file /tmp/pmdb.log",
+            does: "where `set logging on` will write what is printed",
+        },
+        Example {
             line: "set pagination off",
             does: "long output no longer stops at each screen",
         },
@@ -35,8 +43,11 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
     match assignment {
+        Assignment::LogFile(path) => {
+            context.state.settings.log_file = meant(context, path).node;
+        }
         Assignment::Variable { name, value } => {
-            assign(context.state, &name.node, value)?;
+            assign(context.state, name, value)?;
         }
         Assignment::Setting { setting, value } => {
             if context.state.settings.serving
@@ -66,12 +77,17 @@ pub(super) fn run(context: &mut Context, assignment: &Assignment) -> Outcome {
 /// `set $NAME = VALUE`
 ///
 /// # Errors
-/// The value has none.
+/// The value has none, or pmdb itself sets the variable.
 pub fn assign(
     state: &mut DebugState,
-    name: &str,
+    name: &Spanned<String>,
     value: &Spanned<Range>,
 ) -> Result<(), eval::Error> {
+    let (at, name) = (name.at, name.node.as_str());
+    if eval::is_set_by_pmdb(name) {
+        let error = eval::Error::new(at, format!("${name} is set by pmdb itself"));
+        return Err(error.hint("choose another name; show convenience lists those in use"));
+    }
     let value = eval::value(value, state)?;
     // Loops set the same few again and again.
     match state.variables.get_mut(name) {

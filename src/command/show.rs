@@ -9,7 +9,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Language,
     summary: "show settings and variables",
     text: "Alone it lists every setting with its value and meaning; `show convenience` lists the variables that `set` made \
-           and the values that `print` kept.",
+           and the values that `print` kept; `show version` says which pmdb this is, as a report of a mistake needs it.",
     examples: &[
         Example {
             line: "show",
@@ -23,6 +23,10 @@ pub(super) const ABOUT: About = About {
             line: "show convenience",
             does: "variables and kept values",
         },
+        Example {
+            line: "show version",
+            does: "version, commit, target and build",
+        },
     ],
 };
 
@@ -31,7 +35,22 @@ pub(super) fn run(context: &mut Context, shown: Shown) -> Outcome {
         Shown::All => SETTINGS
             .iter()
             .try_for_each(|info| show_setting(context, info.setting))?,
+        Shown::Logging => {
+            for setting in [
+                Setting::Logging,
+                Setting::LoggingOverwrite,
+                Setting::LoggingRedirect,
+            ] {
+                show_setting(context, setting)?;
+            }
+            context.sink.emit(Record::Setting(SettingReport {
+                name: "logging file".into(),
+                value: context.state.settings.log_file.clone(),
+                meaning: "where it is written".into(),
+            }))?;
+        }
         Shown::Setting(setting) => show_setting(context, setting)?,
+        Shown::Version => super::version::run(context)?,
         Shown::Convenience => {
             for report in super::print::kept_values(context.state) {
                 context.sink.emit(Record::Value(report))?;

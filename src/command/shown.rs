@@ -1,9 +1,10 @@
-//! What a command has shown, for `$_`, `$_pages` and `$_bytes`.
+//! What a command has shown, for `$_` and the variables of totals: `$_pages`, `$_changes` and their like.
 
 use crate::eval::{Integer, Value};
 use crate::kernel::{PageSize, VirtualAddress};
-use crate::report::{Record, Sink, Stopped};
+use crate::report::{EventKind, Numbers, Record, SharedCounts, Sink, Stopped};
 use crate::state::DebugState;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Passes records on, and keeps where the last row began and what the totals were.
@@ -13,8 +14,8 @@ pub(super) struct Shown<'a> {
     pid: Option<u32>,
     page: PageSize,
     row: Option<VirtualAddress>,
-    /// Pages and bytes.
-    totals: Option<(u64, u64)>,
+    /// The totals, by the names of their variables.
+    totals: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Shown<'a> {
@@ -25,18 +26,16 @@ impl<'a> Shown<'a> {
             pid: target.map(|target| target.process.identity().pid),
             page: state.machine().page(),
             row: None,
-            totals: None,
+            totals: BTreeMap::new(),
         }
     }
 
     /// Sets the variables. A command that shows rows has unset `$_` before its first one.
     pub(super) fn remember(self, state: &mut DebugState) {
         state.last_address = self.row.or(state.last_address);
-        if let Some((pages, bytes)) = self.totals {
-            for (name, number) in [("_pages", pages), ("_bytes", bytes)] {
-                let value = Value::Integer(Integer::from(number));
-                state.variables.insert(name.to_owned(), value);
-            }
+        for (name, number) in self.totals {
+            let value = Value::Integer(Integer::from(number));
+            state.variables.insert(name.to_owned(), value);
         }
     }
 
@@ -47,13 +46,45 @@ impl<'a> Shown<'a> {
             // Of one region `region ADDRESS` is asked, and that address is kept.
             Record::Region(row) if row.at.is_none() => self.row = Some(row.start),
             Record::Mapper(row) if Some(row.pid) == self.pid => self.row = Some(row.address),
-            Record::WalkSummary(totals) => self.totals = Some((totals.pages, totals.bytes)),
-            Record::FramesSummary(totals) => self.totals = Some((totals.frames, totals.bytes)),
+            Record::Event(row) => self.row = row.address.or(self.row),
+            Record::WatchSummary(totals) => self.changes(&totals.events),
+            Record::DiffSummary(totals) => {
+                self.changes(&totals.changes);
+                self.totals
+                    .extend([("_came", totals.came), ("_went", totals.went)]);
+            }
+            // Of several processes all.
+            Record::ComparisonSummary(totals) => {
+                let SharedCounts {
+                    shared,
+                    copied,
+                    about_to_copy,
+                    ..
+                } = totals.counts;
+                for (name, pages) in [
+                    ("_shared", shared),
+                    ("_copied", copied),
+                    ("_about_to_copy", about_to_copy),
+                ] {
+                    *self.totals.entry(name).or_default() += pages * totals.page_size;
+                }
+            }
+            Record::WalkSummary(totals) => self.size(totals.pages, totals.bytes),
+            Record::FramesSummary(totals) => self.size(totals.frames, totals.bytes),
             Record::RegionsSummary(totals) => {
-                self.totals = Some((self.page.pages_in(totals.size), totals.size));
+                self.size(self.page.pages_in(totals.size), totals.size);
             }
             _ => {}
         }
+    }
+
+    fn size(&mut self, pages: u64, bytes: u64) {
+        self.totals.extend([("_pages", pages), ("_bytes", bytes)]);
+    }
+
+    fn changes(&mut self, changes: &Numbers<EventKind>) {
+        let all = changes.iter().map(|(_, number)| *number).sum();
+        self.totals.insert("_changes", all);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `summary [frames | RANGE]`: pages counted by the flags of their frames.
 
-use super::through::{self, Go};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, walk};
+use super::page_sweep;
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{self, Doubt, GroupBy, GroupKey, Groups, Need, OfFrame, View, sweep_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
@@ -9,6 +9,7 @@ use crate::lang::Summarized;
 use crate::process::Machine;
 use crate::report::{Fact, FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
     name: "summary",
@@ -74,17 +75,17 @@ type Key = (State, Option<Doubt>, Option<PageFlags>);
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let target = context.target()?;
     let view = View::of(&target)?;
-    let holes = spans.as_ref().map_or(Need::empty(), walk::holes);
+    let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
     let ranges: Vec<AddressRange> = match &spans {
         Some(spans) => {
-            context.state.last_address = Some(spans.start());
+            context.state.last_address = None;
             spans.ranges().to_vec()
         }
         None => view.spans(),
     };
     let mut by_flags = Groups::new(GroupBy::Flags);
     let mut by_state = Groups::new(GroupBy::State);
-    let ended = through::sweep(
+    let ended = page_sweep::sweep(
         &view,
         &ranges,
         view.obtainable(Need::FLAGS) | Need::ENTRIES | holes,
@@ -95,7 +96,7 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
                 Some(_) => by_flags.add(page, region),
                 None => by_state.add(page, region),
             }
-            Ok(Go::On)
+            Ok(ControlFlow::Continue(()))
         },
     )?;
     let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {

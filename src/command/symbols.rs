@@ -1,5 +1,6 @@
-//! `info symbols REGEX [limit N]`
+//! `info symbols REGEX [limit N|top N]`
 
+use super::cut::{Cut, Largest, show_largest};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::lang::Spanned;
@@ -14,7 +15,7 @@ pub(super) const ABOUT: About = About {
     summary: "the symbols whose names match a regular expression",
     text: "A row for each symbol whose name, as people read it (demangled) or as the file spells it, matches: those of a module after \
            those of the module before it, by name. Static functions count; variables of which each thread has its own are left out, \
-           as they have no one address, and so are names that the file does not hold, as malloc@plt (info address knows them). A pattern with blanks goes in \"double quotes\". `limit` ends the list early.",
+           as they have no one address, and so are names that the file does not hold, as malloc@plt (info address knows them). A pattern with blanks goes in \"double quotes\". `limit N` ends the list early, `top N` lists the N largest.",
     examples: &[
         Example {
             line: "info symbols ^demo_",
@@ -28,7 +29,7 @@ pub(super) const ABOUT: About = About {
 };
 
 /// A variable that holds a text stands for it: as an expression for names it would match none.
-fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
+pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
     let variable = pattern.node.strip_prefix('$');
     match variable.and_then(|name| context.state.variable(name)) {
         Some(Value::Text(text)) => Spanned::new(text, pattern.at),
@@ -36,16 +37,14 @@ fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
     }
 }
 
-pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Option<u64>) -> Outcome {
-    if limit == Some(0) {
-        return Err(Error::nothing_wanted("limit"));
-    }
+pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<Cut>) -> Outcome {
     let pattern = meant(context, pattern);
     let regex = compiled(&pattern, false)?;
     let target = context.target()?;
     let regions = context.state.symbols.regions(&target)?;
     let symbols = context.state.symbols.over(&target, &*regions);
-    let limit = limit.unwrap_or(u64::MAX);
+    let limit = Cut::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = Cut::top(cut).map(Largest::new);
     let mut summary = SymbolsSummary {
         symbols: 0,
         cut_short: false,
@@ -65,7 +64,13 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Optio
             }
             summary.symbols += 1;
             let row = symbol::report(&found);
-            sink.borrow_mut().emit(Record::SymbolRow(row))
+            match &mut largest {
+                Some(largest) => {
+                    largest.add(row.size, row);
+                    sink.borrow_mut().check()
+                }
+                None => sink.borrow_mut().emit(Record::SymbolRow(row)),
+            }
         },
         &mut |module, reason| {
             // Code that was mapped from something else than a program never had names.
@@ -80,6 +85,9 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, limit: Optio
     match outcome {
         Err(stopped) if !summary.cut_short => Err(stopped.into()),
         _ => {
+            show_largest(largest, "symbol", context.sink, |row, sink| {
+                sink.emit(Record::SymbolRow(row.clone()))
+            })?;
             context.sink.emit(Record::SymbolsSummary(summary))?;
             Ok(Flow::Done)
         }

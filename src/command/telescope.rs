@@ -5,7 +5,7 @@ use crate::eval;
 use crate::inspect::{Absent, Contents, Source, View};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
-use crate::report::{Link, Record, Telescope, Why};
+use crate::report::{Hex, Link, Record, Telescope, Why};
 use crate::symbol;
 
 pub(super) const ABOUT: About = About {
@@ -125,7 +125,7 @@ impl Chains<'_> {
                 symbol: translate::brief(&self.symbols, pointed),
                 state: word.state,
                 source: source.map(Source::word),
-                value: word.value,
+                value: word.value.map(Hex),
                 text,
                 why: word.why(),
             });
@@ -137,7 +137,7 @@ impl Chains<'_> {
             address,
             offset,
             symbol: translate::brief(&self.symbols, address),
-            value: first.value,
+            value: first.value.map(Hex),
             state: first.state,
             source: first.source().map(Source::word),
             chain,

@@ -1,6 +1,7 @@
 //! `translate RANGE`: where addresses physically live.
 
-use super::through::{self, Go};
+use super::cut::Cut;
+use super::page_sweep;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, walk};
 use crate::eval::{self, Spans, Subject};
 use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kind_untold};
@@ -8,8 +9,7 @@ use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::report::{
-    FolioReport, Hex, Nearest, Note, Reason, Record, Run, Stopped, SwapSlot, SymbolBrief,
-    Translation, Why,
+    FolioReport, Hex, Nearest, Note, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 
@@ -57,22 +57,19 @@ pub(super) const ABOUT: About = About {
 pub(super) fn run(
     context: &mut Context,
     range: &Spanned<lang::Range>,
-    limit: Option<u64>,
+    cut: Option<Cut>,
 ) -> Outcome {
-    if limit == Some(0) {
-        return Err(Error::nothing_wanted("limit"));
-    }
     let target = context.target()?;
     match eval::subject(range, context.state)? {
         Subject::Address(address) => detail(context, &target, address)?,
-        Subject::Range(spans) => return runs(context, &target, &spans, limit),
+        Subject::Range(spans) => return runs(context, &target, &spans, cut),
         Subject::Sized(spans) => {
             if context.resume.is_none() {
                 detail(context, &target, spans.start())?;
             }
             let page = target.process.layout().page;
             if spans.ranges().iter().any(|range| range.pages(page) > 1) {
-                return runs(context, &target, &spans, limit);
+                return runs(context, &target, &spans, cut);
             }
         }
     }
@@ -173,7 +170,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     // The kind is known, but not what only a look behind it tells.
     if let Err(
         reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
-    ) = &detail.behind
+    ) = &detail.content
     {
         doubts.note("kind", reason);
     }
@@ -239,46 +236,19 @@ fn unnamed(reason: NoSymbols) -> Reason {
 }
 
 /// A row for each physically contiguous run.
-fn runs(context: &mut Context, target: &Target, spans: &Spans, limit: Option<u64>) -> Outcome {
+fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>) -> Outcome {
     context.state.last_address = None;
     let view = View::of(target)?;
-    let need = view.obtainable(Need::KINDS) | walk::holes(spans);
-    let mut runs = Runs::new(view.page());
-    let mut left = limit.unwrap_or(u64::MAX);
-    // The row that would be one too many begins here.
-    let mut more = None;
-    let mut ended = through::sweep(
+    let need = view.obtainable(Need::KINDS) | spans.holes();
+    let more = page_sweep::rows(
         &view,
         &walk::rest(spans, context.resume),
         need,
+        cut,
         context.sink,
-        |page, _, totals, sink| {
-            // What is in the totals is in a row, also when the sink says to stop.
-            let run = runs.push(page);
-            left = left.saturating_sub(u64::from(run.is_some()));
-            let go = match left {
-                0 => {
-                    more = Some(page.address);
-                    Go::NoFurther
-                }
-                _ => {
-                    totals.add(page);
-                    Go::On
-                }
-            };
-            if let Some(run) = run {
-                sink.emit(Record::Run(row(&run, view.page())))?;
-            }
-            Ok(go)
-        },
+        Runs::new(view.page()),
+        |run, sink| sink.emit(Record::Run(row(run, view.page()))),
     )?;
-    if more.is_none()
-        && ended.stopped != Some(Stopped::Closed)
-        && let Some(run) = runs.finish()
-    {
-        ended.add_stop(context.sink.emit(Record::Run(row(&run, view.page()))));
-    }
-    ended.close(context.sink, more.is_some())?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 

@@ -1,14 +1,18 @@
-//! `walk RANGE [where FILTER] [by KEY] [limit N]`: the pages of a range.
+//! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
-use super::through::{self, Arguments, Go};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, frames, groups};
-use crate::eval::{self, Extent, Origin, Spans};
+use super::cut::Cut;
+use super::named_pages::PagesOfSymbols;
+use super::page_sweep::{self, Arguments};
+use super::{About, Context, Example, Flow, Group, Outcome, Resume, frames, groups};
+use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     Filter, GroupBy, GroupKey as Key, Groups, Need, Question, Row, Rows, Run, Runs, View,
     kind_untold, no_scan,
 };
 use crate::kernel::{AddressRange, Name, State};
+use crate::lang::GroupKey;
 use crate::report::{self, Fact, FrameWords, Pages, Reason, Record, Sink, Stopped, Why};
+use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
     name: "walk",
@@ -20,11 +24,12 @@ pub(super) const ABOUT: About = About {
            flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, pmd_mapped (alias thp: mapped by one PMD as a huge page), order, pfn and more. A \
            filter on something that cannot be known here is an error, never false. A page without a frame has no \
            answer to questions about one, nor to their `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
-           untouched pages out. `by` adds up instead: by \
-           state, kind, flags, region, run, the order of folios, node, zone, cgroup or pmd_mapped. The kernel's THP flag, which every large folio has however it is mapped, shows as `large_folio` where the page is not PMD-mapped; in filters and JSON it keeps the kernel's name, flags(thp). `limit N` ends after N rows; an empty line then goes on where \
-           it stopped.\n\n\
+           untouched pages out. zone and cgroup are compared with texts, and with ~ a regular expression is matched. `by` adds up \
+           instead: by state, kind, flags, region, run, the order of folios, node, zone, cgroup, pmd_mapped, mapcount, exclusive or symbol \
+           (the one in which a page begins); `by region, state` by two of them. The kernel's THP flag, which every large folio has however it is mapped, shows as `large_folio` where the page is not PMD-mapped; in filters and JSON it keeps the kernel's name, flags(thp). `limit N` ends after N rows; an empty line then goes on where \
+           it stopped. `top N` shows the N largest rows, the largest first; the totals are then of all.\n\n\
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
-           grouped by flags, order, node, zone and cgroup.",
+           grouped by flags, order, node, zone, cgroup and mapcount.",
     examples: &[
         Example {
             line: "walk demo_buffer",
@@ -47,6 +52,10 @@ pub(super) const ABOUT: About = About {
             does: "how much lies in folios of which size",
         },
         Example {
+            line: "walk all by region, state top 5",
+            does: "by two keys, the five largest groups",
+        },
+        Example {
             line: "walk [stack] limit 4",
             does: "four rows; an empty line goes on",
         },
@@ -58,9 +67,6 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
-    if arguments.limit == Some(0) {
-        return Err(Error::nothing_wanted("limit"));
-    }
     let spans = match eval::range(arguments.range, context.state)? {
         Extent::Addresses(spans) => spans,
         Extent::Frames(frames) => return frames::walk(context, frames, arguments),
@@ -76,20 +82,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         view: &view,
         filter: filter.as_ref(),
         spans: &spans,
-        limit: arguments.limit,
+        cut: arguments.cut,
     };
-    match arguments.by.map(groups::by) {
-        None => walk.rows(context),
-        Some(None) => walk.runs(context),
-        Some(Some(by)) => walk.groups(context, by),
-    }
-}
-
-/// Whoever writes a range out sees what is not mapped in it; a name or `all` means what is.
-pub(super) fn holes(spans: &Spans) -> Need {
-    match spans.origin() {
-        Origin::Written => Need::HOLES,
-        _ => Need::empty(),
+    match groups::parted(arguments.by)? {
+        Some(by) => walk.groups(context, by),
+        None if arguments.by.is_empty() => walk.rows(context),
+        None => walk.runs(context),
     }
 }
 
@@ -109,7 +107,7 @@ struct Walk<'a> {
     view: &'a View<'a>,
     filter: Option<&'a Filter<'a>>,
     spans: &'a Spans,
-    limit: Option<u64>,
+    cut: Option<Cut>,
 }
 
 impl Walk<'_> {
@@ -121,49 +119,22 @@ impl Walk<'_> {
             true => Need::KINDS,
             false => Need::empty(),
         };
-        self.view.obtainable(shown | counted) | asked | holes(self.spans)
+        self.view.obtainable(shown | counted) | asked | self.spans.holes()
     }
 
     /// Rows of neighbours.
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
-        let need = self.question(shown);
-        let mut rows = Rows::new(self.view.page());
-        let mut left = self.limit.unwrap_or(u64::MAX);
-        // The row that would be one too many begins here.
-        let mut more = None;
-        let mut ended = through::sweep(
+        let more = page_sweep::rows(
             self.view,
             &spans,
-            need,
+            self.question(shown),
+            self.cut,
             context.sink,
-            |page, region, totals, sink| {
-                // What is in the totals is in a row, also when the sink says to stop.
-                let row = rows.push(page, region);
-                left = left.saturating_sub(u64::from(row.is_some()));
-                let go = match left {
-                    0 => {
-                        more = Some(page.address);
-                        Go::NoFurther
-                    }
-                    _ => {
-                        totals.add(page);
-                        Go::On
-                    }
-                };
-                row.map_or(Ok(()), |row| self.emit(&row, sink))?;
-                Ok(go)
-            },
+            Rows::new(self.view.page()),
+            |row, sink| self.emit(row, sink),
         )?;
-        if more.is_none()
-            && ended.stopped != Some(Stopped::Closed)
-            && left > 0
-            && let Some(row) = rows.finish()
-        {
-            ended.add_stop(self.emit(&row, context.sink));
-        }
-        ended.close(context.sink, more.is_some())?;
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
@@ -215,24 +186,46 @@ impl Walk<'_> {
     }
 
     /// Groups of what pages have in common.
-    fn groups(&self, context: &mut Context, by: GroupBy) -> Outcome {
-        self.view.require(by.need())?;
-        let mut groups = Groups::new(by);
-        let ended = through::sweep(
+    fn groups(&self, context: &mut Context, keys: (GroupBy, Option<GroupBy>)) -> Outcome {
+        let (by, and) = keys;
+        let has = |one| by == one || and == Some(one);
+        let need = and.map_or(Need::empty(), |and| and.need(self.view)) | by.need(self.view);
+        self.view.require(need)?;
+        let mut groups = Groups::new(by).and(and);
+        let target = self.view.target();
+        let names =
+            has(GroupBy::Symbol).then(|| context.state.symbols.over(target, self.view.maps()));
+        let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.view.page()));
+        let ended = page_sweep::sweep(
             self.view,
             self.spans.ranges(),
-            self.question(by.need()),
+            self.question(need),
             context.sink,
             |page, region, totals, _| {
                 totals.add(page);
-                groups.add(page, region);
-                Ok(Go::On)
+                match &mut symbols {
+                    None => groups.add(page, region),
+                    Some(symbols) => symbols.part(page, |part, symbol| {
+                        groups.add_named(part, region, symbol);
+                    }),
+                }
+                Ok(ControlFlow::Continue(()))
             },
         )?;
         let size = self.view.page();
-        let name = |key| self.group_name(key);
-        groups::emit(by, &groups.finish(), self.limit, size, name, context.sink)?;
-        if by != GroupBy::State {
+        let name = |key| match (key, &symbols) {
+            (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
+            _ => self.group_name(key),
+        };
+        groups::emit(
+            keys,
+            groups.finish_parted(),
+            self.cut,
+            size,
+            name,
+            context.sink,
+        )?;
+        if !has(GroupBy::State) {
             ended.say_doubt(context.sink)?;
         }
         ended.close(context.sink, false)?;
@@ -267,9 +260,6 @@ impl Walk<'_> {
     fn runs(&self, context: &mut Context) -> Outcome {
         self.view.require(Need::FRAMES)?;
         let size = self.view.page();
-        let mut runs = Runs::new(size);
-        let mut left = self.limit.unwrap_or(u64::MAX);
-        let mut enough = false;
         let emit = |run: &Run, sink: &mut dyn Sink| {
             let frame = run.frame.map_or_else(
                 || run.state.word().to_owned(),
@@ -278,8 +268,10 @@ impl Walk<'_> {
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
             sink.emit(Record::Group(report::Group {
-                by: "run",
+                by: GroupKey::Run.word(),
                 key,
+                second_by: None,
+                second_key: None,
                 pages: run.pages,
                 bytes,
                 doubts: match run.doubt {
@@ -288,34 +280,15 @@ impl Walk<'_> {
                 },
             }))
         };
-        let need = self.question(Need::FRAMES);
-        let mut ended = through::sweep(
+        page_sweep::rows(
             self.view,
             self.spans.ranges(),
-            need,
+            self.question(Need::FRAMES),
+            self.cut,
             context.sink,
-            |page, _, totals, sink| {
-                let run = runs.push(page);
-                left = left.saturating_sub(u64::from(run.is_some()));
-                enough = left == 0;
-                if !enough {
-                    totals.add(page);
-                }
-                run.map_or(Ok(()), |run| emit(&run, sink))?;
-                Ok(match enough {
-                    true => Go::NoFurther,
-                    false => Go::On,
-                })
-            },
+            Runs::new(size),
+            emit,
         )?;
-        if !enough
-            && ended.stopped != Some(Stopped::Closed)
-            && left > 0
-            && let Some(run) = runs.finish()
-        {
-            ended.add_stop(emit(&run, context.sink));
-        }
-        ended.close(context.sink, enough)?;
         Ok(Flow::Done)
     }
 }

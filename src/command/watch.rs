@@ -1,17 +1,17 @@
 //! `watch RANGE …`: what changes while you look.
 
+use super::page_sweep::left_out;
 use super::region::unmapped;
-use super::through::left_out;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
 use crate::inspect::{self, Change, Doubt, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, Place, Quantifier, Spanned, Until};
-use crate::process::Target;
+use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until};
+use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventKind, Note, PageFacts, Record, Sink, Stopped, SymbolBrief, WatchStart,
-    WatchSummary,
+    Blind, Event, EventKind, Note, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief,
+    WatchStart, WatchSummary,
 };
 use crate::state::DebugState;
 use crate::symbol::Symbols;
@@ -31,8 +31,8 @@ pub(super) const ABOUT: About = About {
            `every` sets the time between looks (100ms unless said otherwise), `for` the time to watch, \
            `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
            matches; with `until all` as soon as each does, with `until none` as soon as none does, and \
-           `until rss(heap) < 1G` as soon as the comparison holds. What has not come true within `for` is an \
-           error, status 5. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
+           `until rss(heap) < 1G` as soon as the comparison holds. An `until` that has not come true within `for` is \
+           an error, status 5; that the process exits before, one of status 3. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
     examples: &[
         Example {
             line: "watch demo_busy for 1s",
@@ -95,7 +95,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         }
         every => every.unwrap_or(USUAL),
     };
-    context.state.last_address = Some(spans.start());
+    context.state.last_address = None;
     let view = View::of(&target)?;
     refuse_unmapped(arguments.range.at, &spans, &view, &target)?;
     if let Some(until) = arguments
@@ -110,23 +110,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         .iter()
         .map(|with| need(*with))
         .fold(Need::empty(), Need::union);
+    let ranges = current_ranges(&spans, &view, &context.state.symbols, &target);
+    let pages = ranges.iter().map(|range| range.pages(view.page()));
     let start = WatchStart {
-        pages: now(&spans, &view, &context.state.symbols, &target)
-            .iter()
-            .map(|range| range.pages(view.page()))
-            .sum(),
+        pages: pages.sum(),
         every: every.as_secs_f64(),
-        blind: Watcher::unobservable(
-            &view,
-            &now(&spans, &view, &context.state.symbols, &target),
-            wanted,
-        )
-        .into_iter()
-        .map(|(kind, reason)| Blind {
-            kind,
-            reason: reason.to_string(),
-        })
-        .collect(),
+        blind: unobservable(&view, &ranges, wanted),
     };
     let extra = view.obtainable(wanted);
     context.sink.emit(Record::WatchStart(start))?;
@@ -145,21 +134,37 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     context.sink.emit(Record::WatchSummary(WatchSummary {
         looks: watch.looks,
         seconds: began.elapsed().as_secs_f64(),
-        events: watch.tally.events.into_iter().collect(),
-        rows: watch.tally.rows.into_iter().collect(),
+        events: Numbers(watch.tally.events.into_iter().collect()),
+        rows: Numbers(watch.tally.rows.into_iter().collect()),
         ended,
     }))?;
     match (arguments.until, ended) {
         (Some(_), "duration") => Err(Error::Unmet {
             message: "`until` did not come true within `for`".to_owned(),
         }),
+        (Some(_), "exited") => Err(process::Error::Gone {
+            what: "`until` did not come true: the process has exited".to_owned(),
+        }
+        .into()),
+        // What stands behind it in a file counts on it.
+        (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
         _ => Ok(Flow::Done),
     }
 }
 
+/// The kinds of change that cannot be seen, each with the reason.
+pub(super) fn unobservable(view: &View, ranges: &[AddressRange], wanted: Need) -> Vec<Blind> {
+    let kinds = Watcher::unobservable(view, ranges, wanted).into_iter();
+    let blind = kinds.map(|(kind, reason)| Blind {
+        kind,
+        reason: reason.to_string(),
+    });
+    blind.collect()
+}
+
 /// Refuses a lone address in no region, as `region` does: `watch *p` means the page at the *value* of p. A range that was written
 /// out is accepted, because a region may appear there.
-fn refuse_unmapped(at: Place, spans: &Spans, view: &View, target: &Target) -> Result<(), Error> {
+fn refuse_unmapped(at: Span, spans: &Spans, view: &View, target: &Target) -> Result<(), Error> {
     let address = spans.start();
     if spans.size() > 1 || view.region(address).is_some() {
         return Ok(());
@@ -205,7 +210,12 @@ fn need(with: OnRequest) -> Need {
 }
 
 /// What the range stands for at this moment: a name for what bears it now, however it has grown.
-fn now(spans: &Spans, view: &View, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
+pub(super) fn current_ranges(
+    spans: &Spans,
+    view: &View,
+    symbols: &Symbols,
+    target: &Target,
+) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
         let regions = view
             .regions()
@@ -295,7 +305,7 @@ impl Watch<'_> {
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         watcher.sample(
             target,
-            &mut |view| now(spans, view, symbols, target),
+            &mut |view| current_ranges(spans, view, symbols, target),
             &mut || sink.borrow_mut().check(),
             &mut |change| {
                 let regions =
@@ -329,7 +339,7 @@ impl Watch<'_> {
         let mut undecided: Option<(u64, Doubt)> = None;
         let swept = inspect::sweep(
             &view,
-            &now(self.spans, &view, self.symbols, self.target),
+            &current_ranges(self.spans, &view, self.symbols, self.target),
             filter.need(),
             &mut || sink.check(),
             &mut |chunk| {
@@ -375,34 +385,20 @@ impl Watch<'_> {
 }
 
 /// With the mark of map counts that are averages.
-fn marked(facts: PageFacts, target: &Target) -> PageFacts {
+pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
     PageFacts {
-        map_count_average: is_average(&target.machine, facts.flags, facts.map_count),
+        map_count_average: is_average(
+            &target.machine,
+            facts.flags.map(|flags| flags.0),
+            facts.map_count,
+        ),
         ..facts
     }
 }
 
 fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let detail = match (&change.kind, &change.region, &change.region_after) {
-        (EventKind::Executed, ..) => {
-            let status = target.process.status().ok();
-            status
-                .and_then(|status| status.executable)
-                .map(|program| program.to_string())
-        }
-        (_, Some(before), Some(after)) if before.range != after.range => {
-            Some(format!("{} is now {}", before.range, after.range))
-        }
-        (_, Some(before), Some(after)) => Some(format!(
-            "{} is now {}",
-            before.permissions, after.permissions
-        )),
-        (EventKind::RegionAppeared | EventKind::RegionWent, Some(region), None) => {
-            Some(format!("{} {}", region.range, region.permissions))
-        }
-        _ => None,
-    };
+    let detail = detail(&change, target);
     Event {
         time: time.map_or(0.0, |time| time.as_secs_f64()),
         address: change.address,
@@ -413,6 +409,36 @@ fn event(change: Change, symbol: Option<SymbolBrief>, target: &Target) -> Event 
         region: change.region.map(|region| region.name),
         symbol,
         detail,
+    }
+}
+
+/// What became of a region, or which program is executed, in words.
+pub(super) fn detail(change: &Change, target: &Target) -> Option<String> {
+    match (&change.kind, &change.region, &change.region_after) {
+        (EventKind::Executed, ..) => {
+            let status = target.process.status().ok();
+            status
+                .and_then(|status| status.executable)
+                .map(|program| program.to_string())
+        }
+        // Of a region that was split, a part has changed or gone.
+        (EventKind::RegionChanged, Some(before), Some(after)) => {
+            let part = change.range.unwrap_or(after.range);
+            let (before, after) = (before.permissions, after.permissions);
+            Some(format!("{part} was {before}, is {after}"))
+        }
+        (EventKind::RegionShrank, Some(before), _) => {
+            let part = change.range.unwrap_or(before.range);
+            Some(format!("{part} of {} is unmapped", before.range))
+        }
+        (EventKind::RegionGrew, _, Some(after)) => {
+            let part = change.range.unwrap_or(after.range);
+            Some(format!("{part} of {} is new", after.range))
+        }
+        (EventKind::RegionAppeared | EventKind::RegionWent, Some(region), None) => {
+            Some(format!("{} {}", region.range, region.permissions))
+        }
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why an expression has no value.
 
 use crate::inspect;
-use crate::lang::Place;
+use crate::lang::Span;
 use crate::process;
 use crate::report::{Reason, Stopped};
 use std::fmt;
@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug)]
 pub struct Error {
     /// Bytes of the line that are meant.
-    pub at: Place,
+    pub at: Span,
     /// What was tried and why it failed.
     pub message: String,
     /// The way out.
@@ -26,7 +26,7 @@ pub struct Error {
 
 impl Error {
     /// A failure at a place.
-    pub fn new(at: Place, message: impl Into<String>) -> Self {
+    pub fn new(at: Span, message: impl Into<String>) -> Self {
         Error {
             at,
             message: message.into(),
@@ -43,7 +43,7 @@ impl Error {
     }
 
     /// Bytes that could not be had for what stands at a place.
-    pub fn target(at: Place, cause: process::Error) -> Self {
+    pub fn target(at: Span, cause: process::Error) -> Self {
         Error {
             at,
             message: cause.to_string(),
@@ -55,7 +55,7 @@ impl Error {
 
     /// What went wrong while pages were looked at for what stands at a place; `what` is the beginning of the sentence for a fact that
     /// cannot be known.
-    pub fn inspection(at: Place, what: impl fmt::Display, cause: inspect::Error) -> Self {
+    pub fn inspection(at: Span, what: impl fmt::Display, cause: inspect::Error) -> Self {
         match cause {
             inspect::Error::Target(cause) => Error::target(at, cause),
             inspect::Error::Unknown { what: fact, reason } => {
@@ -74,7 +74,7 @@ impl Error {
     }
 
     /// A fact that cannot be had here, for the reason given; `what` is the beginning of the sentence.
-    pub fn unknown(at: Place, what: impl fmt::Display, reason: &Reason) -> Self {
+    pub fn unknown(at: Span, what: impl fmt::Display, reason: &Reason) -> Self {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
             Reason::FrameHidden | Reason::NotPermitted { .. } => {
@@ -93,7 +93,7 @@ impl Error {
     }
 
     /// Something that only a target can tell, and there is none.
-    pub fn no_target(at: Place, what: impl fmt::Display) -> Self {
+    pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
         Error::new(at, format!("{what}: no process is attached"))
             .hint("attach to one with: attach PID (ps lists them)")
     }

@@ -1,9 +1,10 @@
 //! One evaluation: expressions to values. What it reads of the target's regions it reads once.
 
 use super::error::{Error, Result};
+use super::registers;
 use super::{Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
-use crate::lang::{BinaryOperator, Expression, Place, Register, Spanned, UnaryOperator};
+use crate::lang::{BinaryOperator, Expression, Register, Span, Spanned, UnaryOperator};
 use crate::process::Target;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -12,6 +13,12 @@ use std::sync::Arc;
 pub(super) static VOID: &[(&str, &str)] = &[
     ("_pages", "no command has shown totals yet"),
     ("_bytes", "no command has shown totals yet"),
+    ("_changes", "no watch or diff has ended yet"),
+    ("_came", "no diff has ended yet"),
+    ("_went", "no diff has ended yet"),
+    ("_shared", "no process has been compared yet"),
+    ("_copied", "no process has been compared yet"),
+    ("_about_to_copy", "no process has been compared yet"),
     (
         "_shell_exitcode",
         "no shell command has ended by itself yet",
@@ -23,6 +30,10 @@ pub(super) static VOID: &[(&str, &str)] = &[
     (
         "_exitcode",
         "the process has not exited, or its exit status is not known",
+    ),
+    (
+        "_exitsignal",
+        "the process has not been ended by a signal, or that is not known",
     ),
 ];
 
@@ -41,14 +52,14 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The target; without one an error that says what it was wanted for.
-    pub(super) fn target(&self, at: Place, what: &str) -> Result<&'a Target> {
+    pub(super) fn target(&self, at: Span, what: &str) -> Result<&'a Target> {
         self.scope
             .target()
             .ok_or_else(|| Error::no_target(at, what))
     }
 
     /// The target's regions in address order, as they were when they were first asked for.
-    pub(super) fn regions(&self, at: Place, what: &str) -> Result<&[Region]> {
+    pub(super) fn regions(&self, at: Span, what: &str) -> Result<&[Region]> {
         if let Some(regions) = self.regions.get() {
             return Ok(regions);
         }
@@ -67,7 +78,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of an expression that stands at a place.
-    pub(super) fn evaluate_at(&self, expression: &Expression, at: Place) -> Result<Value> {
+    pub(super) fn evaluate_at(&self, expression: &Expression, at: Span) -> Result<Value> {
         Ok(match expression {
             Expression::Integer(number) => Integer::new(*number)
                 .ok_or_else(|| Error::new(at, "too large a number: integers end at 2^64-1"))?
@@ -125,7 +136,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `4p`, in bytes.
-    pub(super) fn bytes_of_pages(&self, pages: u64, at: Place) -> Result<Integer> {
+    pub(super) fn bytes_of_pages(&self, pages: u64, at: Span) -> Result<Integer> {
         pages
             .checked_mul(self.scope.page_size().bytes())
             .map(Integer::from)
@@ -136,7 +147,7 @@ impl<'a> Evaluator<'a> {
         &self,
         operator: &Spanned<UnaryOperator>,
         operand: &Spanned<Expression>,
-        at: Place,
+        at: Span,
     ) -> Result<Value> {
         match operator.node {
             UnaryOperator::Dereference => self.pointer(self.address(operand)?, at),
@@ -162,7 +173,14 @@ impl<'a> Evaluator<'a> {
             links.push((operator, right));
             leftmost = left;
         }
-        let mut value = self.placed(leftmost)?;
+        let mut value = match links.last() {
+            Some((operator, right)) if is_equality(operator.node) => {
+                self.compared(&right.node, leftmost)?
+            }
+            _ => self.placed(leftmost)?,
+        };
+        // How the left side was written, as long as it is no result.
+        let mut written = Some(&leftmost.node);
         for (operator, right) in links.into_iter().rev() {
             let decided = match operator.node {
                 BinaryOperator::And => Some(false),
@@ -172,31 +190,55 @@ impl<'a> Evaluator<'a> {
             // As in C, the right side of `&&` and `||` is not looked at when the left side decides.
             let node = match decided {
                 Some(answer) if operators::truth(&value)? == answer => Integer::from(answer).into(),
-                _ => operators::binary(&value, operator, &self.placed(right)?)?,
+                _ => match written.take().filter(|_| is_equality(operator.node)) {
+                    Some(left) => {
+                        let other = self.compared(left, right)?;
+                        self.combine((left, &value), operator, (&right.node, &other))?
+                    }
+                    None => operators::binary(&value, operator, &self.placed(right)?)?,
+                },
             };
+            written = None;
             value = Spanned::new(node, value.at.to(right.at));
         }
         Ok(value.node)
     }
 
-    fn variable(&self, name: &str, at: Place) -> Result<Value> {
-        let unset = || match VOID.iter().find(|(void, _)| *void == name) {
+    pub(super) fn variable(&self, name: &str, at: Span) -> Result<Value> {
+        let unset = || {
+            match VOID.iter().find(|(void, _)| *void == name) {
             Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
-            None => Error::new(at, format!("${name} has not been set")).hint(format!(
-                "set ${name} = VALUE gives it a value; show convenience lists those there are"
-            )),
+            None if is_argument(name) => {
+                let message = format!("${name} has no value: fewer arguments were given");
+                Error::new(at, message).hint(
+                    "--args VALUE … at the end of the command line gives them, and so does what follows source FILE",
+                )
+            }
+            None => Error::new(at, format!("${name} has not been set")).hint(
+                match registers::is_register(name) {
+                    true => "of a thread that waits the kernel tells $pc and $sp; the other registers are gdb's: gdb -p PID".to_owned(),
+                    false => format!(
+                        "set ${name} = VALUE gives it a value; show convenience lists those there are"
+                    ),
+                },
+            ),
+        }
         };
-        self.scope.variable(name).ok_or_else(unset)
+        match (self.scope.variable(name), registers::named(name)) {
+            (Some(value), _) => Ok(value),
+            (None, Some(register)) => self.register(register, at).map(Value::Address),
+            (None, None) => Err(unset()),
+        }
     }
 
-    fn last_address(&self, at: Place) -> Result<VirtualAddress> {
+    fn last_address(&self, at: Span) -> Result<VirtualAddress> {
         self.scope.last_address().ok_or_else(|| {
             let message = "$_ has no value: the last command has shown no address";
             Error::new(at, message)
         })
     }
 
-    fn register(&self, register: Register, at: Place) -> Result<VirtualAddress> {
+    fn register(&self, register: Register, at: Span) -> Result<VirtualAddress> {
         let name = match register {
             Register::ProgramCounter => "$pc",
             Register::StackPointer => "$sp",
@@ -213,6 +255,23 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+fn is_equality(operator: BinaryOperator) -> bool {
+    matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual)
+}
+
+/// Whether pmdb sets this variable itself: an assignment would have no effect, or hide the true value.
+pub fn is_set_by_pmdb(name: &str) -> bool {
+    is_argument(name)
+        || registers::named(name).is_some()
+        || VOID.iter().any(|(void, _)| *void == name)
+}
+
+/// `$argc`, `$arg0`, `$arg1` …
+fn is_argument(name: &str) -> bool {
+    let number = name.strip_prefix("arg");
+    number.is_some_and(|number| number == "c" || number.parse::<usize>().is_ok())
+}
+
 /// A value as an address.
 pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
     match &value.node {
@@ -227,7 +286,10 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             format!("{} is no address of the process", value.node.phrase()),
         )
         .hint("flags takes page frames and physical addresses: flags pfn:N, flags phys:N")),
-        Value::Text(_) => Err(Error::new(value.at, "text is no address")
-            .hint("names with blanks and the like go in 'single quotes'")),
+        Value::Text(text) => Err(Error::new(
+            value.at,
+            format!("the text \"{text}\" is no address"),
+        )
+        .hint("no symbol, region or module is called so; names with blanks go in 'single quotes'")),
     }
 }

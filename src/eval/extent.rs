@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, to_address};
 use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
-use crate::lang::{Expression, Place, Range, Spanned};
+use crate::lang::{Expression, Range, Span, Spanned};
 
 /// What a range comes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl Evaluator<'_> {
     }
 
     /// A region, a module, or a symbol with a size, when the expression is nothing but its name.
-    pub(super) fn named_extent(&self, expression: &Expression, at: Place) -> Result<Option<Spans>> {
+    pub(super) fn named_extent(&self, expression: &Expression, at: Span) -> Result<Option<Spans>> {
         Ok(match self.named(expression, at)? {
             Some(Named::Range(spans)) => Some(spans),
             Some(Named::Symbol(symbol)) => spans_of(&symbol),
@@ -55,7 +55,7 @@ impl Evaluator<'_> {
     }
 
     /// Every region. What is between them is not part of it.
-    fn all(&self, at: Place) -> Result<Spans> {
+    fn all(&self, at: Span) -> Result<Spans> {
         let regions = self.regions(at, "all")?;
         Spans::new(regions.iter().map(|region| region.range), Origin::All)
             .ok_or_else(|| Error::new(at, "the process has no regions"))
@@ -77,7 +77,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn span(&self, start: Spanned<Value>, end: Spanned<Value>, at: Place) -> Result<Extent> {
+    fn span(&self, start: Spanned<Value>, end: Spanned<Value>, at: Span) -> Result<Extent> {
         match (is_physical(&start.node), is_physical(&end.node)) {
             (false, false) => {
                 let (start, end) = (to_address(&start)?, to_address(&end)?);
@@ -108,7 +108,7 @@ impl Evaluator<'_> {
         &self,
         start: Spanned<Value>,
         length: &Spanned<Expression>,
-        at: Place,
+        at: Span,
     ) -> Result<Extent> {
         let bytes = match self.evaluate(length)? {
             Value::Integer(bytes) => bytes.to_u64().filter(|&bytes| bytes > 0),
@@ -192,7 +192,7 @@ fn is_physical(value: &Value) -> bool {
     )
 }
 
-fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Place) -> Result<Extent> {
+fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Span) -> Result<Extent> {
     let end = end.ok_or_else(|| past_the_end(at))?;
     AddressRange::new(start, end)
         .map(|range| Extent::Addresses(Spans::one(range, Origin::Written)))
@@ -200,7 +200,7 @@ fn addresses(start: VirtualAddress, end: Option<VirtualAddress>, at: Place) -> R
 }
 
 /// A range of frames from two frames, with its place for an empty or reversed one.
-fn frame_range(start: FrameNumber, end: FrameNumber, at: Place) -> Result<FrameRange> {
+fn frame_range(start: FrameNumber, end: FrameNumber, at: Span) -> Result<FrameRange> {
     FrameRange::new(start, end).ok_or_else(|| {
         not_ascending(
             at,
@@ -211,13 +211,13 @@ fn frame_range(start: FrameNumber, end: FrameNumber, at: Place) -> Result<FrameR
     })
 }
 
-fn past_the_end(at: Place) -> Error {
+fn past_the_end(at: Span) -> Error {
     Error::new(at, "the range passes 2^64-1, the last address there is")
 }
 
 /// An empty or reversed range.
 fn not_ascending(
-    at: Place,
+    at: Span,
     start: &dyn std::fmt::Display,
     end: &dyn std::fmt::Display,
     empty: bool,

@@ -4,8 +4,8 @@ use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value};
-use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{Filter, Function, PageField, Place, Range, Spanned};
+use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
+use crate::lang::{Filter, Function, PageField, Range, Span, Spanned};
 
 impl Evaluator<'_> {
     /// `F(ARGUMENT)`
@@ -35,8 +35,12 @@ impl Evaluator<'_> {
             Function::Region => self.region(to_address(&self.single(argument)?)?, at),
             Function::Symbol => self.symbol_text(to_address(&self.single(argument)?)?, at),
             Function::State | Function::Kind => {
+                let spans = self.pages_of(argument)?;
+                self.page_word(function, &spans, at)
+            }
+            Function::Mapcount | Function::Exclusive | Function::PmdMapped => {
                 let address = to_address(&self.single(argument)?)?;
-                self.page_word(function, address, at)
+                self.page_number(function, address, at)
             }
             Function::Name | Function::Perms => {
                 let spans = self.spans(argument, function)?;
@@ -51,10 +55,10 @@ impl Evaluator<'_> {
             | Function::Runs
             | Function::Longest
             | Function::First
-            | Function::Last => {
-                let spans = self.spans(argument, function)?;
-                self.counted(function, &spans, filter, at)
-            }
+            | Function::Last => match self.extent(argument)? {
+                Extent::Addresses(spans) => self.counted(function, &spans, filter, at),
+                Extent::Frames(frames) => self.counted_frames(function, frames, filter, at),
+            },
         }
     }
 
@@ -67,7 +71,7 @@ impl Evaluator<'_> {
                     "{}() looks at pages of a process, not at frames",
                     function.name()
                 );
-                let hint = "walk pfn:A..pfn:B counts frames";
+                let hint = "count(pfn:A..pfn:B), bytes(), first() and last() take frames";
                 Err(Error::new(argument.at, message).hint(hint))
             }
         }
@@ -85,6 +89,25 @@ impl Evaluator<'_> {
             }),
         };
         Ok(Spanned::new(value, argument.at))
+    }
+
+    /// The argument of a function that wants one page, or pages that are alike. As elsewhere in expressions a symbol is its address.
+    fn pages_of(&self, argument: &Spanned<Range>) -> Result<Spans> {
+        let value = match &argument.node {
+            Range::Expression(expression) => self.evaluate_at(expression, argument.at)?,
+            _ => self.extent(argument)?.into(),
+        };
+        if let Value::Range(spans) = value {
+            return Ok(spans);
+        }
+        let at = argument.at;
+        let address = to_address(&Spanned::new(value, at))?;
+        let page = self.scope.page_size();
+        let start = page.floor(address);
+        let end = start.checked_add(page.bytes());
+        end.and_then(|end| AddressRange::new(start, end))
+            .map(|page| Spans::one(page, Origin::Written))
+            .ok_or_else(|| Error::new(at, format!("{address} is in the last page there can be")))
     }
 
     /// The argument of a function that wants a range: a lone address has no size.
@@ -147,7 +170,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn region(&self, address: VirtualAddress, at: Place) -> Result<Value> {
+    fn region(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let target = self.target(at, "finding the region of an address")?;
         let region = target
             .process

@@ -68,33 +68,36 @@ impl Evaluator<'_> {
                 left,
                 right,
             } if wanted(operator.node, "").is_some() => {
-                let (a, b) = (self.placed(left)?, self.placed(right)?);
-                let compared = operators::binary(&a, operator, &b)?;
+                let (a, b) = (
+                    self.compared(&right.node, left)?,
+                    self.compared(&left.node, right)?,
+                );
+                let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
                 let is_literal = is_literal(&right.node);
-                findings.push(Finding {
-                    wanted: wanted(operator.node, &shown(&b.node)).filter(|_| is_literal),
-                    ..finding(&left.node, &a.node)
-                });
+                let wanted = wanted(operator.node, &shown(&b.node)).filter(|_| is_literal);
+                let found = finding(&left.node, &a.node).map(|found| Finding { wanted, ..found });
+                findings.extend(found);
                 if !is_literal {
-                    findings.push(finding(&right.node, &b.node));
+                    findings.extend(finding(&right.node, &b.node));
                 }
                 operators::truth(&Spanned::new(compared, expression.at))
             }
             _ => {
                 let value = self.placed(expression)?;
-                findings.push(finding(&expression.node, &value.node));
+                findings.extend(finding(&expression.node, &value.node));
                 operators::truth(&value)
             }
         }
     }
 }
 
-fn finding(expression: &Expression, value: &Value) -> Finding {
-    Finding {
+/// A part with its value; `None` for a constant, of which that says nothing.
+fn finding(expression: &Expression, value: &Value) -> Option<Finding> {
+    (!is_literal(expression)).then(|| Finding {
         expression: expression.to_string(),
         value: shown(value),
         wanted: None,
-    }
+    })
 }
 
 fn shown(value: &Value) -> String {

@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Value, suggest};
-use crate::lang::{Name, Place, Spanned};
+use crate::lang::{Name, Span, Spanned};
 use crate::symbol::{LineSearch, NoLines, Stop};
 
 impl Evaluator<'_> {
@@ -65,7 +65,7 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
 
 fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
     let silent = silent(found);
-    let (at, message): (Place, String) = match found.has_file {
+    let (at, message): (Span, String) = match found.has_file {
         true => (
             line.at,
             format!(

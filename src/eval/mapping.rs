@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value, suggest};
 use crate::kernel::{Device, Name, Region};
-use crate::lang::{self, Place, Spanned};
+use crate::lang::{self, Span, Spanned};
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
 pub(super) struct Mapping<'a> {
@@ -29,7 +29,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// All of it.
-    pub(super) fn spans(&self, at: Place) -> Result<Spans> {
+    pub(super) fn spans(&self, at: Span) -> Result<Spans> {
         let name = self.name();
         let origin = match self.first().is_some_and(|region| region.inode != 0) {
             true => Origin::Module(name),
@@ -67,7 +67,7 @@ pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> 
 
 impl Evaluator<'_> {
     /// The one mapping with that name, `None` if there is none; several are an error.
-    pub(super) fn mapping(&self, name: &str, at: Place) -> Result<Option<Mapping<'_>>> {
+    pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<Mapping<'_>>> {
         let mut found = called(self.regions(at, &format!("looking up '{name}'"))?, name);
         if found.len() > 1 {
             let list = suggest::list(found.iter().map(|mapping| {
@@ -99,7 +99,7 @@ impl Evaluator<'_> {
     ) -> Result<Value> {
         let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
             self.no_element(module)
-                .unwrap_or_else(|| self.unknown_module(module))
+                .unwrap_or_else(|| self.neither_module_nor_array(module))
         })?;
         let regions = mapping.regions.len();
         let region = usize::try_from(index.node)
@@ -131,8 +131,22 @@ impl Evaluator<'_> {
         )))
     }
 
+    /// `table[3]`, where nothing is called `table`.
+    fn neither_module_nor_array(&self, name: &Spanned<lang::Name>) -> Error {
+        let (text, spelled) = (&name.node.0, &name.node);
+        let error = Error::new(name.at, format!("no module or symbol is called '{text}'"));
+        let mut near = self.similar_mappings(text);
+        near.extend(self.similar_symbols(None, text));
+        match near {
+            near if near.is_empty() => error.hint(format!(
+                "MODULE[N] is a region of a module; for an element of an array, write {spelled} + N*SIZE"
+            )),
+            near => error.hint(suggest::did_you_mean(near)),
+        }
+    }
+
     /// `[heap]`; the brackets are not part of `name`.
-    pub(super) fn bracketed(&self, name: &str, at: Place) -> Result<Spans> {
+    pub(super) fn bracketed(&self, name: &str, at: Span) -> Result<Spans> {
         let bracketed = format!("[{name}]");
         match self.mapping(&bracketed, at)? {
             Some(mapping) => mapping.spans(at),
@@ -154,7 +168,7 @@ impl Evaluator<'_> {
 
     /// What is mapped under a similar name, if regions can be had.
     pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
-        let regions = self.regions(Place::default(), "").unwrap_or_default();
+        let regions = self.regions(Span::default(), "").unwrap_or_default();
         let names = regions
             .iter()
             .map(|region| region.name.file_name().to_string());

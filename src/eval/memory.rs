@@ -3,9 +3,9 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
-use crate::inspect::{self, ReadEnd};
+use crate::inspect::{self, PageDetail, ReadEnd, View};
 use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
-use crate::lang::{IntegerType, Place};
+use crate::lang::{Function, IntegerType, Span};
 use crate::process::Target;
 use crate::report::Reason;
 use std::fmt;
@@ -15,7 +15,7 @@ const WIDEST: usize = 8;
 
 impl Evaluator<'_> {
     /// `*A`: the pointer that is stored at an address, in the target's own width and byte order.
-    pub(super) fn pointer(&self, address: VirtualAddress, at: Place) -> Result<Value> {
+    pub(super) fn pointer(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let layout = self.target(at, "reading memory")?.process.layout();
         let as_type = match layout.pointer_bytes {
             4 => IntegerType::U32,
@@ -30,7 +30,7 @@ impl Evaluator<'_> {
         &self,
         address: VirtualAddress,
         as_type: IntegerType,
-        at: Place,
+        at: Span,
     ) -> Result<Value> {
         let word = self.word(address, as_type, at)?;
         let bits = 8 * width(as_type) as u32;
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
     }
 
     /// So many bytes as a number, the rest zero.
-    fn word(&self, address: VirtualAddress, as_type: IntegerType, at: Place) -> Result<u64> {
+    fn word(&self, address: VirtualAddress, as_type: IntegerType, at: Span) -> Result<u64> {
         let target = self.target(at, "reading memory")?;
         let mut bytes = [0; WIDEST];
         let wanted = bytes.get_mut(..width(as_type)).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Evaluator<'_> {
         target: &Target,
         address: VirtualAddress,
         into: &mut [u8],
-        at: Place,
+        at: Span,
     ) -> Result<()> {
         let end = address.checked_add(into.len() as u64);
         let range = end
@@ -98,7 +98,7 @@ impl Evaluator<'_> {
     }
 
     /// The frame behind an address: an error that says the state where there is none, and why where it is hidden.
-    pub(super) fn frame(&self, address: VirtualAddress, at: Place) -> Result<FrameNumber> {
+    pub(super) fn frame(&self, address: VirtualAddress, at: Span) -> Result<FrameNumber> {
         let target = self.target(at, "finding the frame of an address")?;
         let Some(entry) = entry_at(target, address, at)?.filter(|entry| entry.is_present()) else {
             let state = self.state(target, address, at)?;
@@ -110,22 +110,54 @@ impl Evaluator<'_> {
         })
     }
 
-    fn state(&self, target: &Target, address: VirtualAddress, at: Place) -> Result<Told> {
-        let told = || {
-            let (view, detail) = inspect::View::detail_at(target, address)?;
-            Ok(Told {
-                state: detail.page.state,
-                is_certain: detail.page.doubt.is_none(),
-                is_cached: detail.page.kind == Some(Kind::Cached)
-                    && view.cached(address, &mut [0])?.is_ok(),
-            })
+    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`, without looking at more than the page. A page without a frame has no map
+    /// count, but it is certain that nothing maps it as a huge one.
+    pub(super) fn page_number(
+        &self,
+        function: Function,
+        address: VirtualAddress,
+        at: Span,
+    ) -> Result<Value> {
+        let what = format!("{}() of {address}", function.name());
+        let target = self.target(at, &what)?;
+        let (view, detail) = View::detail_at(target, address).map_err(|cause| failed(cause, at))?;
+        let number = match (function, &detail.huge) {
+            (Function::Mapcount, _) => detail.map_count.clone(),
+            (Function::Exclusive, _) => detail.exclusive.clone().map(u64::from),
+            (_, Err(Reason::NotApplicable(_))) if detail.region.is_some() => Ok(0),
+            (_, huge) => huge.clone().map(u64::from),
         };
-        told().map_err(|cause| failed(cause, at))
+        match number {
+            Ok(number) => Ok(Integer::from(number).into()),
+            Err(Reason::NotApplicable(_)) => {
+                let state = told(&view, &detail).map_err(|cause| failed(cause, at))?;
+                Err(no_frame(address, state, at))
+            }
+            Err(reason) => {
+                let what = format!("{what} cannot be known");
+                Err(Error::unknown(at, what, &reason))
+            }
+        }
+    }
+
+    fn state(&self, target: &Target, address: VirtualAddress, at: Span) -> Result<Told> {
+        View::detail_at(target, address)
+            .and_then(|(view, detail)| told(&view, &detail))
+            .map_err(|cause| failed(cause, at))
     }
 }
 
+fn told(view: &View, detail: &PageDetail) -> inspect::Result<Told> {
+    Ok(Told {
+        state: detail.page.state,
+        is_certain: detail.page.doubt.is_none(),
+        is_cached: detail.page.kind == Some(Kind::Cached)
+            && view.cached(detail.address, &mut [0])?.is_ok(),
+    })
+}
+
 /// An error of the floor below, at its place.
-fn failed(cause: inspect::Error, at: Place) -> Error {
+fn failed(cause: inspect::Error, at: Span) -> Error {
     match cause {
         inspect::Error::Target(cause) => Error::target(at, cause),
         cause => Error::new(at, cause.to_string()),
@@ -133,7 +165,7 @@ fn failed(cause: inspect::Error, at: Place) -> Error {
 }
 
 /// One page-map entry; `None` past the end of the page map.
-fn entry_at(target: &Target, address: VirtualAddress, at: Place) -> Result<Option<PageMapEntry>> {
+fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option<PageMapEntry>> {
     let index = target.process.layout().page.index(address);
     let mut entry = [PageMapEntry::default()];
     let read = target
@@ -144,7 +176,7 @@ fn entry_at(target: &Target, address: VirtualAddress, at: Place) -> Result<Optio
 }
 
 /// Why memory at `address` was not read, from the state that its page was found in just now.
-fn not_resident(address: VirtualAddress, told: Told, at: Place) -> Error {
+fn not_resident(address: VirtualAddress, told: Told, at: Span) -> Error {
     let error = Error::new(
         at,
         format!("memory at {address} was not read: the page is {told}"),
@@ -166,7 +198,7 @@ fn not_resident(address: VirtualAddress, told: Told, at: Place) -> Error {
 }
 
 /// Why there is no frame at `address`.
-fn no_frame(address: VirtualAddress, told: Told, at: Place) -> Error {
+fn no_frame(address: VirtualAddress, told: Told, at: Span) -> Error {
     match told.state {
         State::Present => came_meanwhile(address, at),
         _ => Error::new(
@@ -195,7 +227,7 @@ impl fmt::Display for Told {
 }
 
 /// It was absent at first, and present when it was asked why.
-fn came_meanwhile(address: VirtualAddress, at: Place) -> Error {
+fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
     Error::new(
         at,
         format!("the page of {address} came while it was being looked at"),

@@ -6,18 +6,21 @@
 //!
 //! ```text
 //! subject   filter                        what translate, flags, walk and regions are asked about
-//! extent    functions sweeps              ranges, what is made of them, and what is in their pages
+//! extent    functions sweeps    frames    ranges, what is made of them, and what is in their pages
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
 //! lines                                   where a line of the source is
 //! evaluator judge                         one expression; the other files lend it what they know
-//! operators space     spans     value     what can be done with values, and what they are
-//! integer   error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
+//! compared  operators space     spans     value     what can be done with values, and what they are
+//! integer   amount    error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
 //! ```
 
+mod amount;
+mod compared;
 mod error;
 mod evaluator;
 mod extent;
 mod filter;
+mod frames;
 mod functions;
 mod integer;
 mod judge;
@@ -26,6 +29,7 @@ mod mapping;
 mod memory;
 mod names;
 mod operators;
+mod registers;
 mod scope;
 mod space;
 mod spans;
@@ -37,7 +41,9 @@ mod symbols;
 mod tests;
 mod value;
 
+pub use amount::{count, time};
 pub use error::{Error, Result};
+pub use evaluator::is_set_by_pmdb;
 pub use extent::Extent;
 pub use filter::{RegionFilter, comparison, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
@@ -96,6 +102,14 @@ pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Judg
 /// With the place of what has no value.
 pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result<Value> {
     let text = || Value::Text(argument.node.text.clone());
+    if let mark @ ("&" | ">" | ">>" | "|") = argument.node.text.as_str() {
+        let message = match mark {
+            "&" => "a lone `&` is no argument, and nothing is run in the background".to_owned(),
+            mark => format!("a lone `{mark}` is no argument: what follows it is missing"),
+        };
+        let hint = format!("as a text it stands in quotes: \"{mark}\"");
+        return Err(Error::new(argument.at, message).hint(hint));
+    }
     let Some(range) = &argument.node.value else {
         return Ok(text());
     };

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value, suggest};
 use crate::kernel::AddressRange;
-use crate::lang::{self, Expression, Place};
+use crate::lang::{self, Expression, Span};
 use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
@@ -42,7 +42,7 @@ impl Named {
 
 impl Evaluator<'_> {
     /// What the expression names, if it is nothing but a name.
-    pub(super) fn named(&self, expression: &Expression, at: Place) -> Result<Option<Named>> {
+    pub(super) fn named(&self, expression: &Expression, at: Span) -> Result<Option<Named>> {
         match expression {
             Expression::Name(name) => self.name(name, at).map(Some),
             Expression::ModuleSymbol { module, symbol } => {
@@ -52,7 +52,7 @@ impl Evaluator<'_> {
         }
     }
     /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
-    pub(super) fn name(&self, name: &lang::Name, at: Place) -> Result<Named> {
+    pub(super) fn name(&self, name: &lang::Name, at: Span) -> Result<Named> {
         let name = &name.0;
         let symbols = self.symbols_called(name, at);
         match symbols {
@@ -72,7 +72,7 @@ impl Evaluator<'_> {
         symbols.and_then(|_| Err(self.unknown(name, at)))
     }
 
-    fn unknown(&self, name: &str, at: Place) -> Error {
+    fn unknown(&self, name: &str, at: Span) -> Error {
         let error = Error::new(
             at,
             format!("no symbol, region or module is called '{name}'"),

@@ -27,9 +27,11 @@ impl Operand {
             Value::Frame(frame) => (Space::Frames, frame.get()),
             Value::Range(spans) | Value::Symbol(spans) => (Space::Virtual, spans.start().get()),
             Value::Frames(frames) => (Space::Frames, frames.start().get()),
-            Value::Text(_) => {
-                return Err(Error::new(value.at, "text is not a number")
-                    .hint("text can only be compared with text, by == and !="));
+            Value::Text(text) => {
+                return Err(
+                    Error::new(value.at, format!("the text \"{text}\" is not a number"))
+                        .hint("text can only be compared with text, by == and !="),
+                );
             }
         };
         Ok(Operand {
@@ -39,8 +41,12 @@ impl Operand {
     }
 }
 
-/// Whether a value counts as true: a number that is not zero.
+/// Whether a value counts as true: a number that is not zero. A range is neither: `assert heap` would hold whatever the heap is.
 pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
+    if matches!(value.node, Value::Range(_) | Value::Frames(_)) {
+        return Err(Error::new(value.at, "a range is neither true nor false")
+            .hint("compare something of it, such as rss(RANGE) > 0"));
+    }
     Ok(Operand::of(value)?.number != Integer::default())
 }
 

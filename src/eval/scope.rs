@@ -3,9 +3,10 @@
 use super::Value;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
-use crate::process::Target;
+use crate::process::{Machine, Target};
 use crate::report::Stopped;
 use crate::symbol::Symbols;
+use std::sync::Arc;
 
 /// Where the meaning of what is not written in a line comes from: the debugging session, or a test.
 pub trait Scope {
@@ -30,6 +31,16 @@ pub trait Scope {
     /// Whether to go on with what takes long: `Err` after Ctrl-C.
     fn check(&self) -> Result<(), Stopped> {
         Ok(())
+    }
+
+    /// The machine of the process that is looked at; without one, the one that pmdb runs on.
+    fn machine(&self) -> Option<&Arc<Machine>> {
+        self.target().map(|target| &target.machine)
+    }
+
+    /// Says how far long work has got, and asks as [`check`](Scope::check) does whether to go on.
+    fn progress(&self, _done: u64, _total: u64, _what: &'static str) -> Result<(), Stopped> {
+        self.check()
     }
 
     /// Takes a sentence that stands behind the answer of the command.

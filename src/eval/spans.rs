@@ -1,5 +1,6 @@
 //! A range of the target's memory: an ordered list of disjoint spans, and what it was written as.
 
+use crate::inspect::Need;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use std::fmt;
 
@@ -59,6 +60,14 @@ impl Spans {
     /// What it was written as.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// Whoever writes a range out sees what is not mapped in it; a name or `all` means what is.
+    pub fn holes(&self) -> Need {
+        match self.origin {
+            Origin::Written => Need::HOLES,
+            _ => Need::empty(),
+        }
     }
 
     /// The first address.

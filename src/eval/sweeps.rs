@@ -10,22 +10,23 @@ use crate::inspect::{
     self, Need, Page, Question, RegionStats, Selection, Totals, View, kind_untold, span_stats,
 };
 use crate::kernel::{AddressRange, State, VirtualAddress};
-use crate::lang::{Filter, Function, PageField, Place, Spanned};
+use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::report::{Fact, Stopped};
 use std::ops::ControlFlow;
 
-/// Whoever writes a range out sees what is not mapped in it; a name or `all` means what is.
-fn holes(spans: &Spans) -> Need {
-    match spans.origin() {
-        Origin::Written => Need::HOLES,
-        _ => Need::empty(),
-    }
-}
-
 impl<'a> Evaluator<'a> {
-    fn view(&self, function: Function, at: Place) -> Result<View<'a>> {
+    fn view(&self, function: Function, at: Span) -> Result<View<'a>> {
         let target = self.target(at, &called(function))?;
         View::of(target).map_err(|cause| Error::inspection(at, called(function), cause))
+    }
+
+    /// Reads no more regions than one, where the range lies in it.
+    fn view_within(&self, function: Function, spans: &Spans, at: Span) -> Result<View<'a>> {
+        let [range] = spans.ranges() else {
+            return self.view(function, at);
+        };
+        let target = self.target(at, &called(function))?;
+        View::within(target, *range).map_err(|cause| Error::inspection(at, called(function), cause))
     }
 
     /// `count(R where F)` and its like.
@@ -34,9 +35,9 @@ impl<'a> Evaluator<'a> {
         function: Function,
         spans: &Spans,
         filter: Option<&Spanned<Filter<PageField>>>,
-        at: Place,
+        at: Span,
     ) -> Result<Value> {
-        let view = self.view(function, at)?;
+        let view = self.view_within(function, spans, at)?;
         let filter = match filter {
             Some(filter) => Some(page_filter(filter, &view, self.scope)?),
             None => None,
@@ -48,7 +49,7 @@ impl<'a> Evaluator<'a> {
         };
         view.require(own.difference(Need::KINDS))
             .map_err(|cause| Error::inspection(at, called(function), cause))?;
-        let need = view.obtainable(own) | holes(spans);
+        let need = view.obtainable(own) | spans.holes();
         let question = match &filter {
             Some(filter) => Question::of_kept(filter, need),
             None => need.into(),
@@ -64,7 +65,22 @@ impl<'a> Evaluator<'a> {
                 _ => ControlFlow::Continue(()),
             }
         })?;
-        let none = || Error::new(at, format!("{}: no page is so", called(function)));
+        let none = || {
+            let why = match (function, &filter) {
+                (Function::Longest, None) => "no page of the range has a frame of its own",
+                (Function::Longest, Some(_)) => {
+                    "no page that matches the filter has a frame of its own"
+                }
+                (_, None) => "nothing is mapped in the range",
+                (_, Some(_)) => "no page of the range matches the filter",
+            };
+            Error::new(at, format!("{}: {why}", called(function)))
+        };
+        // A page may begin before the range does.
+        let within = |address: VirtualAddress| {
+            let span = spans.ranges().iter().find(|span| span.end() > address);
+            Value::Address(span.map_or(address, |span| span.start().max(address)))
+        };
         Ok(match function {
             Function::Bytes => Integer::from(totals.bytes()).into(),
             Function::Runs => Integer::from(totals.runs().unwrap_or_default()).into(),
@@ -72,11 +88,11 @@ impl<'a> Evaluator<'a> {
                 let run = totals.longest_run().ok_or_else(none)?;
                 Value::Range(Spans::one(run, Origin::Written))
             }
-            Function::First => Value::Address(first.ok_or_else(none)?),
+            Function::First => within(first.ok_or_else(none)?),
             Function::Last => {
                 let end: VirtualAddress = last.ok_or_else(none)?;
                 let start = end.get().saturating_sub(view.page().bytes());
-                Value::Address(VirtualAddress::new(start))
+                within(VirtualAddress::new(start))
             }
             _ => Integer::from(totals.pages).into(),
         })
@@ -89,17 +105,25 @@ impl<'a> Evaluator<'a> {
         view: &View,
         spans: &Spans,
         question: Question<'_>,
-        at: Place,
+        at: Span,
         each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut selection = Selection::default();
         let mut enough = false;
+        let total = spans
+            .ranges()
+            .iter()
+            .map(|span| span.pages(view.page()))
+            .sum();
+        let mut done = 0u64;
         let swept = inspect::sweep(
             view,
             spans.ranges(),
             question,
             &mut || self.scope.check(),
             &mut |chunk| {
+                done = done.saturating_add(chunk.pages);
+                self.scope.progress(done, total, "pages")?;
                 selection.take(chunk, question, |page| {
                     enough = each(page).is_break();
                     match enough {
@@ -112,7 +136,11 @@ impl<'a> Evaluator<'a> {
         match swept {
             Err(inspect::Error::Stopped(_)) if enough => {}
             Err(cause) => return Err(Error::inspection(at, called(function), cause)),
-            Ok(_) => {}
+            Ok(sweep) if sweep.changed.is_empty() => {}
+            Ok(_) => self.scope.note(format!(
+                "the regions changed while {} looked at them: ask again for a consistent number",
+                called(function)
+            )),
         }
         let unknown = |pages, reason| {
             let plural = if pages == 1 { "" } else { "s" };
@@ -122,15 +150,15 @@ impl<'a> Evaluator<'a> {
             );
             Err(Error::unknown(at, what, &reason))
         };
-        match (selection.undecided, selection.untold) {
+        match (selection.undecided, selection.untold.reason()) {
             (Some((pages, doubt)), _) => unknown(pages, doubt.reason()),
-            (None, Some((pages, reason))) => unknown(pages, reason),
+            (None, Some(reason)) => unknown(selection.untold.pages(), reason),
             (None, None) => Ok(()),
         }
     }
 
     /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
-    pub(super) fn amount(&self, function: Function, spans: &Spans, at: Place) -> Result<Value> {
+    pub(super) fn amount(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let need = match function {
             Function::Pss | Function::Uss => Need::COUNTS,
             Function::Huge => Need::HUGE,
@@ -162,6 +190,10 @@ impl<'a> Evaluator<'a> {
             (false, Some(reason)) => Err(reason),
             _ => sum,
         };
+        let sum = match sum {
+            Err(reason) => self.kernel_count(function, &view, spans)?.ok_or(reason),
+            sum => sum,
+        };
         sum.map(|bytes| Integer::from(bytes).into())
             .map_err(|reason| {
                 Error::unknown(
@@ -172,12 +204,50 @@ impl<'a> Evaluator<'a> {
             })
     }
 
+    /// What the kernel counts itself (smaps), if the range is made of whole regions: it tells everybody who may look at the process.
+    fn kernel_count(&self, function: Function, view: &View, spans: &Spans) -> Result<Option<u64>> {
+        let fields: &[&str] = match function {
+            Function::Pss => &["Pss"],
+            Function::Uss => &["Private_Clean", "Private_Dirty", "Private_Hugetlb"],
+            _ => return Ok(None),
+        };
+        let is_whole = |span: &AddressRange| {
+            let starts = view.region(span.start());
+            let ends = view.region(VirtualAddress::new(span.end().get().saturating_sub(1)));
+            starts.is_some_and(|region| region.range().start() == span.start())
+                && ends.is_some_and(|region| region.range().end() == span.end())
+        };
+        if !spans.ranges().iter().all(is_whole) {
+            return Ok(None);
+        }
+        let mut stopped = None;
+        let smaps = view.target().process.smaps(&mut || {
+            stopped = self.scope.check().err();
+            stopped.is_none()
+        });
+        if let Some(stopped) = stopped {
+            let cause = inspect::Error::Stopped(stopped);
+            return Err(Error::inspection(Span::default(), "", cause));
+        }
+        let Ok(smaps) = smaps else {
+            return Ok(None);
+        };
+        let counted = smaps.iter().filter(|one| {
+            spans
+                .ranges()
+                .iter()
+                .any(|span| span.contains(one.range.start()))
+        });
+        let bytes = counted.flat_map(|one| fields.iter().filter_map(|field| one.field(field)));
+        Ok(Some(bytes.sum()))
+    }
+
     /// `name(R)`, `perms(R)`: the same for every region of the range, or an error.
     pub(super) fn mapping_word(
         &self,
         function: Function,
         spans: &Spans,
-        at: Place,
+        at: Span,
     ) -> Result<Value> {
         let word = called(function);
         let overlaps = |range: &AddressRange| {
@@ -207,30 +277,45 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `state(A)`, `kind(A)`: a word as `walk` shows it.
-    pub(super) fn page_word(
-        &self,
-        function: Function,
-        address: VirtualAddress,
-        at: Place,
-    ) -> Result<Value> {
-        let view = self.view(function, at)?;
-        let start = view.page().floor(address);
-        let page = start
-            .checked_add(view.page().bytes())
-            .and_then(|end| AddressRange::new(start, end))
-            .ok_or_else(|| Error::new(at, format!("{address} is in the last page there can be")))?;
+    /// `state(A)`, `kind(A)`: a word as `walk` shows it; of a range, the word of all its pages.
+    pub(super) fn page_word(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
+        let view = self.view_within(function, spans, at)?;
         let need = match function {
             Function::Kind => view.obtainable(Need::KINDS),
             _ => Need::empty(),
         };
-        let spans = Spans::one(page, Origin::Written);
         let mut found: Option<Page> = None;
-        let question = (need | holes(&spans)).into();
-        self.pages(function, &view, &spans, question, at, &mut |page| {
-            found = Some(*page);
-            ControlFlow::Continue(())
+        let mut other = None;
+        let question = (need | spans.holes()).into();
+        self.pages(function, &view, spans, question, at, &mut |page| {
+            let is_same = |first: &Page| match function {
+                Function::State => first.state == page.state,
+                _ => first.kind == page.kind,
+            };
+            match found {
+                None => found = Some(*page),
+                Some(first) if is_same(&first) => {}
+                Some(first) => other = Some((first, *page)),
+            }
+            match other {
+                None => ControlFlow::Continue(()),
+                Some(_) => ControlFlow::Break(()),
+            }
         })?;
+        if let Some((first, other)) = other {
+            let word = |page: &Page| match (function, page.kind) {
+                (Function::Kind, Some(kind)) => kind.word(),
+                _ => page.state.word(),
+            };
+            let message = format!(
+                "{}: the pages of the range differ, {} and {} are among them",
+                called(function),
+                word(&first),
+                word(&other)
+            );
+            let by = function.name();
+            return Err(Error::new(at, message).hint(format!("walk RANGE by {by} counts them")));
+        }
         let unknown = |reason| {
             let what = format!("{} cannot be known", called(function));
             Error::unknown(at, what, &reason)
@@ -245,10 +330,11 @@ impl<'a> Evaluator<'a> {
             (_, None) => {
                 return Err(match found.filter(|_| state != State::Unmapped) {
                     Some(page) => unknown(kind_untold(&page)),
-                    None => Error::new(
-                        at,
-                        format!("{address} is in no region: its page has no kind"),
-                    ),
+                    None => {
+                        let message =
+                            format!("{} is in no region: its page has no kind", spans.start());
+                        Error::new(at, message)
+                    }
                 });
             }
         };

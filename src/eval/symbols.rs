@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::names::Named;
 use super::{Origin, Spans, Value, suggest};
 use crate::kernel::VirtualAddress;
-use crate::lang::{Name, Place, Spanned, SymbolName};
+use crate::lang::{Name, Span, Spanned, SymbolName};
 use crate::symbol::{self, NoSymbols, SymbolAt};
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ const MOST_COMPARED: usize = 4096;
 
 impl Evaluator<'_> {
     /// The names of the target as its regions are now.
-    pub(super) fn names(&self, at: Place, what: &str) -> Result<symbol::View<'_>> {
+    pub(super) fn names(&self, at: Span, what: &str) -> Result<symbol::View<'_>> {
         let target = self.target(at, what)?;
         let regions = self.regions(at, what)?;
         Ok(self.scope.symbols().over(target, regions))
     }
 
     /// What a module covers, with the memory of its `.bss`, which no file is behind.
-    pub(super) fn with_bss(&self, spans: Spans, at: Place) -> Result<Spans> {
+    pub(super) fn with_bss(&self, spans: Spans, at: Span) -> Result<Spans> {
         let Origin::Module(name) = spans.origin() else {
             return Ok(spans);
         };
@@ -92,7 +92,7 @@ impl Evaluator<'_> {
     }
 
     /// The symbols with that name in any program or library.
-    pub(super) fn symbols_called(&self, name: &str, at: Place) -> Result<Vec<SymbolAt>> {
+    pub(super) fn symbols_called(&self, name: &str, at: Span) -> Result<Vec<SymbolAt>> {
         self.names(at, &format!("looking up '{name}'"))?
             .find(None, name)
             .map_err(|cause| Error::new(at, cause.to_string()))
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
 
     /// The one symbol that a name stands for. As in gdb the program's own comes first, then one that other files can see, then the
     /// rest; a note lists the others. Several of the first kind there is are an error that lists all.
-    pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Place) -> Result<SymbolAt> {
+    pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
         found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);
         if found.len() > 1 {
@@ -124,7 +124,7 @@ impl Evaluator<'_> {
             .ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
     }
 
-    fn preferred(&self, name: &str, found: &[SymbolAt], at: Place) -> Result<SymbolAt> {
+    fn preferred(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
         let program = self.target(at, name)?.process.executable();
         let rank = |symbol: &SymbolAt| (program.as_ref() != Some(&symbol.module), symbol.local);
         let best = found.iter().map(rank).min();
@@ -133,7 +133,7 @@ impl Evaluator<'_> {
             return Err(several(name, found, at));
         };
         // Each file has its own stubs and slots.
-        if !one.is_stand_in() {
+        if !one.is_plt_or_got() {
             let others = found.iter().filter(|symbol| symbol.start != one.start);
             let others = suggest::list(others.map(|symbol| spelled_in_module(symbol, name, found)));
             let chosen = spelled_in_module(one, name, found);
@@ -145,7 +145,7 @@ impl Evaluator<'_> {
     }
 
     /// `symbol(A)`: the name, and how far into it.
-    pub(super) fn symbol_text(&self, address: VirtualAddress, at: Place) -> Result<Value> {
+    pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let symbol = self
             .names(at, "finding the symbol of an address")?
             .at(address)
@@ -161,7 +161,7 @@ impl Evaluator<'_> {
 
     /// Which programs and libraries could not be asked for a name, and why; nothing if all could.
     pub(super) fn silent_modules(&self) -> Option<String> {
-        let names = self.names(Place::default(), "").ok()?;
+        let names = self.names(Span::default(), "").ok()?;
         let modules = names.modules().iter().filter(|one| one.is_executable());
         let silent = modules.filter_map(|module| match names.reason(module)? {
             // Code that was mapped from something else than a program never had names.
@@ -196,7 +196,7 @@ impl Evaluator<'_> {
     pub(super) fn similar_symbols(&self, module: Option<&str>, name: &str) -> Vec<String> {
         let kept = name.chars().count().div_ceil(4).min(3);
         let beginning: String = name.chars().take(kept).collect();
-        let names = match self.names(Place::default(), "") {
+        let names = match self.names(Span::default(), "") {
             Ok(names) => names.names(module, &beginning, MOST_COMPARED, SUGGESTION_BUDGET),
             Err(_) => return Vec::new(),
         };
@@ -204,7 +204,7 @@ impl Evaluator<'_> {
     }
 
     /// What the room below says, at the place it is about.
-    fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Place) -> Error {
+    fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Span) -> Error {
         match cause {
             symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
             symbol::Error::NoSymbols { .. } => {
@@ -253,7 +253,7 @@ fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> Strin
 }
 
 /// Several symbols, each with the spelling that means it alone, where there is one.
-fn several(name: &str, found: &[SymbolAt], at: Place) -> Error {
+fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let spelled = found
         .iter()
         .map(|symbol| spelled_in_module(symbol, name, found));

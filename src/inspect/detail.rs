@@ -1,6 +1,6 @@
 //! All there is to know of one address.
 
-use super::classify::{Backing, Evidence, Place, classify};
+use super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::doubt::doubt;
 use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
@@ -14,7 +14,7 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State,
     SwapEntry, VirtualAddress,
 };
-use crate::process::{Behind, Categories, Target};
+use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, Reason};
 use std::ops::ControlFlow;
 
@@ -40,8 +40,8 @@ pub struct PageDetail {
     /// Whether one PMD maps it, or it is from the hugetlb pool.
     pub huge: Fact<bool>,
     /// What the file or shared memory behind an untouched page has.
-    pub behind: Fact<Behind>,
-    /// The folio that the frame is of, and how it is mapped around this page.
+    pub content: Fact<BackingContent>,
+    /// The folio that the frame belongs to, and how it is mapped around this page.
     pub folio: Fact<(Folio, FolioMapping)>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
@@ -61,7 +61,7 @@ pub struct PageDetail {
 struct Look {
     entry: Option<PageMapEntry>,
     categories: Option<Categories>,
-    behind: Fact<Behind>,
+    content: Fact<BackingContent>,
 }
 
 /// How often a page that changes under the look is looked at.
@@ -111,7 +111,7 @@ impl View<'_> {
     /// Fails when the target is gone.
     pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {
         let viewed = self.region(address);
-        // A frame may be given to somebody else between the reads: what is said of it must be of one moment.
+        // A frame may be given to somebody else between the reads. All facts about it must come from one moment.
         let mut tries = 0;
         loop {
             tries += 1;
@@ -160,21 +160,21 @@ impl View<'_> {
             }
             _ => None,
         };
-        let behind = match (range, viewed, entry) {
+        let content = match (range, viewed, entry) {
             (Some(range), Some(viewed), Some(entry))
                 if !entry.is_present() && entry.swap().is_none() && self.has_object(viewed) =>
             {
-                self.behind(&viewed.region, range)
+                self.backing_content(&viewed.region, range)
             }
             (Some(range), Some(viewed), Some(entry))
                 if !entry.is_present() && viewed.backing == Backing::Hugetlb =>
             {
-                let asked = self.behind(&viewed.region, range);
+                let asked = self.backing_content(&viewed.region, range);
                 // What nobody else can map, nobody else has put anything into.
                 let is_own = !viewed.region.permissions.shared
                     && viewed.region.name.as_bytes() == b"/anon_hugepage";
                 asked.or_else(|reason| match is_own {
-                    true => Ok(Behind::Hole),
+                    true => Ok(BackingContent::Hole),
                     false => Err(reason),
                 })
             }
@@ -185,16 +185,16 @@ impl View<'_> {
         Ok(Look {
             entry,
             categories,
-            behind,
+            content,
         })
     }
 
     /// What the object behind `region` has of one page.
-    fn behind(&self, region: &Region, page: AddressRange) -> Fact<Behind> {
-        let runs = self.target().modules.behind(region, page);
+    fn backing_content(&self, region: &Region, page: AddressRange) -> Fact<BackingContent> {
+        let runs = self.target().modules.backing_content(region, page);
         let first = runs.map(|runs| runs.into_iter().next());
         match first.map_err(|error| reason(&error))? {
-            Some(run) => run.behind.map_err(|error| reason(&error)),
+            Some(run) => run.content.map_err(|error| reason(&error)),
             None => Err(Reason::Changed),
         }
     }
@@ -209,7 +209,7 @@ impl View<'_> {
         let available = self.availability();
         let process = &self.target().process;
         let entry = look.entry.unwrap_or_default();
-        let place: Option<Place> = viewed.map(|viewed| self.place(viewed));
+        let place: Option<RegionFacts> = viewed.map(|viewed| self.place(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
         let no_frame = || match is_hidden {
@@ -232,11 +232,11 @@ impl View<'_> {
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, look)?)),
             Err(reason) => Err(reason),
         };
-        let evidence = Evidence {
+        let evidence = PageObservation {
             entry: look.entry,
             flags: flags.clone().ok(),
             categories: look.categories,
-            behind: look.behind.clone().ok(),
+            content: look.content.clone().ok(),
         };
         let (state, kind) = classify(evidence, place, self);
         let huge = match (state, look.categories) {
@@ -277,7 +277,7 @@ impl View<'_> {
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
             zone: None,
             cgroup: None,
-            behind: look.behind.clone().ok(),
+            content: look.content.clone().ok(),
         };
         let offset = size.offset(address);
         let physical = match (
@@ -308,7 +308,7 @@ impl View<'_> {
                 })),
                 _ => Err(no_frame()),
             },
-            behind: look.behind.clone(),
+            content: look.content.clone(),
             write_tracked: look
                 .categories
                 .filter(|_| process.categories().contains(Categories::WRITE_TRACKED))

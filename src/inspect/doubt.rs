@@ -1,7 +1,7 @@
 //! Entries without a page that do not say what they are: their states are the likeliest, and each may be another.
 
-use super::evidence::{Backing, Evidence, Place};
-use super::rules::Rules;
+use super::kernel_behaviour::KernelBehaviour;
+use super::observation::{Backing, PageObservation, RegionFacts};
 use crate::kernel::State;
 use crate::kernel::swaps::SwapMeaning;
 use crate::process::Categories;
@@ -29,7 +29,11 @@ pub enum Doubt {
 
 /// Whether the state of what is not present is in doubt; `None` where it is certain.
 #[inline]
-pub fn doubt(evidence: Evidence, place: Option<Place>, rules: &dyn Rules) -> Option<Doubt> {
+pub fn doubt(
+    evidence: PageObservation,
+    place: Option<RegionFacts>,
+    rules: &dyn KernelBehaviour,
+) -> Option<Doubt> {
     let entry = evidence.entry?;
     let Some(swap) = entry.swap() else {
         let is_empty = !entry.is_present() && !entry.is_uffd_wp();

@@ -24,7 +24,7 @@ pub enum Error {
         /// Why not.
         reason: Reason,
     },
-    /// Half-way through, the process started to run another program: what was delivered is of the old one.
+    /// The process started another program half-way through: what was delivered belongs to the old one.
     #[error("the process executed another program while it was being looked at")]
     Executed,
     /// Half-way through, the process exited.

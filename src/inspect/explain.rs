@@ -2,7 +2,7 @@
 
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::outcome::{self, Access, Facts, OwnerUntold};
+use super::outcome::{self, Access, AccessFacts, OwnerUntold};
 use super::view::View;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
@@ -41,7 +41,7 @@ impl View<'_> {
             of_region.and_then(|(viewed, smaps)| has_flag(smaps, &viewed.region, code))
         };
         let machine = &self.target().machine;
-        let facts = Facts {
+        let facts = AccessFacts {
             state: page.state,
             // Of what may be a marker alone, what would be there behind it.
             kind: page.kind.or(viewed
@@ -58,7 +58,7 @@ impl View<'_> {
             kernel: self.kernel(),
             exclusive: detail.exclusive.clone().ok(),
             huge: page.huge,
-            behind: page.behind,
+            content: page.content,
             write_tracked: detail.write_tracked,
             missing_told: told("um"),
             minor_told: told("ui"),

@@ -1,6 +1,6 @@
-//! A question about pages, made ready to be asked of millions.
+//! A filter on pages, compiled so that it can be applied to millions.
 
-use super::classify::{Place, absent_kind};
+use super::classify::{RegionFacts, absent_kind};
 use super::page::{Need, Page};
 use super::region::ViewedRegion;
 use super::view::View;
@@ -44,7 +44,7 @@ impl<'f> Filter<'f> {
         let Some(doubt) = page.doubt.filter(|_| !self.matches(page, region)) else {
             return false;
         };
-        let place = region.map(|viewed| Place {
+        let place = region.map(|viewed| RegionFacts {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: false,
@@ -56,7 +56,7 @@ impl<'f> Filter<'f> {
             let as_if = Page {
                 state,
                 doubt: None,
-                kind: absent_kind(state, page.entry, place, page.behind),
+                kind: absent_kind(state, page.entry, place, page.content),
                 ..*page
             };
             self.matches(&as_if, region)
@@ -96,7 +96,7 @@ impl<'f> Question<'f> {
             .is_none_or(|filter| filter.matches(page, region))
     }
 
-    /// Whether that cannot be told of the page, as its state is in doubt.
+    /// Whether the filter has no answer for the page, because its state is uncertain.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         self.filter
             .is_some_and(|filter| filter.is_undecided(page, region))

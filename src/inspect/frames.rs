@@ -3,10 +3,12 @@
 use super::Result;
 use super::folio::Folio;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
-use super::page::{InZone, Need};
+use super::page::{InZone, Need, Page};
 use super::reason::reason;
-use crate::kernel::zones::{Spanned, Zone, Zones};
-use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PhysicalAddress};
+use crate::kernel::zones::{Zone, ZoneLookup, Zones};
+use crate::kernel::{
+    FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress,
+};
 use crate::process::{self, Machine};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason, Stopped};
 use std::ops::ControlFlow;
@@ -39,6 +41,37 @@ impl Frames {
             ..*self
         } == *other
     }
+
+    /// Neighbours one by one.
+    pub fn each(&self) -> impl Iterator<Item = Frames> + use<> {
+        let all = *self;
+        (0..all.frames).map(move |index| Frames {
+            first: FrameNumber::new(all.first.get() + index),
+            frames: 1,
+            ..all
+        })
+    }
+
+    /// As pages that nobody has mapped, for filters that ask only about their frames.
+    pub fn as_page(&self, machine: &Machine) -> Page {
+        const PRESENT: u64 = 1 << 63;
+        Page {
+            address: VirtualAddress::default(),
+            pages: self.frames,
+            entry: PageMapEntry::new(PRESENT | self.first.get()),
+            state: State::Present,
+            doubt: None,
+            kind: None,
+            flags: self.flags,
+            map_count: self.map_count,
+            huge: None,
+            count_is_average: is_average(machine, self.flags, self.map_count),
+            order: self.order,
+            zone: self.zone,
+            cgroup: self.cgroup,
+            content: None,
+        }
+    }
 }
 
 /// What is known of one frame.
@@ -50,7 +83,7 @@ pub struct FrameDetail {
     pub flags: Fact<PageFlags>,
     /// How often it is mapped.
     pub map_count: Fact<u64>,
-    /// The folio that it is of.
+    /// The folio that it belongs to.
     pub folio: Fact<Folio>,
     /// Where it lies, and who pays for it.
     pub place: FramePlace,
@@ -261,7 +294,7 @@ fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
     (InZone::of(zones, stretch.spanned), stretch.end.get())
 }
 
-/// Whether a map count may be an average over the large folio that the frame is of: where the kernel counts so, or may do so, and the
+/// Whether a map count may be an average over the frame's large folio: where the kernel counts so, or may do so, and the
 /// flags do not say that it is a page by itself.
 pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
     map_count.is_some_and(|times| times > 0)
@@ -330,9 +363,9 @@ fn folio(machine: &Machine, frame: FrameNumber, flags: PageFlags) -> Fact<Folio>
 pub fn zone(machine: &Machine, frame: FrameNumber) -> Fact<Zone> {
     let zones = machine.zones().map_err(|error| reason(&error))?;
     match zones.stretch(frame).spanned {
-        Spanned::By(index) => zones.get(index).cloned().ok_or(Reason::Changed),
-        Spanned::ByNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
-        Spanned::BySeveral => Err(Reason::NotOnThisKernel(
+        ZoneLookup::In(index) => zones.get(index).cloned().ok_or(Reason::Changed),
+        ZoneLookup::InNone => Err(Reason::NotApplicable("no memory zone spans this frame")),
+        ZoneLookup::InSeveral => Err(Reason::NotOnThisKernel(
             "several memory zones span this frame, and /proc/zoneinfo does not tell in which it lies"
                 .into(),
         )),

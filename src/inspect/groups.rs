@@ -2,6 +2,7 @@
 
 use super::doubt::Doubt;
 use super::page::{InZone, Need, Page};
+use super::view::View;
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 
@@ -26,13 +27,32 @@ pub enum GroupBy {
     Cgroup,
     /// Whether one PMD maps the page as a huge page.
     PmdMapped,
+    /// How often the frame is mapped.
+    MapCount,
+    /// Whether the page is mapped only here.
+    Exclusive,
+    /// The symbol in which the page begins, which the caller gives for each page.
+    Symbol,
 }
 
 impl GroupBy {
-    /// What has to be read for it.
-    pub fn need(self) -> Need {
+    /// What has to be read for it in `view`.
+    pub fn need(self, view: &View<'_>) -> Need {
+        let available = view.availability();
         match self {
-            GroupBy::State | GroupBy::Region => Need::empty(),
+            // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
+            GroupBy::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
+            GroupBy::Exclusive => Need::HUGE.union(Need::KINDS),
+            GroupBy::MapCount => counts(view.has_exact_counts()),
+            _ => self.need_of_frames(),
+        }
+    }
+
+    /// What has to be read for it of frames, of which all is known that there is.
+    pub fn need_of_frames(self) -> Need {
+        match self {
+            GroupBy::State | GroupBy::Region | GroupBy::Symbol => Need::empty(),
+            GroupBy::MapCount | GroupBy::Exclusive => Need::COUNTS.union(Need::FLAGS),
             GroupBy::Kind => Need::KINDS,
             GroupBy::Flags => Need::FLAGS,
             GroupBy::Order => Need::ORDER,
@@ -40,6 +60,14 @@ impl GroupBy {
             GroupBy::Cgroup => Need::CGROUPS,
             GroupBy::PmdMapped => Need::HUGE.union(Need::KINDS),
         }
+    }
+}
+
+/// Map counts; where some are averages over large folios, flags tell which.
+fn counts(are_exact: bool) -> Need {
+    match are_exact {
+        true => Need::COUNTS,
+        false => Need::COUNTS.union(Need::FLAGS),
     }
 }
 
@@ -54,16 +82,22 @@ pub enum GroupKey {
     Flags(OfFrame<u64>),
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     Region(Option<usize>),
-    /// The order of the folio; not told of folios that changed under way.
+    /// The order of the folio; untold for folios that changed meanwhile.
     Order(OfFrame<u8>),
-    /// NUMA node; not told of frames in no zone.
+    /// NUMA node; untold for frames in no zone.
     Node(OfFrame<u32>),
-    /// Memory zone; not told of frames in no zone.
+    /// Memory zone; untold for frames in no zone.
     Zone(OfFrame<InZone>),
     /// Inode of the memory cgroup, 0 for pages charged to none.
     Cgroup(OfFrame<u64>),
     /// Whether one PMD maps the page as a huge page.
     PmdMapped(OfFrame<bool>),
+    /// How often the frame is mapped, and whether that is an average over its folio.
+    MapCount(OfFrame<(u64, bool)>),
+    /// Whether the page is mapped only here.
+    Exclusive(OfFrame<bool>),
+    /// The number that the caller has given the symbol in which the page begins.
+    Symbol(Option<u32>),
 }
 
 /// What is known of the frame of a page.
@@ -90,13 +124,17 @@ impl<T> OfFrame<T> {
     }
 }
 
+/// One key, or two.
+pub type Keys = (GroupKey, Option<GroupKey>);
+
 /// Counts pages by group.
 #[derive(Debug)]
 pub struct Groups {
     by: GroupBy,
-    pages: HashMap<GroupKey, u64>,
+    and: Option<GroupBy>,
+    pages: HashMap<Keys, u64>,
     /// The group of the page before: mostly also that of the next.
-    last: Option<(GroupKey, u64)>,
+    last: Option<(Keys, u64)>,
 }
 
 impl Groups {
@@ -104,15 +142,78 @@ impl Groups {
     pub fn new(by: GroupBy) -> Self {
         Groups {
             by,
+            and: None,
             pages: HashMap::new(),
             last: None,
         }
     }
 
+    /// Each group parted once more.
+    pub fn and(self, and: Option<GroupBy>) -> Self {
+        Groups { and, ..self }
+    }
+
     /// Takes a page of the region with that index.
     #[inline]
     pub fn add(&mut self, page: &Page, region: Option<usize>) {
-        let key = match self.by {
+        self.add_named(page, region, None);
+    }
+
+    /// The same of a page that begins in the symbol with that number.
+    #[inline]
+    pub fn add_named(&mut self, page: &Page, region: Option<usize>, symbol: Option<u32>) {
+        let key = (
+            GroupKey::of(self.by, page, region, symbol),
+            self.and.map(|and| GroupKey::of(and, page, region, symbol)),
+        );
+        match &mut self.last {
+            Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),
+            last => {
+                if let Some((key, pages)) = last.replace((key, page.pages)) {
+                    self.sum(key, pages);
+                }
+            }
+        }
+    }
+
+    /// Counts `pages` pages of a group that is not parted.
+    pub fn count(&mut self, key: GroupKey, pages: u64) {
+        self.sum((key, None), pages);
+    }
+
+    fn sum(&mut self, key: Keys, pages: u64) {
+        let sum = self.pages.entry(key).or_default();
+        *sum = sum.saturating_add(pages);
+    }
+
+    /// The groups by their first key: regions by address, others with the most pages first.
+    pub fn finish(self) -> Vec<(GroupKey, u64)> {
+        let groups = self.finish_parted().into_iter();
+        groups.map(|((key, _), pages)| (key, pages)).collect()
+    }
+
+    /// The groups by both keys.
+    pub fn finish_parted(mut self) -> Vec<(Keys, u64)> {
+        if let Some((key, pages)) = self.last.take() {
+            self.sum(key, pages);
+        }
+        let mut groups: Vec<(Keys, u64)> = self.pages.into_iter().collect();
+        groups.sort_by_key(|&((first, second), pages)| {
+            let region = match first {
+                GroupKey::Region(region) => Some(region),
+                _ => None,
+            };
+            (region, u64::MAX - pages, first, second)
+        });
+        groups
+    }
+}
+
+impl GroupKey {
+    /// The group of a page.
+    #[inline]
+    fn of(by: GroupBy, page: &Page, region: Option<usize>, symbol: Option<u32>) -> Self {
+        match by {
             GroupBy::State => GroupKey::State(page.state, page.doubt),
             GroupBy::Kind => GroupKey::Kind(page.kind, page.doubt.filter(|_| page.kind.is_none())),
             GroupBy::Flags => {
@@ -127,38 +228,18 @@ impl Groups {
                 State::Present => OfFrame::of(page, page.is_pmd_mapped()),
                 _ => OfFrame::of(page, None),
             }),
-        };
-        match &mut self.last {
-            Some((last, pages)) if *last == key => *pages = pages.saturating_add(page.pages),
-            last => {
-                if let Some((key, pages)) = last.replace((key, page.pages)) {
-                    self.count(key, pages);
-                }
-            }
+            GroupBy::MapCount => GroupKey::MapCount(OfFrame::of(
+                page,
+                page.map_count.map(|count| (count, page.count_is_average)),
+            )),
+            GroupBy::Exclusive => GroupKey::Exclusive(match page.state {
+                State::Present => OfFrame::of(page, page.exclusive()),
+                _ => OfFrame::of(page, None),
+            }),
+            GroupBy::Symbol => GroupKey::Symbol(symbol),
         }
     }
 
-    /// Counts `pages` pages of a group.
-    pub fn count(&mut self, key: GroupKey, pages: u64) {
-        let sum = self.pages.entry(key).or_default();
-        *sum = sum.saturating_add(pages);
-    }
-
-    /// The groups: regions by address, others with the most pages first.
-    pub fn finish(mut self) -> Vec<(GroupKey, u64)> {
-        if let Some((key, pages)) = self.last.take() {
-            self.count(key, pages);
-        }
-        let mut groups: Vec<(GroupKey, u64)> = self.pages.into_iter().collect();
-        groups.sort_by_key(|&(key, pages)| match self.by {
-            GroupBy::Region => (0, key),
-            _ => (u64::MAX - pages, key),
-        });
-        groups
-    }
-}
-
-impl GroupKey {
     /// The flags of a flags group.
     pub fn flags(self) -> Option<PageFlags> {
         match self {

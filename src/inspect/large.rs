@@ -152,7 +152,7 @@ mod tests {
             order: Some(order),
             zone: None,
             cgroup: None,
-            behind: None,
+            content: None,
         }
     }
 

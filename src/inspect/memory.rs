@@ -2,14 +2,14 @@
 
 use super::detail::PageDetail;
 use super::doubt::Doubt;
+use super::kernel_behaviour::KernelBehaviour;
 use super::page::Page;
 use super::reason::reason;
 use super::region::ViewedRegion;
-use super::rules::Rules;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
-use crate::process::{Behind, Categories, Target};
+use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, Reason, Why};
 use std::ops::ControlFlow;
 
@@ -263,7 +263,7 @@ impl View<'_> {
             MemoryRead { bytes: 1.., .. } => return bytes(read.bytes, Source::Memory),
             MemoryRead { ended, .. } => ended.unwrap_or(ReadEnd::NotResident),
         };
-        let PageDetail { page, behind, .. } = self.detail(start)?;
+        let PageDetail { page, content, .. } = self.detail(start)?;
         if fault && !matches!(page.state, State::Unmapped | State::PfnMapped) {
             let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
             let near = AddressRange::new(start, end.min(wanted.end())).unwrap_or(wanted);
@@ -275,7 +275,7 @@ impl View<'_> {
                 return bytes(read, Source::Faulted(page.state));
             }
         }
-        let mut unknown = untold(&page, behind);
+        let mut unknown = untold(&page, content);
         if (page.state, page.kind) == (State::Untouched, Some(Kind::Cached)) {
             match self.cached(start, into)? {
                 Ok(read) => return bytes(read, Source::File),
@@ -368,11 +368,11 @@ impl View<'_> {
             let Some(window) = AddressRange::new(at, stop) else {
                 return end;
             };
-            let runs = modules.behind(&viewed.region, window);
+            let runs = modules.backing_content(&viewed.region, window);
             let Some(run) = runs.ok().and_then(|runs| runs.into_iter().next()) else {
                 return if before.is_none() { end } else { at };
             };
-            let now = run.behind.ok();
+            let now = run.content.ok();
             if *before.get_or_insert(now) != now {
                 return at;
             }
@@ -410,7 +410,7 @@ impl View<'_> {
         Ok(from.checked_add(same * page.bytes()).unwrap_or(end))
     }
 
-    /// Whether an entry is of a slot of a swap area.
+    /// Whether an entry is a slot of a swap area.
     fn is_swapped(&self, entry: PageMapEntry) -> bool {
         let meaning = entry.swap().map(|slot| self.swap_meaning(slot.kind));
         meaning == Some(SwapMeaning::Area)
@@ -455,10 +455,10 @@ impl View<'_> {
 }
 
 /// Why it is not known what is behind an untouched page, of which the process has no frame.
-fn untold(page: &Page, behind: Fact<Behind>) -> Option<Reason> {
+fn untold(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
     let is_asked =
         page.state == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
-    behind
+    content
         .err()
         .filter(|reason| is_asked && !matches!(reason, Reason::NotApplicable(_)))
 }
@@ -470,11 +470,11 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     /// A file of so many pages that nobody has touched.
-    fn untouched_file(pages: u64, behind: impl Fn(u64) -> Behind) -> World {
+    fn untouched_file(pages: u64, content: impl Fn(u64) -> BackingContent) -> World {
         let mut file = region(16, pages);
         (file.inode, file.device.major) = (7, 8);
         World {
-            behind: (16..16 + 4096).map(|page| (page, behind(page))).collect(),
+            content: (16..16 + 4096).map(|page| (page, content(page))).collect(),
             ..World::new([file])
         }
     }
@@ -496,10 +496,10 @@ mod tests {
     #[test]
     fn what_is_alike_costs_no_more_than_it_is_long() {
         // The end of the file is far, and what is alike ends soon.
-        let behind = |page| Behind::Contents {
+        let content = |page| BackingContent::Contents {
             cached: page >= 16 + 3,
         };
-        let (world, pages) = absent(untouched_file(1 << 24, behind));
+        let (world, pages) = absent(untouched_file(1 << 24, content));
         assert_eq!(pages, 3);
         let asked = world.behind_pages.load(Ordering::Relaxed);
         assert!(asked < 2 * MOST_PAGES, "asked about {asked} pages");

@@ -1,8 +1,8 @@
 //! What of a need can be met here, and what else has to be read for it.
 
+use super::kernel_behaviour::KernelBehaviour;
 use super::page::Need;
 use super::reason::{no_scan, reason};
-use super::rules::Rules;
 use super::view::View;
 use super::{Error, Result};
 use crate::kernel::FrameNumber;
@@ -20,7 +20,7 @@ impl View<'_> {
             true => Ok(()),
             false => available.flags.clone(),
         };
-        // Without a scan, flags tell that a page is of no large folio, so that no PMD maps it; the others are left out and counted.
+        // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out and counted.
         let huge = match available.categories.contains(Categories::HUGE) || available.flags.is_ok()
         {
             true => Ok(()),

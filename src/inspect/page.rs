@@ -1,12 +1,12 @@
 //! What a command sees of the address space: pages, one or many alike at a time.
 
 use super::doubt::Doubt;
-use crate::kernel::zones::{Spanned, Zones};
+use crate::kernel::zones::{ZoneLookup, Zones};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
     VirtualAddress,
 };
-use crate::process::Behind;
+use crate::process::BackingContent;
 use bitflags::bitflags;
 
 bitflags! {
@@ -30,7 +30,7 @@ bitflags! {
         /// The parts of the spans that lie in no region, as pages in state `unmapped`.
         const HOLES = 1 << 7;
         /// [`Page::behind`], and by it the kinds of untouched pages of files and shared memory.
-        const BEHIND = 1 << 8;
+        const CONTENT = 1 << 8;
         /// [`Page::order`], from the flags of the frame and, at the edges of what is mapped, of a few around it.
         const ORDER = 1 << 9;
         /// [`Page::zone`], from `/proc/zoneinfo`.
@@ -67,8 +67,8 @@ pub struct InZone {
 
 impl InZone {
     /// The one zone, if it is one.
-    pub(super) fn of(zones: &Zones, spanned: Spanned) -> Option<InZone> {
-        let Spanned::By(index) = spanned else {
+    pub(super) fn of(zones: &Zones, spanned: ZoneLookup) -> Option<InZone> {
+        let ZoneLookup::In(index) = spanned else {
             return None;
         };
         let node = zones.get(index)?.node;
@@ -99,9 +99,9 @@ pub struct Page {
     /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here. Of a page that lies where no such mapping
     /// can be, it is known without a look.
     pub huge: Option<bool>,
-    /// Whether `map_count` may be an average over the large folio that the frame is of, for all that its flags tell.
+    /// Whether `map_count` may be an average over a large folio, as far as the frame's flags show.
     pub count_is_average: bool,
-    /// The order of the folio that the frame is of, when asked for and there is a frame: the same for all of `pages`, which may be
+    /// The order of the folio that the frame belongs to, when asked for and there is a frame: the same for all of `pages`, which may be
     /// several folios.
     pub order: Option<u8>,
     /// The memory zone of the frame, when asked for and there is one.
@@ -109,7 +109,7 @@ pub struct Page {
     /// Inode of the memory cgroup that the frame is charged to, 0 for none; when asked for and there is a frame.
     pub cgroup: Option<u64>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
-    pub behind: Option<Behind>,
+    pub content: Option<BackingContent>,
 }
 
 impl Page {

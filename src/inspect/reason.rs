@@ -35,7 +35,7 @@ pub fn no_scan() -> Reason {
 }
 
 /// The reason that an error of the floor below is to a reader.
-pub(super) fn reason(error: &process::Error) -> Reason {
+pub fn reason(error: &process::Error) -> Reason {
     match error {
         process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
             what: what.clone(),

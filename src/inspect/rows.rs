@@ -16,7 +16,22 @@ pub struct Row {
     pub frames: Option<u64>,
 }
 
-/// Makes [`Row`]s of pages in address order; holds one.
+/// Puts neighbouring pages together. Holds one row.
+pub trait Neighbours {
+    /// What pages become.
+    type Row;
+
+    /// Takes the next page, and the index of its region. Gives back the row before it, if the page does not belong to that.
+    fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Self::Row>;
+
+    /// The last row.
+    fn finish(&mut self) -> Option<Self::Row>;
+
+    /// How many pages a row has.
+    fn pages(row: &Self::Row) -> u64;
+}
+
+/// Makes [`Row`]s of pages in address order.
 #[derive(Debug)]
 pub struct Rows {
     size: PageSize,
@@ -28,10 +43,17 @@ impl Rows {
     pub fn new(size: PageSize) -> Self {
         Rows { size, row: None }
     }
+}
 
-    /// Takes the next page. Gives back the row before it, if the page does not belong to that.
+impl Neighbours for Rows {
+    type Row = Row;
+
+    fn pages(row: &Row) -> u64 {
+        row.page.pages
+    }
+
     #[inline]
-    pub fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Row> {
+    fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Row> {
         let next = Row {
             page: *page,
             region,
@@ -48,8 +70,7 @@ impl Rows {
         }
     }
 
-    /// The last row.
-    pub fn finish(&mut self) -> Option<Row> {
+    fn finish(&mut self) -> Option<Row> {
         self.row.take()
     }
 }
@@ -127,7 +148,7 @@ impl Run {
     }
 }
 
-/// Makes [`Run`]s of pages in address order, across regions; holds one.
+/// Makes [`Run`]s of pages in address order, across regions.
 #[derive(Debug)]
 pub struct Runs {
     size: PageSize,
@@ -140,10 +161,17 @@ impl Runs {
     pub fn new(size: PageSize) -> Self {
         Runs { size, run: None }
     }
+}
 
-    /// Takes the next page. Gives back the run before it, if the page does not belong to that.
+impl Neighbours for Runs {
+    type Row = Run;
+
+    fn pages(run: &Run) -> u64 {
+        run.pages
+    }
+
     #[inline]
-    pub fn push(&mut self, page: &Page) -> Option<Run> {
+    fn push(&mut self, page: &Page, _: Option<usize>) -> Option<Run> {
         match &mut self.run {
             Some((run, alike))
                 if run.end(self.size) == page.address
@@ -160,8 +188,7 @@ impl Runs {
         }
     }
 
-    /// The last run.
-    pub fn finish(&mut self) -> Option<Run> {
+    fn finish(&mut self) -> Option<Run> {
         self.run.take().map(finished)
     }
 }

@@ -4,13 +4,13 @@ use super::doubt::Doubt;
 use super::filter::Question;
 use super::page::Page;
 use super::sweep::Chunk;
-use crate::report::{Reason, Stopped};
+use crate::report::{PagesByReason, Stopped};
 
 /// What is not certain about the pages that a question keeps and leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Untouched pages of which it cannot be known what is behind them, and why not for the first.
-    pub untold: Option<(u64, Reason)>,
+    /// Untouched pages of which it cannot be known what is behind them.
+    pub untold: PagesByReason,
     /// Why the states of some of the kept pages are not certain.
     pub doubt: Option<Doubt>,
     /// Pages that the question can neither keep nor leave out, and why not for the first.
@@ -25,8 +25,8 @@ impl Selection {
         question: Question<'_>,
         mut each: impl FnMut(&Page) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        if let Some((pages, reason)) = chunk.untold() {
-            self.untold.get_or_insert((0, reason)).0 += pages;
+        for (pages, reason) in chunk.untold() {
+            self.untold.add(pages, reason);
         }
         for page in chunk.pages() {
             if !question.keeps(&page, chunk.region) {

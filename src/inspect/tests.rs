@@ -1,8 +1,8 @@
 //! Single pages, rows and totals of made-up processes.
 
 use super::{
-    GroupBy, GroupKey, Groups, Need, OfFrame, Page, Row, Rows, Runs, Totals, View, region_stats,
-    sweep,
+    GroupBy, GroupKey, Groups, Need, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, View,
+    region_stats, sweep,
 };
 use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
@@ -80,7 +80,7 @@ fn rows_join_what_is_the_same() {
     let mut runs = Runs::new(SIZE);
     let mut lengths = Vec::new();
     each(&target, Need::ENTRIES, |page, _| {
-        lengths.extend(runs.push(page))
+        lengths.extend(runs.push(page, None))
     });
     lengths.extend(runs.finish());
     let lengths: Vec<_> = lengths
@@ -128,7 +128,7 @@ fn the_zero_page_is_one_row_and_no_run() {
         let mut all = Vec::new();
         let mut totals = Totals::new(SIZE, Need::ENTRIES);
         each(&target, need, |page, _| {
-            all.extend(runs.push(page));
+            all.extend(runs.push(page, None));
             totals.add(page);
         });
         all.extend(runs.finish());
@@ -174,7 +174,9 @@ fn groups_add_up() {
     let (_, target) = world.target();
     let grouped = |by: GroupBy| {
         let mut groups = Groups::new(by);
-        each(&target, by.need(), |page, region| groups.add(page, region));
+        each(&target, by.need_of_frames(), |page, region| {
+            groups.add(page, region)
+        });
         groups.finish()
     };
     use GroupKey as K;
@@ -288,7 +290,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         order: None,
         zone: None,
         cgroup: None,
-        behind: None,
+        content: None,
     };
     assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));
     assert_eq!(page(None, Some(false), 0).exclusive(), Some(false));
@@ -321,7 +323,7 @@ fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
     world.hugetlbfs = Some(device);
     world.entries.insert(0x1000, PRESENT | FILE | 0x200);
     let (_, target) = world.target();
-    for need in [Need::ENTRIES, Need::KINDS | Need::BEHIND] {
+    for need in [Need::ENTRIES, Need::KINDS | Need::CONTENT] {
         let mut kinds = Vec::new();
         each(&target, need, |page, _| kinds.push((page.state, page.kind)));
         kinds.dedup();
@@ -558,7 +560,7 @@ fn frames_that_come_again_in_turn_share_a_row() {
         order: None,
         zone: None,
         cgroup: None,
-        behind: None,
+        content: None,
     };
     let mut rows = Rows::new(SIZE);
     let mut all = Vec::new();

@@ -2,10 +2,10 @@
 
 use super::Result;
 use super::availability::Availability;
-use super::classify::{Backing, Place};
+use super::classify::{Backing, RegionFacts};
+use super::kernel_behaviour::KernelBehaviour;
 use super::reason::reason;
 use super::region::{ViewedRegion, backing};
-use super::rules::Rules;
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
@@ -54,6 +54,25 @@ impl<'a> View<'a> {
         let region = target.process.region_at(address)?;
         let region = region.into_iter().collect();
         Ok(Self::new(target, region, MapsText::default(), false))
+    }
+
+    /// Reads only the region that holds `range`, if one does, and else all: enough to [`sweep`](super::sweep) that range. Of a single page
+    /// there is at most one region to read.
+    ///
+    /// Fails as [`View::of`].
+    pub fn within(target: &'a Target, range: AddressRange) -> Result<View<'a>> {
+        let region = target.process.region_at(range.start())?;
+        let is_enough = match &region {
+            Some(region) => region.range.end() >= range.end(),
+            None => range.pages(target.process.layout().page) <= 1,
+        };
+        match is_enough {
+            true => {
+                let region = region.into_iter().collect();
+                Ok(Self::new(target, region, MapsText::default(), false))
+            }
+            false => View::of(target),
+        }
     }
 
     fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {
@@ -106,7 +125,7 @@ impl<'a> View<'a> {
         self.page
     }
 
-    /// The regions in address order; with [`View::at`] at most one.
+    /// The regions in address order; with [`View::at`] and [`View::within`] it may be one or none.
     pub fn regions(&self) -> &[ViewedRegion] {
         &self.regions
     }
@@ -211,8 +230,8 @@ impl<'a> View<'a> {
     }
 
     /// What pages of `viewed` need to know of it.
-    pub(super) fn place(&self, viewed: &ViewedRegion) -> Place {
-        Place {
+    pub(super) fn place(&self, viewed: &ViewedRegion) -> RegionFacts {
+        RegionFacts {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
             pfn_mapped: self.is_pfn_mapped(viewed),
@@ -349,7 +368,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Rules for View<'_> {
+impl KernelBehaviour for View<'_> {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         // Reading the kernel's configuration takes milliseconds.
         let layout = || self.target.machine.swap_layout();

@@ -175,6 +175,23 @@ impl AddressRange {
     pub fn intersection(self, other: AddressRange) -> Option<AddressRange> {
         AddressRange::new(self.start.max(other.start), self.end.min(other.end))
     }
+    /// The parts of it that lie in `sorted`: ranges in order, of which none overlap.
+    pub fn within(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {
+        let first = sorted.partition_point(|one| one.end <= self.start);
+        let touched = sorted.iter().skip(first);
+        touched.map_while(move |one| self.intersection(*one))
+    }
+    /// The parts of it that lie in none of `sorted`: ranges in order, of which none overlap.
+    pub fn outside(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {
+        let behind_all = (self.end, self.end);
+        let taken = self.within(sorted).map(|one| (one.start, one.end));
+        let mut from = self.start;
+        taken
+            .chain(std::iter::once(behind_all))
+            .filter_map(move |(start, end)| {
+                AddressRange::new(std::mem::replace(&mut from, end), start)
+            })
+    }
     /// Grown to whole pages. The last page of the address space keeps its ragged end.
     pub fn to_pages(self, page: PageSize) -> AddressRange {
         let end = self
@@ -251,6 +268,27 @@ mod tests {
             (page.offset(LAST), page.index(LAST)),
             (65535, u64::MAX >> 16)
         );
+    }
+
+    #[test]
+    fn parts_of_a_range_lie_in_other_ranges_or_outside() {
+        let others = [range(10, 20), range(20, 30), range(40, 50)];
+        let parts = |start, end| {
+            let whole = range(start, end);
+            let inside: Vec<_> = whole.within(&others).collect();
+            let outside: Vec<_> = whole.outside(&others).collect();
+            (inside, outside)
+        };
+        assert_eq!(parts(0, 10), (vec![], vec![range(0, 10)]));
+        assert_eq!(
+            parts(5, 45),
+            (
+                vec![range(10, 20), range(20, 30), range(40, 45)],
+                vec![range(5, 10), range(30, 40)]
+            )
+        );
+        assert_eq!(parts(15, 25), (vec![range(15, 20), range(20, 25)], vec![]));
+        assert_eq!(parts(60, 70), (vec![], vec![range(60, 70)]));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod smaps;
 pub mod status;
 pub mod swaps;
 pub mod text;
-pub(crate) mod words;
+pub mod words;
 pub mod zones;
 
 pub use address::{

@@ -7,6 +7,7 @@ worded! {
     /// The state of a page of a process: one word.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
     #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
     pub enum State, word {
         /// A page frame is mapped here.
         Present = "present",
@@ -39,6 +40,7 @@ worded! {
     /// What backs a page, or would back it.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
     #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
     pub enum Kind, word {
         /// Private memory without a file.
         Anonymous = "anonymous",

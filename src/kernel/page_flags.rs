@@ -2,92 +2,6 @@
 
 use bitflags::bitflags;
 
-bitflags! {
-    /// Flags of a page frame. Unknown bits are kept: newer kernels have more.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    #[repr(transparent)]
-    pub struct PageFlags: u64 {
-        /// Bit 0: being read, written or migrated.
-        const LOCKED = 1 << 0;
-        /// Bit 1: an I/O error happened (never set since Linux 6.12).
-        const ERROR = 1 << 1;
-        /// Bit 2: used since the last look by reclaim.
-        const REFERENCED = 1 << 2;
-        /// Bit 3: its contents are valid.
-        const UPTODATE = 1 << 3;
-        /// Bit 4: written to since it was last saved.
-        const DIRTY = 1 << 4;
-        /// Bit 5: on a list of reclaimable pages.
-        const LRU = 1 << 5;
-        /// Bit 6: on the active list.
-        const ACTIVE = 1 << 6;
-        /// Bit 7: belongs to a kernel object allocator.
-        const SLAB = 1 << 7;
-        /// Bit 8: being written to disk or swap.
-        const WRITEBACK = 1 << 8;
-        /// Bit 9: to be freed after writeback, or a readahead mark.
-        const RECLAIM = 1 << 9;
-        /// Bit 10: free, in the buddy allocator.
-        const BUDDY = 1 << 10;
-        /// Bit 11: mapped by some process.
-        const MMAP = 1 << 11;
-        /// Bit 12: anonymous memory.
-        const ANON = 1 << 12;
-        /// Bit 13: has a copy in a swap area.
-        const SWAPCACHE = 1 << 13;
-        /// Bit 14: would go to swap.
-        const SWAPBACKED = 1 << 14;
-        /// Bit 15: first page of a folio.
-        const COMPOUND_HEAD = 1 << 15;
-        /// Bit 16: a later page of a folio.
-        const COMPOUND_TAIL = 1 << 16;
-        /// Bit 17: from the hugetlb pool.
-        const HUGE = 1 << 17;
-        /// Bit 18: cannot be reclaimed.
-        const UNEVICTABLE = 1 << 18;
-        /// Bit 19: failed in hardware.
-        const HWPOISON = 1 << 19;
-        /// Bit 20: no memory at this frame number.
-        const NOPAGE = 1 << 20;
-        /// Bit 21: merged by samepage merging.
-        const KSM = 1 << 21;
-        /// Bit 22: part of a large folio.
-        const THP = 1 << 22;
-        /// Bit 23: logically offline (balloon).
-        const OFFLINE = 1 << 23;
-        /// Bit 24: the shared page of zeros.
-        const ZERO_PAGE = 1 << 24;
-        /// Bit 25: not used since it was marked idle.
-        const IDLE = 1 << 25;
-        /// Bit 26: a page table.
-        const PGTABLE = 1 << 26;
-        /// Bit 32: not managed by the page allocator.
-        const RESERVED = 1 << 32;
-        /// Bit 33: locked into memory.
-        const MLOCKED = 1 << 33;
-        /// Bit 34: anonymous: exclusive to one process; file: mapped to disk.
-        const OWNER_2 = 1 << 34;
-        /// Bit 35: has filesystem data.
-        const PRIVATE = 1 << 35;
-        /// Bit 36: has further filesystem data.
-        const PRIVATE_2 = 1 << 36;
-        /// Bit 37: for its owner.
-        const OWNER_PRIVATE = 1 << 37;
-        /// Bit 38: for the architecture.
-        const ARCH = 1 << 38;
-        /// Bit 39: mapped uncached.
-        const UNCACHED = 1 << 39;
-        /// Bit 40: soft-dirty.
-        const SOFTDIRTY = 1 << 40;
-        /// Bit 41: for the architecture.
-        const ARCH_2 = 1 << 41;
-        /// Bit 42: for the architecture (arm64: memory tags).
-        const ARCH_3 = 1 << 42;
-        // Whatever a newer kernel sets is kept.
-        const _ = !0;
-    }
-}
-
 /// What is known of one flag.
 #[derive(Clone, Copy, Debug)]
 pub struct FlagInfo {
@@ -99,208 +13,84 @@ pub struct FlagInfo {
     pub meaning: &'static str,
 }
 
-/// Every known flag, by bit.
-pub const FLAGS: &[FlagInfo] = &[
-    FlagInfo {
-        flag: PageFlags::LOCKED,
-        name: "locked",
-        meaning: "being read, written or migrated",
-    },
-    FlagInfo {
-        flag: PageFlags::ERROR,
-        name: "error",
-        meaning: "an I/O error happened (never set since Linux 6.12)",
-    },
-    FlagInfo {
-        flag: PageFlags::REFERENCED,
-        name: "referenced",
-        meaning: "used since the last look by reclaim",
-    },
-    FlagInfo {
-        flag: PageFlags::UPTODATE,
-        name: "uptodate",
-        meaning: "its contents are valid",
-    },
-    FlagInfo {
-        flag: PageFlags::DIRTY,
-        name: "dirty",
-        meaning: "written to since it was last saved",
-    },
-    FlagInfo {
-        flag: PageFlags::LRU,
-        name: "lru",
-        meaning: "on a list of reclaimable pages",
-    },
-    FlagInfo {
-        flag: PageFlags::ACTIVE,
-        name: "active",
-        meaning: "on the active list",
-    },
-    FlagInfo {
-        flag: PageFlags::SLAB,
-        name: "slab",
-        meaning: "belongs to a kernel object allocator",
-    },
-    FlagInfo {
-        flag: PageFlags::WRITEBACK,
-        name: "writeback",
-        meaning: "being written to disk or swap",
-    },
-    FlagInfo {
-        flag: PageFlags::RECLAIM,
-        name: "reclaim",
-        meaning: "to be freed after writeback, or a readahead mark",
-    },
-    FlagInfo {
-        flag: PageFlags::BUDDY,
-        name: "buddy",
-        meaning: "free, in the buddy allocator",
-    },
-    FlagInfo {
-        flag: PageFlags::MMAP,
-        name: "mmap",
-        meaning: "mapped by some process",
-    },
-    FlagInfo {
-        flag: PageFlags::ANON,
-        name: "anon",
-        meaning: "anonymous memory",
-    },
-    FlagInfo {
-        flag: PageFlags::SWAPCACHE,
-        name: "swapcache",
-        meaning: "has a copy in a swap area",
-    },
-    FlagInfo {
-        flag: PageFlags::SWAPBACKED,
-        name: "swapbacked",
-        meaning: "would go to swap",
-    },
-    FlagInfo {
-        flag: PageFlags::COMPOUND_HEAD,
-        name: "compound_head",
-        meaning: "first page of a folio",
-    },
-    FlagInfo {
-        flag: PageFlags::COMPOUND_TAIL,
-        name: "compound_tail",
-        meaning: "a later page of a folio",
-    },
-    FlagInfo {
-        flag: PageFlags::HUGE,
-        name: "huge",
-        meaning: "from the hugetlb pool",
-    },
-    FlagInfo {
-        flag: PageFlags::UNEVICTABLE,
-        name: "unevictable",
-        meaning: "cannot be reclaimed",
-    },
-    FlagInfo {
-        flag: PageFlags::HWPOISON,
-        name: "hwpoison",
-        meaning: "failed in hardware",
-    },
-    FlagInfo {
-        flag: PageFlags::NOPAGE,
-        name: "nopage",
-        meaning: "no memory at this frame number",
-    },
-    FlagInfo {
-        flag: PageFlags::KSM,
-        name: "ksm",
-        meaning: "merged by samepage merging",
-    },
-    FlagInfo {
-        flag: PageFlags::THP,
-        name: "thp",
-        meaning: "part of a large folio",
-    },
-    FlagInfo {
-        flag: PageFlags::OFFLINE,
-        name: "offline",
-        meaning: "logically offline (balloon)",
-    },
-    FlagInfo {
-        flag: PageFlags::ZERO_PAGE,
-        name: "zero_page",
-        meaning: "the shared page of zeros",
-    },
-    FlagInfo {
-        flag: PageFlags::IDLE,
-        name: "idle",
-        meaning: "not used since it was marked idle",
-    },
-    FlagInfo {
-        flag: PageFlags::PGTABLE,
-        name: "pgtable",
-        meaning: "a page table",
-    },
-    FlagInfo {
-        flag: PageFlags::RESERVED,
-        name: "reserved",
-        meaning: "not managed by the page allocator",
-    },
-    FlagInfo {
-        flag: PageFlags::MLOCKED,
-        name: "mlocked",
-        meaning: "locked into memory",
-    },
-    FlagInfo {
-        flag: PageFlags::OWNER_2,
-        name: "owner_2",
-        meaning: "anonymous: exclusive to one process; file: mapped to disk",
-    },
-    FlagInfo {
-        flag: PageFlags::PRIVATE,
-        name: "private",
-        meaning: "has filesystem data",
-    },
-    FlagInfo {
-        flag: PageFlags::PRIVATE_2,
-        name: "private_2",
-        meaning: "has further filesystem data",
-    },
-    FlagInfo {
-        flag: PageFlags::OWNER_PRIVATE,
-        name: "owner_private",
-        meaning: "for its owner",
-    },
-    FlagInfo {
-        flag: PageFlags::ARCH,
-        name: "arch",
-        meaning: "for the architecture",
-    },
-    FlagInfo {
-        flag: PageFlags::UNCACHED,
-        name: "uncached",
-        meaning: "mapped uncached",
-    },
-    FlagInfo {
-        flag: PageFlags::SOFTDIRTY,
-        name: "softdirty",
-        meaning: "soft-dirty",
-    },
-    FlagInfo {
-        flag: PageFlags::ARCH_2,
-        name: "arch_2",
-        meaning: "for the architecture",
-    },
-    FlagInfo {
-        flag: PageFlags::ARCH_3,
-        name: "arch_3",
-        meaning: "for the architecture (arm64: memory tags)",
-    },
-];
+/// Declares the flags, and the table of them.
+macro_rules! flags {
+    ($($flag:ident = $bit:literal, $name:literal, $meaning:literal;)*) => {
+        bitflags! {
+            /// Flags of a page frame. Unknown bits are kept: newer kernels have more.
+            #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+            #[repr(transparent)]
+            pub struct PageFlags: u64 {
+                $(
+                    #[doc = concat!("Bit ", $bit, ": ", $meaning, ".")]
+                    const $flag = 1 << $bit;
+                )*
+                // Whatever a newer kernel sets is kept.
+                const _ = !0;
+            }
+        }
+
+        /// Every known flag, by bit.
+        pub const FLAGS: &[FlagInfo] = &[
+            $(FlagInfo { flag: PageFlags::$flag, name: $name, meaning: $meaning },)*
+        ];
+    };
+}
+
+flags! {
+    LOCKED = 0, "locked", "being read, written or migrated";
+    ERROR = 1, "error", "an I/O error happened (never set since Linux 6.12)";
+    REFERENCED = 2, "referenced", "used since the last look by reclaim";
+    UPTODATE = 3, "uptodate", "its contents are valid";
+    DIRTY = 4, "dirty", "written to since it was last saved";
+    LRU = 5, "lru", "on a list of reclaimable pages";
+    ACTIVE = 6, "active", "on the active list";
+    SLAB = 7, "slab", "belongs to a kernel object allocator";
+    WRITEBACK = 8, "writeback", "being written to disk or swap";
+    RECLAIM = 9, "reclaim", "to be freed after writeback, or a readahead mark";
+    BUDDY = 10, "buddy", "free, in the buddy allocator";
+    MMAP = 11, "mmap", "mapped by some process";
+    ANON = 12, "anon", "anonymous memory";
+    SWAPCACHE = 13, "swapcache", "has a copy in a swap area";
+    SWAPBACKED = 14, "swapbacked", "would go to swap";
+    COMPOUND_HEAD = 15, "compound_head", "first page of a folio";
+    COMPOUND_TAIL = 16, "compound_tail", "a later page of a folio";
+    HUGE = 17, "huge", "from the hugetlb pool";
+    UNEVICTABLE = 18, "unevictable", "cannot be reclaimed";
+    HWPOISON = 19, "hwpoison", "failed in hardware";
+    NOPAGE = 20, "nopage", "no memory at this frame number";
+    KSM = 21, "ksm", "merged by samepage merging";
+    THP = 22, "thp", "part of a large folio";
+    OFFLINE = 23, "offline", "logically offline (balloon)";
+    ZERO_PAGE = 24, "zero_page", "the shared page of zeros";
+    IDLE = 25, "idle", "not used since it was marked idle";
+    PGTABLE = 26, "pgtable", "a page table";
+    RESERVED = 32, "reserved", "not managed by the page allocator";
+    MLOCKED = 33, "mlocked", "locked into memory";
+    OWNER_2 = 34, "owner_2", "anonymous: exclusive to one process; file: mapped to disk";
+    PRIVATE = 35, "private", "has filesystem data";
+    PRIVATE_2 = 36, "private_2", "has further filesystem data";
+    OWNER_PRIVATE = 37, "owner_private", "for its owner";
+    ARCH = 38, "arch", "for the architecture";
+    UNCACHED = 39, "uncached", "mapped uncached";
+    SOFTDIRTY = 40, "softdirty", "soft-dirty";
+    ARCH_2 = 41, "arch_2", "for the architecture";
+    ARCH_3 = 42, "arch_3", "for the architecture (arm64: memory tags)";
+}
 
 impl PageFlags {
+    /// The name of this one flag, if it has one.
+    pub fn known_name(self) -> Option<&'static str> {
+        let known = FLAGS.iter().find(|info| info.flag == self);
+        known.map(|info| info.name)
+    }
     /// The names of the flags that are set, by bit; `bit27` and the like for those without a name.
     pub fn names(self) -> Vec<std::borrow::Cow<'static, str>> {
         (0..64)
             .filter(|bit| self.bits() >> bit & 1 == 1)
             .map(
-                |bit| match FLAGS.iter().find(|info| info.flag.bits() == 1 << bit) {
-                    Some(info) => info.name.into(),
+                |bit| match PageFlags::from_bits_retain(1 << bit).known_name() {
+                    Some(name) => name.into(),
                     None => format!("bit{bit}").into(),
                 },
             )

@@ -26,6 +26,8 @@ pub struct Stat {
     pub resident_pages: u64,
     /// Where its arguments lie, if the reader may know.
     pub arguments: Option<AddressRange>,
+    /// How it ended, as `wait` gives it; 0 also to readers who may not know.
+    pub exit_code: i32,
 }
 
 impl Stat {
@@ -62,6 +64,7 @@ impl Stat {
             arguments: address(stat.arg_start)
                 .zip(address(stat.arg_end))
                 .and_then(|(start, end)| AddressRange::new(start, end)),
+            exit_code: stat.exit_code.unwrap_or_default(),
         })
     }
 }

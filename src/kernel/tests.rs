@@ -1,7 +1,7 @@
 //! What no machine and no guest of `scripts/guests` shows, as bytes; each with the place in the kernel that it stands for.
 
 use super::swaps::{SwapLayout, SwapMeaning, SwapOptions};
-use super::zones::{Spanned, Zones};
+use super::zones::{ZoneLookup, Zones};
 use super::*;
 
 /// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the others mean what they
@@ -76,7 +76,7 @@ fn a_node_of_memory_alone() {
         .expect("a zone");
     assert_eq!((far.node, far.name.as_str()), (3, "Movable"));
     let gap = zones.stretch(FrameNumber::new(1 << 31));
-    assert_eq!(gap.spanned, Spanned::ByNone);
+    assert_eq!(gap.spanned, ZoneLookup::InNone);
     let page = PageSize::FOUR_KIB;
     let physical = FrameNumber::new(4_294_967_296).physical(page);
     assert_eq!(physical, Some(PhysicalAddress::new(1 << 44)));

@@ -1,5 +1,24 @@
 //! Enumerations whose variants each have a word.
 
+/// Such an enumeration, for what reads the words.
+pub trait Worded: Copy + PartialEq + 'static {
+    /// Every one, in the order of the words.
+    const ALL: &'static [Self];
+
+    /// The word for it.
+    fn word(self) -> &'static str;
+
+    /// The one with that word.
+    fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|one| one.word() == word)
+    }
+
+    /// All the words.
+    fn words() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|one| one.word())
+    }
+}
+
 /// Declares an enumeration with its words: a list of all variants in their order, and a method, of the name that is given, for the word.
 /// A variant is declared once, so that none is missing from the list.
 macro_rules! worded {
@@ -23,6 +42,14 @@ macro_rules! worded {
                 match self {
                     $($name::$variant => $text,)*
                 }
+            }
+        }
+
+        impl $crate::kernel::words::Worded for $name {
+            const ALL: &'static [Self] = $name::ALL;
+
+            fn word(self) -> &'static str {
+                self.$word()
             }
         }
     };

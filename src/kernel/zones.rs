@@ -17,18 +17,18 @@ pub struct Stretch {
     /// The frame after the last.
     pub end: FrameNumber,
     /// Which zones.
-    pub spanned: Spanned,
+    pub spanned: ZoneLookup,
 }
 
 /// Which zones span a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spanned {
+pub enum ZoneLookup {
     /// None.
-    ByNone,
+    InNone,
     /// This one of [`Zones::iter`].
-    By(usize),
+    In(usize),
     /// Several, as where the memory of two nodes interleaves: in which of them a frame lies is not told.
-    BySeveral,
+    InSeveral,
 }
 
 /// One zone: a stretch of frames on a node.
@@ -87,8 +87,8 @@ impl Zones {
     /// The one zone that spans `frame`; `None` when none does, and when several do.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
         match self.stretch(frame).spanned {
-            Spanned::By(index) => self.get(index),
-            Spanned::ByNone | Spanned::BySeveral => None,
+            ZoneLookup::In(index) => self.get(index),
+            ZoneLookup::InNone | ZoneLookup::InSeveral => None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Zones {
         let after = self.stretches.partition_point(|one| one.end <= frame);
         self.stretches.get(after).copied().unwrap_or(Stretch {
             end: FrameNumber::new(u64::MAX),
-            spanned: Spanned::ByNone,
+            spanned: ZoneLookup::InNone,
         })
     }
 
@@ -125,9 +125,9 @@ fn stretches(zones: &[Zone]) -> Vec<Stretch> {
             let spans = |(_, zone): &(usize, &Zone)| zone.start <= start && end <= zone.end();
             let mut by = zones.iter().enumerate().filter(spans);
             let spanned = match (by.next(), by.next()) {
-                (None, _) => Spanned::ByNone,
-                (Some((index, _)), None) => Spanned::By(index),
-                (Some(_), Some(_)) => Spanned::BySeveral,
+                (None, _) => ZoneLookup::InNone,
+                (Some((index, _)), None) => ZoneLookup::In(index),
+                (Some(_), Some(_)) => ZoneLookup::InSeveral,
             };
             start = end;
             Stretch { end, spanned }
@@ -195,11 +195,11 @@ Node 1, zone   Device
             let stretch = zones.stretch(FrameNumber::new(frame));
             (stretch.spanned, stretch.end.get())
         };
-        assert_eq!(of(9), (Spanned::ByNone, 10));
-        assert_eq!(of(10), (Spanned::By(0), 100));
-        assert_eq!(of(150), (Spanned::BySeveral, 200));
-        assert_eq!(of(299), (Spanned::By(0), 300));
-        assert_eq!(of(300), (Spanned::ByNone, u64::MAX));
+        assert_eq!(of(9), (ZoneLookup::InNone, 10));
+        assert_eq!(of(10), (ZoneLookup::In(0), 100));
+        assert_eq!(of(150), (ZoneLookup::InSeveral, 200));
+        assert_eq!(of(299), (ZoneLookup::In(0), 300));
+        assert_eq!(of(300), (ZoneLookup::InNone, u64::MAX));
         assert_eq!(zones.of(FrameNumber::new(150)), None);
     }
 

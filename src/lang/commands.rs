@@ -9,6 +9,8 @@ pub struct CommandName {
     pub short: &'static [&'static str],
     /// Whether its last word has no abbreviations: it came later, and no abbreviation of an earlier command may change its meaning.
     pub whole: bool,
+    /// Whether it looks at pages, so that it can show its reads: `--how`.
+    pub how: bool,
 }
 
 const fn plain(name: &'static str) -> CommandName {
@@ -20,6 +22,7 @@ const fn short(name: &'static str, short: &'static [&'static str]) -> CommandNam
         name,
         short,
         whole: false,
+        how: false,
     }
 }
 
@@ -29,6 +32,15 @@ const fn whole(name: &'static str) -> CommandName {
         name,
         short: &[],
         whole: true,
+        how: false,
+    }
+}
+
+/// A command that looks at pages.
+const fn looking(command: CommandName) -> CommandName {
+    CommandName {
+        how: true,
+        ..command
     }
 }
 
@@ -38,18 +50,22 @@ pub static COMMANDS: &[CommandName] = &[
     plain("detach"),
     plain("ps"),
     plain("info process"),
+    whole("info threads"),
+    whole("info registers"),
     plain("info capabilities"),
-    short("translate", &["t"]),
-    short("region", &["r"]),
-    plain("regions"),
-    short("walk", &["w"]),
-    short("flags", &["f"]),
-    plain("who"),
-    plain("summary"),
-    short("explain", &["e"]),
+    looking(short("translate", &["t"])),
+    looking(short("region", &["r"])),
+    looking(plain("regions")),
+    looking(short("walk", &["w"])),
+    looking(short("flags", &["f"])),
+    whole("map"),
+    looking(plain("who")),
+    looking(plain("summary")),
+    looking(short("explain", &["e"])),
+    looking(whole("patched")),
     plain("decode"),
-    plain("x"),
-    plain("telescope"),
+    looking(plain("x")),
+    looking(plain("telescope")),
     plain("find"),
     short("print", &["p"]),
     plain("info symbol"),
@@ -58,6 +74,10 @@ pub static COMMANDS: &[CommandName] = &[
     plain("info modules"),
     plain("info line"),
     plain("watch"),
+    whole("snapshot"),
+    whole("info snapshots"),
+    whole("diff"),
+    whole("compare"),
     whole("assert"),
     whole("if"),
     whole("else"),
@@ -69,17 +89,30 @@ pub static COMMANDS: &[CommandName] = &[
     whole("define"),
     whole("document"),
     whole("alias"),
+    whole("display"),
+    whole("undisplay"),
+    whole("info display"),
+    whole("printf"),
+    whole("output"),
     plain("set"),
     plain("show"),
     plain("echo"),
     plain("source"),
     plain("history"),
+    whole("complete"),
     short("help", &["h"]),
     plain("apropos"),
     short("quit", &["q"]),
     plain("pipe"),
     short("shell", &["!"]),
 ];
+
+/// Whether `display` may run the command that begins with this word, which is typed whole: it looks, and changes nothing.
+pub fn is_displayed(word: &str) -> bool {
+    COMMANDS.iter().any(|row| row.how && row.name == word)
+        || ["find", "decode", "ps", "printf", "echo"].contains(&word)
+        || resolve_first(word) == Resolved::One("info")
+}
 
 /// What a word that may be shortened stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -167,12 +167,16 @@ mod tests {
             kinds("info "),
             [
                 Expected::Word("process"),
+                Expected::Word("threads"),
+                Expected::Word("registers"),
                 Expected::Word("capabilities"),
                 Expected::Word("symbol"),
                 Expected::Word("address"),
                 Expected::Word("symbols"),
                 Expected::Word("modules"),
-                Expected::Word("line")
+                Expected::Word("line"),
+                Expected::Word("snapshots"),
+                Expected::Word("display")
             ]
         );
         assert_eq!(kinds("pipe "), [Expected::Command]);
@@ -206,7 +210,10 @@ mod tests {
                 "node",
                 "zone",
                 "cgroup",
-                "pmd_mapped"
+                "pmd_mapped",
+                "mapcount",
+                "exclusive",
+                "symbol"
             ]
             .map(Expected::Word)
         );

@@ -5,13 +5,13 @@ use std::fmt;
 use unicode_width::UnicodeWidthChar;
 
 use super::near::near;
-use super::place::Place;
+use super::span::Span;
 
 /// Why a line is not in the language, where, and what could have stood there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     /// The offending part; empty at the end of the line.
-    pub at: Place,
+    pub at: Span,
     /// What is wrong, without a full stop.
     pub message: String,
     /// What could have stood there, in words for a person; never empty.
@@ -39,7 +39,7 @@ impl SyntaxError {
     /// The line and the caret under the place, a line each. Of a long line, what is around the place.
     pub fn draw_place(&self, line: &str) -> String {
         const BEFORE: usize = 60;
-        const BEHIND: usize = 40;
+        const CONTENT: usize = 40;
         let (mut shown, mut before, mut under) = (String::new(), 0, 0);
         let first = line
             .char_indices()
@@ -54,7 +54,7 @@ impl SyntaxError {
         let from = first.map_or(0, |(offset, character)| offset + character.len_utf8());
         let mut behind = 0;
         for (offset, character) in line.char_indices().skip_while(|(offset, _)| *offset < from) {
-            if behind == BEHIND {
+            if behind == CONTENT {
                 shown.push('…');
                 break;
             }
@@ -87,6 +87,12 @@ impl SyntaxError {
             .take_while(|(offset, _)| *offset < self.at.start)
             .count()
             + 1
+    }
+
+    /// The same with this way out, where it has none of its own.
+    pub(super) fn or_hint(mut self, hint: Option<&str>) -> Self {
+        self.hint = self.hint.or_else(|| hint.map(str::to_owned));
+        self
     }
 
     /// "did you mean", if one of the words is near enough.
@@ -137,7 +143,7 @@ mod tests {
 
     fn error(start: usize, end: usize) -> SyntaxError {
         SyntaxError {
-            at: Place::new(start, end),
+            at: Span::new(start, end),
             message: "`b` cannot stand here".into(),
             expected: vec!["a".into(), "b".into(), "c".into()],
             hint: Some("did you mean `a`?".into()),

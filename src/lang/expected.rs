@@ -1,6 +1,9 @@
 //! What could stand at a place: said in errors, and asked for by completion.
 
+use super::expression::Function;
 use super::field::{FilterField, PageField, RegionField};
+use super::layout::{Format, Unit};
+use crate::kernel::words::Worded;
 
 /// Something that could stand at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +40,8 @@ pub enum Expected {
     Symbol,
     /// The name of a source file, before a line of it.
     SourceFile,
+    /// The name of a snapshot.
+    Snapshot,
     /// A number.
     Number,
     /// A time: `100ms`, `1s`.
@@ -63,6 +68,8 @@ pub enum Expected {
     Topic,
     /// A regular expression.
     Regex,
+    /// A part of the name of a region.
+    RegionName,
     /// Any text.
     Text,
     /// A command for the shell.
@@ -94,6 +101,7 @@ impl Expected {
             Expected::Expression => "an address, a number or a name".into(),
             Expected::Symbol => "the name of a symbol".into(),
             Expected::SourceFile => "a line of the source, as in server.c:210".into(),
+            Expected::Snapshot => "the name of a snapshot".into(),
             Expected::Number => "a number".into(),
             Expected::Duration => "a time (100ms, 1s, 2m)".into(),
             Expected::PageField => "a condition on pages".into(),
@@ -107,6 +115,7 @@ impl Expected {
             Expected::File => "a file".into(),
             Expected::Topic => "a topic".into(),
             Expected::Regex => "a regular expression".into(),
+            Expected::RegionName => "a part of a region's name".into(),
             Expected::Text => "a text".into(),
             Expected::ShellCommand => "a shell command".into(),
             Expected::Pipe => "`| shell command`".into(),
@@ -117,32 +126,26 @@ impl Expected {
     /// The plain words that may stand here, as far as they do not depend on a target.
     pub fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
-            F::ALL
-                .iter()
-                .copied()
-                .filter(move |field| wanted(*field))
-                .map(F::name)
+            F::all().filter(move |field| wanted(*field)).map(F::name)
         }
-        fn letters<T>(words: &'static [(&'static str, T)]) -> impl Iterator<Item = &'static str> {
-            words.iter().map(|(letter, _)| *letter)
-        }
-        let functions = || super::words::FUNCTIONS.iter().map(|(name, _)| *name);
         match self {
             Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) => vec![word],
             Expected::How => vec!["--how"],
             Expected::Fault => vec!["--fault"],
-            Expected::Search => letters(super::words::UNITS).collect(),
-            Expected::Pattern => functions().collect(),
-            Expected::Format => letters(super::words::FORMATS).collect(),
-            Expected::Layout => letters(super::words::FORMATS)
-                .chain(letters(super::words::UNITS))
-                .collect(),
-            Expected::Expression => functions().collect(),
+            Expected::Search => Unit::words().collect(),
+            Expected::Pattern => Function::words().collect(),
+            Expected::Format => Format::words().collect(),
+            Expected::Layout => Format::words().chain(Unit::words()).collect(),
+            Expected::Expression => Function::words().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
-            Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
-            Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),
+            Expected::PageQuantity => names(PageField::is_integer)
+                .chain(Function::words())
+                .collect(),
+            Expected::RegionQuantity => names(RegionField::is_integer)
+                .chain(Function::words())
+                .collect(),
             _ => Vec::new(),
         }
     }

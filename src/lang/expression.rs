@@ -1,7 +1,8 @@
 //! Expressions, ranges and filters, as written. A filter may hold values, and a value may be what a filter counts.
 
 use super::field::PageField;
-use super::place::Spanned;
+use super::span::Spanned;
+use crate::kernel::words::worded;
 
 /// A name: plain (`main`, `libc.so.6`, `a::b`) or from 'single quotes'.
 ///
@@ -150,132 +151,146 @@ pub enum Register {
     StackPointer,
 }
 
-/// Operators before their operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnaryOperator {
-    /// `-`
-    Negate,
-    /// `+`
-    Plus,
-    /// `~`
-    BitNot,
-    /// `!`
-    Not,
-    /// `*`: the pointer that is stored at the address.
-    Dereference,
+worded! {
+    /// Operators before their operand.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum UnaryOperator, text {
+        /// `-`
+        Negate = "-",
+        /// `+`
+        Plus = "+",
+        /// `~`
+        BitNot = "~",
+        /// `!`
+        Not = "!",
+        /// `*`: the pointer that is stored at the address.
+        Dereference = "*",
+    }
 }
 
-/// Operators between two operands, with C's meaning and precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BinaryOperator {
-    /// `*`
-    Multiply,
-    /// `/`
-    Divide,
-    /// `%`
-    Remainder,
-    /// `+`
-    Add,
-    /// `-`
-    Subtract,
-    /// `<<`
-    ShiftLeft,
-    /// `>>`
-    ShiftRight,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `==`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `&`
-    BitAnd,
-    /// `^`
-    BitXor,
-    /// `|`, only in parentheses
-    BitOr,
-    /// `&&`
-    And,
-    /// `||`
-    Or,
+worded! {
+    /// Operators between two operands, with C's meaning and precedence, the loosest first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BinaryOperator, text {
+        /// `||`
+        Or = "||",
+        /// `&&`
+        And = "&&",
+        /// `|`, only in parentheses
+        BitOr = "|",
+        /// `^`
+        BitXor = "^",
+        /// `&`
+        BitAnd = "&",
+        /// `==`
+        Equal = "==",
+        /// `!=`
+        NotEqual = "!=",
+        /// `<`
+        Less = "<",
+        /// `<=`
+        LessOrEqual = "<=",
+        /// `>`
+        Greater = ">",
+        /// `>=`
+        GreaterOrEqual = ">=",
+        /// `<<`
+        ShiftLeft = "<<",
+        /// `>>`
+        ShiftRight = ">>",
+        /// `+`
+        Add = "+",
+        /// `-`
+        Subtract = "-",
+        /// `*`
+        Multiply = "*",
+        /// `/`
+        Divide = "/",
+        /// `%`
+        Remainder = "%",
+    }
 }
 
-/// The integer types that memory can be read as, in the target's byte order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntegerType {
-    /// `u8`
-    U8,
-    /// `u16`
-    U16,
-    /// `u32`
-    U32,
-    /// `u64`
-    U64,
-    /// `i8`
-    I8,
-    /// `i16`
-    I16,
-    /// `i32`
-    I32,
-    /// `i64`
-    I64,
+worded! {
+    /// The integer types that memory can be read as, in the target's byte order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum IntegerType, name {
+        /// `u8`
+        U8 = "u8",
+        /// `u16`
+        U16 = "u16",
+        /// `u32`
+        U32 = "u32",
+        /// `u64`
+        U64 = "u64",
+        /// `i8`
+        I8 = "i8",
+        /// `i16`
+        I16 = "i16",
+        /// `i32`
+        I32 = "i32",
+        /// `i64`
+        I64 = "i64",
+    }
 }
 
-/// The functions of expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// `pfn(A)`: the frame behind an address.
-    Pfn,
-    /// `phys(A)`: the physical address behind an address.
-    Phys,
-    /// `page(A)`: the start of the page of an address.
-    Page,
-    /// `region(A)`: the region of an address, a range.
-    Region,
-    /// `start(R)`: the first address of a range.
-    Start,
-    /// `end(R)`: the address after a range.
-    End,
-    /// `size(R)`: the length of a range in bytes.
-    Size,
-    /// `symbol(A)`: the symbol at an address, text.
-    Symbol,
-    /// `count(R where F)`: pages.
-    Count,
-    /// `bytes(R where F)`: the same in bytes.
-    Bytes,
-    /// `runs(R where F)`: physically contiguous runs.
-    Runs,
-    /// `longest(R where F)`: the longest of them, a range.
-    Longest,
-    /// `first(R where F)`: the address of the first page.
-    First,
-    /// `last(R where F)`: the address of the last page.
-    Last,
-    /// `rss(R)`: resident bytes.
-    Rss,
-    /// `pss(R)`: the proportional share.
-    Pss,
-    /// `uss(R)`: resident bytes that nobody else maps.
-    Uss,
-    /// `swapped(R)`: bytes in swap.
-    Swapped,
-    /// `huge(R)`: bytes mapped as huge pages.
-    Huge,
-    /// `name(R)`: the name of the mapping, text.
-    Name,
-    /// `perms(R)`: its rights, text.
-    Perms,
-    /// `state(A)`: the state of a page, text.
-    State,
-    /// `kind(A)`: the kind of a page, text.
-    Kind,
+worded! {
+    /// The functions of expressions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Function, name {
+        /// `pfn(A)`: the frame behind an address.
+        Pfn = "pfn",
+        /// `phys(A)`: the physical address behind an address.
+        Phys = "phys",
+        /// `page(A)`: the start of the page of an address.
+        Page = "page",
+        /// `region(A)`: the region of an address, a range.
+        Region = "region",
+        /// `start(R)`: the first address of a range.
+        Start = "start",
+        /// `end(R)`: the address after a range.
+        End = "end",
+        /// `size(R)`: the length of a range in bytes.
+        Size = "size",
+        /// `symbol(A)`: the symbol at an address, text.
+        Symbol = "symbol",
+        /// `count(R where F)`: pages.
+        Count = "count",
+        /// `bytes(R where F)`: the same in bytes.
+        Bytes = "bytes",
+        /// `runs(R where F)`: physically contiguous runs.
+        Runs = "runs",
+        /// `longest(R where F)`: the longest of them, a range.
+        Longest = "longest",
+        /// `first(R where F)`: the address of the first page.
+        First = "first",
+        /// `last(R where F)`: the address of the last page.
+        Last = "last",
+        /// `rss(R)`: resident bytes.
+        Rss = "rss",
+        /// `pss(R)`: the proportional share.
+        Pss = "pss",
+        /// `uss(R)`: resident bytes that nobody else maps.
+        Uss = "uss",
+        /// `swapped(R)`: bytes in swap.
+        Swapped = "swapped",
+        /// `huge(R)`: bytes mapped as huge pages.
+        Huge = "huge",
+        /// `name(R)`: the name of the mapping, text.
+        Name = "name",
+        /// `perms(R)`: its rights, text.
+        Perms = "perms",
+        /// `state(A)`: the state of a page, text.
+        State = "state",
+        /// `kind(A)`: the kind of a page, text.
+        Kind = "kind",
+        /// `mapcount(A)`: how often the frame behind an address is mapped.
+        Mapcount = "mapcount",
+        /// `exclusive(A)`: whether it is mapped there alone, 1 or 0.
+        Exclusive = "exclusive",
+        /// `pmd_mapped(A)`: whether one PMD maps the page as a huge one, 1 or 0.
+        PmdMapped = "pmd_mapped",
+    }
 }
 
 impl Function {
@@ -317,12 +332,12 @@ pub enum Filter<F> {
         /// The right side.
         right: Spanned<Quantity<F>>,
     },
-    /// `name == "…"`, `name != "…"`
+    /// `name == "…"`, `name != "…"`, `name ~ "…"`
     Text {
         /// A field that is text.
         field: F,
-        /// `==` or, if false, `!=`.
-        equal: bool,
+        /// How.
+        comparison: TextComparison,
         /// What it is compared with: a text, or a variable that holds one.
         text: Spanned<Expression>,
     },
@@ -382,19 +397,34 @@ pub enum Quantity<F> {
     },
 }
 
-/// How two quantities are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `==`
-    Equal,
-    /// `!=`
-    NotEqual,
+worded! {
+    /// How two quantities are compared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Comparison, text {
+        /// `<`
+        Less = "<",
+        /// `<=`
+        LessOrEqual = "<=",
+        /// `>`
+        Greater = ">",
+        /// `>=`
+        GreaterOrEqual = ">=",
+        /// `==`
+        Equal = "==",
+        /// `!=`
+        NotEqual = "!=",
+    }
+}
+
+worded! {
+    /// How a text is compared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TextComparison, text {
+        /// `==`
+        Equal = "==",
+        /// `!=`
+        NotEqual = "!=",
+        /// `~`: it matches a regular expression.
+        Matches = "~",
+    }
 }

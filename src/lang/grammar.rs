@@ -11,6 +11,10 @@ pub fn usage(command: &str) -> Option<String> {
         // These two take the rest of the line as it stands, which the grammar says in its tokens.
         "shell" => return Some("shell COMMAND".into()),
         "pipe" => return Some("pipe COMMAND | SHELL-COMMAND".into()),
+        "display" => {
+            let usage = "display[/NFU] [EXPRESSION | COMMAND] [every DURATION [count N]]";
+            return Some(usage.into());
+        }
         _ => {}
     }
     let body = rule(&command.replace(' ', "_"))?;
@@ -126,6 +130,10 @@ impl Words {
                 }
                 "&" => {}
                 "|" => self.push("|", false),
+                word if word.ends_with("_rows") || word.ends_with("_arguments") => {
+                    let body: Vec<&str> = rule(word).into_iter().flat_map(self::lexemes).collect();
+                    self.add_all(&body);
+                }
                 word => self.push(&shown(word), false),
             }
         }
@@ -160,7 +168,9 @@ fn shown(word: &str) -> String {
         return literal.trim_end_matches('"').to_owned();
     }
     match word {
-        "NUMBER" => "N".into(),
+        "NUMBER" | "amount" => "N".into(),
+        "cut" => "limit|top N".into(),
+        "part_of_name" => "TEXT".into(),
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),
         "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),
@@ -208,12 +218,17 @@ mod tests {
         let expected = [
             (
                 "walk",
-                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup|pmd_mapped] [limit N]",
+                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup|pmd_mapped|mapcount|exclusive|symbol [, KEY]] [limit|top N]",
             ),
             (
                 "regions",
-                "regions [--how] [where FILTER] [by size|rss|name] [full]",
+                "regions [--how] [TEXT] [where FILTER] [by size|rss|name|pss|swapped|huge] [limit|top N] [full]",
             ),
+            (
+                "ps",
+                "ps [TEXT] [by rss|pss|uss|swapped|huge] [limit|top N]",
+            ),
+            ("printf", "printf TEXT [, …]"),
             ("print", "print[/x|d|u|o|t|a|c|z|s|f] RANGE"),
             ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),
             ("info symbol", "info symbol ADDRESS"),
@@ -226,11 +241,11 @@ mod tests {
             ),
             (
                 "set",
-                "set ($NAME = RANGE | json|pagination|perf maps|scan|shell errors (on | off) | height|width|history size N | color auto|always|never)",
+                "set ($NAME = RANGE | json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | logging (on | off | file PATTERN))",
             ),
             (
                 "show",
-                "show [json|pagination|perf maps|scan|shell errors | height|width|history size | color | convenience]",
+                "show [json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect | height|width|history size | color | style | editing | convenience | version | logging]",
             ),
         ];
         for (command, line) in expected {

@@ -4,14 +4,14 @@ pub use super::class::Class;
 
 use super::lexer::{self, TokenKind};
 use super::parser;
-use super::place::{Place, Spanned};
+use super::span::{Span, Spanned};
 
 /// The parts of a line in order, without overlaps; blanks are part of none.
 pub fn classes(line: &str) -> Vec<Spanned<Class>> {
     let tokens = lexer::tokens(line);
     let (taken, wrong) = parser::classes(line, &tokens);
     let wrong = wrong.filter(|wrong| wrong.end < line.len() && wrong.start < wrong.end);
-    let within = |inner: Place, outer: Place| outer.start <= inner.start && inner.end <= outer.end;
+    let within = |inner: Span, outer: Span| outer.start <= inner.start && inner.end <= outer.end;
     tokens
         .iter()
         .map(|token| {
@@ -43,9 +43,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::BadNumber(_)
         | TokenKind::PastedValue(_)
         | TokenKind::PastedAddress(_)
-        | TokenKind::PastedFrame(_)
-        | TokenKind::MapsLine { .. }
-        | TokenKind::PmapLine { .. } => Class::Number,
+        | TokenKind::PastedRow(_) => Class::Number,
         TokenKind::How | TokenKind::Fault | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }

@@ -1,5 +1,7 @@
 //! How memory and numbers are written out: the letters and counts behind a `/`, as in gdb.
 
+use crate::kernel::words::worded;
+
 /// What stands behind `/`: each part at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
@@ -13,42 +15,64 @@ pub struct Layout {
     pub unit: Option<Unit>,
 }
 
-/// The letter of a form, as in gdb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// `x`
-    Hexadecimal,
-    /// `d`
-    Signed,
-    /// `u`
-    Unsigned,
-    /// `o`
-    Octal,
-    /// `t`
-    Binary,
-    /// `a`: an address with its symbol.
-    Address,
-    /// `c`
-    Character,
-    /// `z`: hexadecimal, padded with zeros to the size of the value.
-    PaddedHexadecimal,
-    /// `s`: text that ends with a zero.
-    Text,
-    /// `f`: the bits of a floating-point number.
-    Float,
+worded! {
+    /// The letter of a form, as in gdb.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Format, letter {
+        /// `x`
+        Hexadecimal = "x",
+        /// `d`
+        Signed = "d",
+        /// `u`
+        Unsigned = "u",
+        /// `o`
+        Octal = "o",
+        /// `t`
+        Binary = "t",
+        /// `a`: an address with its symbol.
+        Address = "a",
+        /// `c`
+        Character = "c",
+        /// `z`: hexadecimal, padded with zeros to the size of the value.
+        PaddedHexadecimal = "z",
+        /// `s`: text that ends with a zero.
+        Text = "s",
+        /// `f`: the bits of a floating-point number.
+        Float = "f",
+    }
 }
 
-/// The letter of a size, as in gdb.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// `b`
-    Byte,
-    /// `h`: two bytes.
-    HalfWord,
-    /// `w`: four bytes.
-    Word,
-    /// `g`: eight bytes.
-    GiantWord,
+worded! {
+    /// The letter of a size, as in gdb.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Unit, letter {
+        /// `b`
+        Byte = "b",
+        /// `h`: two bytes.
+        HalfWord = "h",
+        /// `w`: four bytes.
+        Word = "w",
+        /// `g`: eight bytes.
+        GiantWord = "g",
+    }
+}
+
+impl Format {
+    /// What it is, for the help.
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Format::Hexadecimal => "hexadecimal",
+            Format::Signed => "decimal, with a sign",
+            Format::Unsigned => "decimal, without one",
+            Format::Octal => "octal",
+            Format::Binary => "binary",
+            Format::Address => "an address with its symbol",
+            Format::Character => "a character",
+            Format::PaddedHexadecimal => "hexadecimal with zeros before it",
+            Format::Text => "text up to a zero",
+            Format::Float => "a floating-point number",
+        }
+    }
 }
 
 impl Unit {

@@ -1,45 +1,49 @@
-//! The command language: text to syntax tree and back, and errors that point at a place. Pure.
+//! The command language: text to syntax tree, and errors that point at a place. Pure.
 //!
 //! The language is written down in `grammar/language.ebnf`, in two levels, and so is this room: `lexer` cuts a line into
-//! the longest tokens, `parser` makes the tree of `syntax` of them, and `unparse` (the `Display` of the tree) prints it
-//! back. `tests/grammar` holds all of it to the file. What could have stood where parsing failed (`expected`) is in every
-//! error, and is what `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the
-//! usage of commands from the file itself (`grammar`).
+//! the longest tokens, and `parser` makes the tree of `syntax` of them. `display` writes expressions back. `tests/grammar`
+//! holds all of it to the file. What could have stood where parsing failed (`expected`) is in every error, and is what
+//! `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the usage of commands from
+//! the file itself (`grammar`).
 //!
 //! ```text
 //! highlight, complete       a line while it is typed
 //! script                    lines → blocks
-//! parser      unparse       tokens → tree               tree → line
+//! parser      display       tokens → tree               expression → text
 //! lexer                     text → tokens
 //! commands    operators     words    setting    field   the tables: what there is, each said once
+//! habits                    the words of other programs: where a line is none of ours
 //! expected    error         class                       what is said of a place
-//! syntax      expression    place                       the tree
+//! syntax      expression    amount      span            the tree
 //! ```
 
+mod amount;
 mod class;
 pub mod commands;
 pub mod complete;
+mod display;
 mod error;
 mod expected;
 mod expression;
 pub mod field;
 pub mod grammar;
+pub mod habits;
 pub mod highlight;
 mod layout;
 mod lexer;
 mod near;
 mod operators;
 mod parser;
-mod place;
 pub mod script;
 pub mod setting;
+mod span;
 mod syntax;
-mod unparse;
 mod words;
 
 pub use commands::{COMMANDS, CommandName};
 pub use error::SyntaxError;
 pub use expected::Expected;
+pub use lexer::escape;
 pub use near::near;
 pub use setting::SETTINGS;
 pub use syntax::*;
@@ -52,9 +56,36 @@ pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
     parser::parse(line)
 }
 
+/// What stands behind the name of a command that the user made: its arguments, and where its output goes.
+///
+/// # Errors
+/// A [`SyntaxError`] for a pipe or a file that is not complete.
+pub fn parse_call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
+    parser::call(text)
+}
+
 /// The arguments in a text: values parted by blanks.
 pub fn parse_arguments(text: &str) -> Vec<Spanned<Argument>> {
     parser::arguments(text)
+}
+
+/// The time that a text is: `100ms`; a bare number is one of seconds.
+pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
+    match lexer::tokens(text).as_slice() {
+        [
+            lexer::Token {
+                kind: lexer::TokenKind::Duration(duration),
+                ..
+            },
+        ] => Some(*duration),
+        [
+            lexer::Token {
+                kind: lexer::TokenKind::Number(seconds),
+                ..
+            },
+        ] => Some(std::time::Duration::from_secs(*seconds)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

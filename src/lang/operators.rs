@@ -1,7 +1,6 @@
 //! The operators between two operands and how tightly they bind; tested equal to `grammar/operators`.
 
-use super::expression::{BinaryOperator, Comparison, UnaryOperator};
-use super::words::spelled;
+use super::expression::BinaryOperator;
 
 /// How tightly an operator binds; all are left-associative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,75 +44,21 @@ impl Level {
     }
 }
 
-/// Every operator between two operands, the loosest first.
-pub(super) static BINARY: &[(&str, Level, BinaryOperator)] = &[
-    ("||", Level::Or, BinaryOperator::Or),
-    ("&&", Level::And, BinaryOperator::And),
-    ("|", Level::BitOr, BinaryOperator::BitOr),
-    ("^", Level::BitXor, BinaryOperator::BitXor),
-    ("&", Level::BitAnd, BinaryOperator::BitAnd),
-    ("==", Level::Equality, BinaryOperator::Equal),
-    ("!=", Level::Equality, BinaryOperator::NotEqual),
-    ("<", Level::Relation, BinaryOperator::Less),
-    ("<=", Level::Relation, BinaryOperator::LessOrEqual),
-    (">", Level::Relation, BinaryOperator::Greater),
-    (">=", Level::Relation, BinaryOperator::GreaterOrEqual),
-    ("<<", Level::Shift, BinaryOperator::ShiftLeft),
-    (">>", Level::Shift, BinaryOperator::ShiftRight),
-    ("+", Level::Sum, BinaryOperator::Add),
-    ("-", Level::Sum, BinaryOperator::Subtract),
-    ("*", Level::Product, BinaryOperator::Multiply),
-    ("/", Level::Product, BinaryOperator::Divide),
-    ("%", Level::Product, BinaryOperator::Remainder),
-];
-
-/// Every operator before an operand. `&name` is no operator: it takes a name, not a value.
-pub(super) static UNARY: &[(&str, UnaryOperator)] = &[
-    ("-", UnaryOperator::Negate),
-    ("+", UnaryOperator::Plus),
-    ("~", UnaryOperator::BitNot),
-    ("!", UnaryOperator::Not),
-    ("*", UnaryOperator::Dereference),
-];
-
-/// Every comparison of a filter.
-pub(super) static COMPARISONS: &[(&str, Comparison)] = &[
-    ("<", Comparison::Less),
-    ("<=", Comparison::LessOrEqual),
-    (">", Comparison::Greater),
-    (">=", Comparison::GreaterOrEqual),
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-];
-
 impl BinaryOperator {
-    /// As it is written.
-    pub fn text(self) -> &'static str {
-        BINARY
-            .iter()
-            .find(|(_, _, operator)| *operator == self)
-            .map_or("", |(text, _, _)| text)
-    }
-
     /// How tightly it binds.
     pub(super) fn level(self) -> Level {
-        BINARY
-            .iter()
-            .find(|(_, _, operator)| *operator == self)
-            .map_or(Level::Unary, |(_, level, _)| *level)
-    }
-}
-
-impl UnaryOperator {
-    /// As it is written.
-    pub fn text(self) -> &'static str {
-        spelled(UNARY, &self)
-    }
-}
-
-impl Comparison {
-    /// As it is written.
-    pub fn text(self) -> &'static str {
-        spelled(COMPARISONS, &self)
+        use BinaryOperator as B;
+        match self {
+            B::Or => Level::Or,
+            B::And => Level::And,
+            B::BitOr => Level::BitOr,
+            B::BitXor => Level::BitXor,
+            B::BitAnd => Level::BitAnd,
+            B::Equal | B::NotEqual => Level::Equality,
+            B::Less | B::LessOrEqual | B::Greater | B::GreaterOrEqual => Level::Relation,
+            B::ShiftLeft | B::ShiftRight => Level::Shift,
+            B::Add | B::Subtract => Level::Sum,
+            B::Multiply | B::Divide | B::Remainder => Level::Product,
+        }
     }
 }

@@ -6,11 +6,15 @@
 
 use std::rc::Rc;
 
+use super::commands::{Resolved, resolve_first};
 use super::error::SyntaxError;
 use super::expression::Expression;
-use super::place::{Place, Spanned};
+use super::span::{Span, Spanned};
 use super::syntax::{Control, Line, Rows};
 use super::words::CONTROL_WORDS;
+
+/// The words that open a block.
+const OPENING: &[&str] = &["if", "while", "foreach", "define", "document"];
 
 /// Blocks nested deeper than this are an error.
 const DEEPEST: usize = 64;
@@ -97,6 +101,8 @@ pub struct Fault {
 #[derive(Debug, Default)]
 pub struct Builder {
     open: Vec<Open>,
+    /// The last line that begins with no command, but nearly with a word that opens a block.
+    misspelt: Option<Fault>,
 }
 
 /// A block whose `end` has not come.
@@ -105,7 +111,7 @@ struct Open {
     line: usize,
     text: Rc<str>,
     /// Where its first word stands.
-    word: Place,
+    word: Span,
     kind: Kind,
     body: Vec<Statement>,
     /// What stands before `else`, once that has come.
@@ -138,13 +144,13 @@ impl Kind {
 }
 
 /// The word that a line begins with, if it begins with one, and where it stands.
-pub fn first_word(line: &str) -> Option<(&str, Place)> {
+pub fn first_word(line: &str) -> Option<(&str, Span)> {
     let start = line.len() - line.trim_start().len();
     let rest = line.get(start..)?;
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
     let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     let word = rest.get(..end).filter(|word| !word.is_empty())?;
-    Some((word, Place::new(start, start + end)))
+    Some((word, Span::new(start, start + end)))
 }
 
 /// Whether these lines leave a block open. Lines with a fault do not: it is said when they run.
@@ -182,13 +188,25 @@ impl Builder {
                 true => super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into())),
                 false => Node::Text,
             };
+            let misspelt = first.and_then(|first| misspelt(line, text, first));
+            self.misspelt = misspelt.or(self.misspelt.take());
             return Ok(self.add(line, text.into(), node));
         };
         let text: Rc<str> = text.into();
-        self.control(line, &text, word).map_err(|error| Fault {
-            line,
-            text: text.clone(),
-            error,
+        let opens = OPENING
+            .iter()
+            .any(|word| text.trim_start().starts_with(word));
+        self.control(line, &text, word).map_err(|error| {
+            let fault = Fault {
+                line,
+                text: text.clone(),
+                error,
+            };
+            // The line that should have opened a block is the one to look at.
+            match self.misspelt.take().filter(|_| !opens) {
+                Some(misspelt) => misspelt,
+                None => fault,
+            }
         })
     }
 
@@ -226,7 +244,7 @@ impl Builder {
         &mut self,
         line: usize,
         text: &Rc<str>,
-        word: Place,
+        word: Span,
     ) -> Result<Option<Statement>, SyntaxError> {
         let Line::Control(control) = super::parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
@@ -261,7 +279,7 @@ impl Builder {
         Ok(None)
     }
 
-    fn begin_else(&mut self, word: Place) -> Result<(), SyntaxError> {
+    fn begin_else(&mut self, word: Span) -> Result<(), SyntaxError> {
         match self.open.last_mut() {
             Some(Open {
                 kind: Kind::If(_),
@@ -280,7 +298,7 @@ impl Builder {
         }
     }
 
-    fn end(&mut self, word: Place) -> Result<Option<Statement>, SyntaxError> {
+    fn end(&mut self, word: Span) -> Result<Option<Statement>, SyntaxError> {
         let Some(open) = self.open.pop() else {
             let message = "there is no block for this `end` to close".into();
             return Err(fault(word, message, "a command"));
@@ -316,7 +334,7 @@ impl Builder {
         &mut self,
         line: usize,
         text: &Rc<str>,
-        word: Place,
+        word: Span,
         node: Node,
     ) -> Result<Option<Statement>, SyntaxError> {
         match self.open.iter().any(|open| open.kind.is_loop()) {
@@ -330,7 +348,28 @@ impl Builder {
     }
 }
 
-fn fault(at: Place, message: String, expected: &str) -> SyntaxError {
+/// A line that seems to be meant to open a block.
+fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> {
+    if resolve_first(word) != Resolved::Unknown {
+        return None;
+    }
+    // Words that are too short for near misses, and nothing else.
+    let meant = match word {
+        "If" | "IF" | "iff" => "if",
+        "for" | "each" => "foreach",
+        _ => super::near(word, OPENING.iter().copied()).first()?,
+    };
+    Some(Fault {
+        line,
+        text: text.into(),
+        error: SyntaxError {
+            hint: Some(format!("did you mean `{meant}`?")),
+            ..fault(at, format!("there is no command `{word}`"), "a command")
+        },
+    })
+}
+
+fn fault(at: Span, message: String, expected: &str) -> SyntaxError {
     SyntaxError {
         at,
         message,
@@ -387,6 +426,13 @@ mod tests {
             ("if 1\ndefine x\nend\nend", 2, "outside of blocks"),
             ("define x\n", 1, "`define` has no `end`"),
             ("document x\nend of it\n", 1, "`document` has no `end`"),
+            ("echo\nwhlie 1\necho\nend", 2, "no command `whlie`"),
+            ("iff 1\nwhile 1\nend\nend", 1, "no command `iff`"),
+            (
+                "while 1\nforech $p in all\nend\nend",
+                2,
+                "no command `forech`",
+            ),
         ] {
             let fault = build(text).expect_err(text);
             assert_eq!(fault.line, line, "{text}");

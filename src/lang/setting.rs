@@ -1,27 +1,6 @@
 //! The settings of `set` and `show`.
 
-/// A setting, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Setting {
-    /// `pagination`
-    Pagination,
-    /// `color`
-    Color,
-    /// `history size`
-    HistorySize,
-    /// `perf maps`
-    PerfMaps,
-    /// `scan`
-    Scan,
-    /// `height`
-    Height,
-    /// `width`
-    Width,
-    /// `json`
-    Json,
-    /// `shell errors`
-    ShellErrors,
-}
+use crate::kernel::words::worded;
 
 /// What a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +11,10 @@ pub enum SettingType {
     Number,
     /// `auto`, `always` or `never`
     Color,
+    /// `auto`, `dark` or `light`
+    Style,
+    /// `auto`, `emacs` or `vi`
+    Editing,
 }
 
 /// What a setting becomes; always of its [`SettingType`].
@@ -43,17 +26,49 @@ pub enum SettingValue {
     Number(u64),
     /// When to use colour.
     Color(ColorChoice),
+    /// Which colours.
+    Style(StyleChoice),
+    /// Which keys edit a line.
+    Editing(Editing),
 }
 
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColorChoice {
-    /// On a terminal, unless `NO_COLOR` is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
+worded! {
+    /// When to use colour.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ColorChoice, word {
+        /// On a terminal, unless `NO_COLOR` is set.
+        Auto = "auto",
+        /// Always.
+        Always = "always",
+        /// Never.
+        Never = "never",
+    }
+}
+
+worded! {
+    /// The background that colours are read on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StyleChoice, word {
+        /// As the terminal says (COLORFGBG), otherwise colours that can be read on both.
+        Auto = "auto",
+        /// A dark one.
+        Dark = "dark",
+        /// A light one.
+        Light = "light",
+    }
+}
+
+worded! {
+    /// The keys of the prompt.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Editing, word {
+        /// As `editing-mode` of ~/.inputrc says, otherwise those of emacs.
+        Auto = "auto",
+        /// Those of emacs, as in bash and gdb.
+        Emacs = "emacs",
+        /// Those of vi.
+        Vi = "vi",
+    }
 }
 
 /// A row of [`SETTINGS`].
@@ -69,68 +84,47 @@ pub struct SettingInfo {
     pub doc: &'static str,
 }
 
-/// Every setting, in the order that `show` lists them.
-pub static SETTINGS: &[SettingInfo] = &[
-    Setting::Color.info(),
-    Setting::Height.info(),
-    Setting::HistorySize.info(),
-    Setting::Json.info(),
-    Setting::Pagination.info(),
-    Setting::PerfMaps.info(),
-    Setting::Scan.info(),
-    Setting::ShellErrors.info(),
-    Setting::Width.info(),
-];
-
-impl Setting {
-    /// Its row of [`SETTINGS`].
-    pub const fn info(self) -> SettingInfo {
-        use SettingType::{Color, Number, Switch};
-        let (name, takes, doc) = match self {
-            Setting::Color => ("color", Color, "when output is coloured"),
-            Setting::Height => (
-                "height",
-                Number,
-                "rows of a screen for the pager; 0: as the terminal says",
-            ),
-            Setting::HistorySize => ("history size", Number, "lines of input that are kept"),
-            Setting::Json => ("json", Switch, "whether output is one JSON object a line"),
-            Setting::Pagination => (
-                "pagination",
-                Switch,
-                "whether long output goes through a pager",
-            ),
-            Setting::PerfMaps => (
-                "perf maps",
-                Switch,
-                "whether names are taken from /tmp/perf-PID.map too, which the target writes for code that it makes",
-            ),
-            Setting::Scan => (
-                "scan",
-                Switch,
-                "whether PAGEMAP_SCAN is used where the kernel has it",
-            ),
-            Setting::ShellErrors => (
-                "shell errors",
-                Switch,
-                "whether a shell command that fails is an error, other than at the prompt",
-            ),
-            Setting::Width => (
-                "width",
-                Number,
-                "columns of a screen; 0: as the terminal says",
-            ),
-        };
-        SettingInfo {
-            setting: self,
-            name,
-            takes,
-            doc,
+macro_rules! settings {
+    ($($setting:ident $name:literal $takes:ident, $doc:literal;)*) => {
+        /// A setting, by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Setting {
+            $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $setting,)*
         }
-    }
 
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        self.info().name
-    }
+        /// Every setting, in the order that `show` lists them.
+        pub static SETTINGS: &[SettingInfo] = &[$(Setting::$setting.info(),)*];
+
+        impl Setting {
+            /// Its row of [`SETTINGS`].
+            pub const fn info(self) -> SettingInfo {
+                let (name, takes, doc) = match self {
+                    $(Setting::$setting => ($name, SettingType::$takes, $doc),)*
+                };
+                SettingInfo { setting: self, name, takes, doc }
+            }
+
+            /// As it is written.
+            pub const fn name(self) -> &'static str {
+                self.info().name
+            }
+        }
+    };
+}
+
+settings! {
+    Color "color" Color, "when output is coloured";
+    Editing "editing" Editing, "the keys that edit a line; auto: as ~/.inputrc says";
+    Height "height" Number, "rows of a screen for the pager; 0: as the terminal says";
+    HistorySize "history size" Number, "lines of input that are kept";
+    Json "json" Switch, "whether output is one JSON object a line";
+    Logging "logging enabled" Switch, "whether what is printed is also written to the log";
+    LoggingOverwrite "logging overwrite" Switch, "whether the log is begun anew when it is opened";
+    LoggingRedirect "logging redirect" Switch, "whether what goes to the log is left out on the screen";
+    Pagination "pagination" Switch, "whether long output goes through a pager";
+    PerfMaps "perf maps" Switch, "whether names are taken from /tmp/perf-PID.map too, which the target writes for code that it makes";
+    Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";
+    ShellErrors "shell errors" Switch, "whether a shell command that fails is an error, other than at the prompt";
+    Style "style" Style, "the background that colours are read on; auto: any";
+    Width "width" Number, "columns of a screen, also in pipes and files; 0: as the terminal says, and no limit elsewhere";
 }

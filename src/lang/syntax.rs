@@ -2,16 +2,17 @@
 //!
 //! Nothing here knows a target: names are names, numbers are numbers, and what they come to is `eval`'s business.
 
-use std::time::Duration;
+use crate::kernel::words::worded;
 
+pub use super::amount::{Count, Cut, Time, Which};
 pub use super::expression::{
     BinaryOperator, Comparison, Expression, Filter, Function, HistoryReference, IntegerType, Name,
-    Quantity, Range, Register, SymbolName, UnaryOperator,
+    Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator,
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::layout::{Format, Layout, Unit};
-pub use super::place::{Place, Spanned};
-pub use super::setting::{ColorChoice, Setting, SettingValue};
+pub use super::setting::{ColorChoice, Editing, Setting, SettingValue, StyleChoice};
+pub use super::span::{Span, Spanned};
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +68,8 @@ pub enum Control {
 pub enum Rows {
     /// `regions …`, `walk …`: the ranges of the rows that the command shows.
     Of(Box<Spanned<Command>>),
+    /// `threads`: the stack pointer of each thread.
+    Threads,
     /// `V, V`
     Values(Vec<Spanned<Range>>),
 }
@@ -103,10 +106,14 @@ pub enum Command {
     Attach(Spanned<TargetName>),
     /// `detach`
     Detach,
-    /// `ps [TEXT]`: the processes whose name contains the text.
+    /// `ps [TEXT] [by KEY] [limit N|top N]`: the processes whose name contains the text.
     Ps {
-        /// What the name must contain.
-        filter: Option<String>,
+        /// What the name must contain, or a variable that holds it.
+        filter: Option<Spanned<String>>,
+        /// In which order; by number if absent.
+        by: Option<ProcessOrder>,
+        /// Which of the rows; all if absent.
+        cut: Option<Cut>,
     },
     /// `info process`
     InfoProcess,
@@ -116,23 +123,34 @@ pub enum Command {
     InfoSymbol(Spanned<Expression>),
     /// `info address SYMBOL`: where a symbol lies.
     InfoAddress(Spanned<SymbolName>),
-    /// `info symbols REGEX [limit N]`: the symbols whose names match.
+    /// `info symbols REGEX [limit N|top N]`: the symbols whose names match.
     InfoSymbols {
         /// What the names must match.
         pattern: Spanned<String>,
-        /// At most so many.
-        limit: Option<u64>,
+        /// Which of them; all if absent.
+        cut: Option<Cut>,
     },
     /// `info modules`: programs and libraries, and which file answers for their names.
     InfoModules,
+    /// `map [RANGE] [where FILTER]`
+    Map {
+        /// What is drawn; all of the process if absent.
+        range: Option<Spanned<Range>>,
+        /// Which pages are.
+        filter: Option<Spanned<Filter<PageField>>>,
+    },
+    /// `info threads`
+    InfoThreads,
+    /// `info registers`
+    InfoRegisters,
     /// `info line ADDRESS`, `info line FILE:LINE`; a `*` before an address, as gdb wants it, is not kept.
     InfoLine(Spanned<Expression>),
     /// `translate RANGE`: an address, or a range for a row per physically contiguous run.
     Translate {
         /// What to translate.
         range: Spanned<Range>,
-        /// Rows to show.
-        limit: Option<u64>,
+        /// Which of the rows; all if absent.
+        cut: Option<Cut>,
     },
     /// `region ADDRESS [full]`
     Region {
@@ -141,25 +159,55 @@ pub enum Command {
         /// Whether to add what only `smaps` knows.
         full: bool,
     },
-    /// `regions [where FILTER] [by size|rss|name] [full]`
+    /// `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`
     Regions {
+        /// What the name must contain, or a variable that holds it.
+        name: Option<Spanned<String>>,
         /// Which regions; all if absent.
         filter: Option<Spanned<Filter<RegionField>>>,
         /// In which order; by address if absent.
         by: Option<RegionOrder>,
+        /// Which of the rows; all if absent.
+        cut: Option<Cut>,
         /// Whether to add what only `smaps` knows.
         full: bool,
     },
-    /// `walk RANGE [where FILTER] [by KEY] [limit N]`
+    /// `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`
     Walk {
         /// The pages, or with `pfn:A..pfn:B` the frames.
         range: Spanned<Range>,
         /// Which of them; all if absent.
         filter: Option<Spanned<Filter<PageField>>>,
-        /// Group by this; rows of neighbours if absent.
-        by: Option<GroupKey>,
-        /// At most so many rows.
-        limit: Option<u64>,
+        /// Group by these, one or two; rows of neighbours if there are none.
+        by: Vec<GroupKey>,
+        /// Which of the rows; all if absent.
+        cut: Option<Cut>,
+    },
+    /// `snapshot [NAME] [in RANGE] [with KEPT, …]`: keeps the page map.
+    Snapshot {
+        /// What it is to be called; a number if absent.
+        name: Option<Spanned<String>>,
+        /// Of what; all if absent.
+        range: Option<Spanned<Range>>,
+        /// What else is kept.
+        with: Vec<Kept>,
+    },
+    /// `snapshot delete NAME`
+    SnapshotDelete(Spanned<String>),
+    /// `info snapshots`
+    InfoSnapshots,
+    /// `diff …`
+    Diff(Box<Diff>),
+    /// `compare PID …|children [in RANGE] [by KEY] [top N | limit N]`
+    Compare {
+        /// With which processes.
+        with: Compared,
+        /// Of what; all if absent.
+        range: Option<Spanned<Range>>,
+        /// By what the pages add up; by region if absent.
+        by: Option<CompareKey>,
+        /// Which rows.
+        cut: Option<Cut>,
     },
     /// `explain ADDR`: what a page is and what the next access will do.
     Explain {
@@ -176,7 +224,7 @@ pub enum Command {
         /// Whose frame.
         place: Spanned<Expression>,
         /// At most so many rows.
-        limit: Option<u64>,
+        limit: Option<Spanned<Count>>,
     },
     /// `summary [frames | RANGE]`
     Summary(Summarized),
@@ -194,11 +242,11 @@ pub enum Command {
         /// The pages.
         range: Spanned<Range>,
         /// Time between two looks; the command's default if absent.
-        every: Option<Duration>,
+        every: Option<Spanned<Time>>,
         /// Stop after this time.
-        duration: Option<Duration>,
+        duration: Option<Spanned<Time>>,
         /// Stop after the row that reaches so many pages.
-        count: Option<u64>,
+        count: Option<Spanned<Count>>,
         /// Stop when pages of the range are so.
         until: Option<Until>,
         /// Kinds of change that are shown only on request, in the order given, each once.
@@ -228,6 +276,13 @@ pub enum Command {
         range: Spanned<Range>,
         /// What follows each other there; at least one.
         patterns: Vec<Spanned<Pattern>>,
+        /// In which pages; all if absent.
+        filter: Option<Spanned<Filter<PageField>>>,
+    },
+    /// `patched [RANGE]`: code that differs from its file.
+    Patched {
+        /// The whole process if absent.
+        range: Option<Spanned<Range>>,
     },
     /// `telescope ADDRESS [N]`
     Telescope {
@@ -240,6 +295,33 @@ pub enum Command {
     Set(Assignment),
     /// `show [SETTING | convenience]`
     Show(Shown),
+    /// `printf "FORMAT", VALUE, …`
+    Printf {
+        /// Text with conversions such as `%d`, its escapes already replaced.
+        format: Spanned<String>,
+        /// A value for each conversion.
+        values: Vec<Spanned<Range>>,
+    },
+    /// `output[/FMT] VALUE`
+    Output {
+        /// As for `print`.
+        format: Option<Format>,
+        /// What to print.
+        value: Spanned<Range>,
+    },
+    /// `display [/FMT] VALUE`, `display COMMAND …`, either with `every TIME [count N]`; alone it shows what is displayed.
+    Display {
+        /// What to display from now on.
+        what: Option<Displayed>,
+        /// Show it again and again instead, so often.
+        every: Option<Spanned<Time>>,
+        /// So many times.
+        count: Option<Spanned<Count>>,
+    },
+    /// `undisplay N …`; all of them without a number.
+    Undisplay(Vec<u64>),
+    /// `info display`
+    InfoDisplay,
     /// `echo TEXT`, escapes (`\n \t \\ \"`) already replaced.
     Echo(String),
     /// `source PATH ARGUMENT …`; a leading `~/` is still as typed.
@@ -268,6 +350,8 @@ pub enum Command {
         /// How many; the command's default if absent.
         limit: Option<u64>,
     },
+    /// `complete TEXT`
+    Complete(String),
     /// `help [TOPIC]`
     Help {
         /// A command, a group or a subject, as typed; the overview if absent.
@@ -300,42 +384,77 @@ pub enum TargetName {
     Name(String),
     /// `self`: pmdb itself.
     Itself,
+    /// `$x`, without the `$`: a PID or a name.
+    Variable(String),
 }
 
-/// The order of the rows of `regions`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RegionOrder {
-    /// Largest first.
-    Size,
-    /// Most resident first.
-    Rss,
-    /// By the name of the mapping.
-    Name,
+worded! {
+    /// The order of the rows of `regions`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum RegionOrder, word {
+        /// Largest first.
+        Size = "size",
+        /// Most resident first.
+        Rss = "rss",
+        /// By the name of the mapping.
+        Name = "name",
+        /// Largest proportional share first.
+        Pss = "pss",
+        /// Most in swap first.
+        Swapped = "swapped",
+        /// Most mapped as huge pages first.
+        Huge = "huge",
+    }
 }
 
-/// What `walk … by KEY` groups pages by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GroupKey {
-    /// Present, swapped, guard, …
-    State,
-    /// Anonymous, file, shmem, …
-    Kind,
-    /// The set of page flags.
-    Flags,
-    /// The region.
-    Region,
-    /// The run of physically consecutive frames.
-    Run,
-    /// The order of the folio.
-    Order,
-    /// The NUMA node.
-    Node,
-    /// The memory zone.
-    Zone,
-    /// The memory cgroup.
-    Cgroup,
-    /// Whether one PMD maps the page as a huge page.
-    PmdMapped,
+worded! {
+    /// The order of the rows of `ps`; the largest is first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ProcessOrder, word {
+        /// Resident bytes.
+        Rss = "rss",
+        /// The proportional share.
+        Pss = "pss",
+        /// Resident bytes that nobody else maps.
+        Uss = "uss",
+        /// Bytes in swap.
+        Swapped = "swapped",
+        /// Bytes mapped as huge pages.
+        Huge = "huge",
+    }
+}
+
+worded! {
+    /// What `walk … by KEY` groups pages by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GroupKey, word {
+        /// Present, swapped, guard, …
+        State = "state",
+        /// Anonymous, file, shmem, …
+        Kind = "kind",
+        /// The set of page flags.
+        Flags = "flags",
+        /// The region.
+        Region = "region",
+        /// The run of physically consecutive frames.
+        Run = "run",
+        /// The order of the folio.
+        Order = "order",
+        /// The NUMA node.
+        Node = "node",
+        /// The memory zone.
+        Zone = "zone",
+        /// The memory cgroup.
+        Cgroup = "cgroup",
+        /// Whether one PMD maps the page as a huge page.
+        PmdMapped = "pmd_mapped",
+        /// How often the frame is mapped.
+        MapCount = "mapcount",
+        /// Whether the page is mapped only here.
+        Exclusive = "exclusive",
+        /// The symbol in which the page begins.
+        Symbol = "symbol",
+    }
 }
 
 /// What `summary` adds up.
@@ -350,24 +469,91 @@ pub enum Summarized {
     Range(Spanned<Range>),
 }
 
-/// How `decode` reads a raw word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// As an entry of `/proc/PID/pagemap`.
-    Entry,
-    /// As a word of `/proc/kpageflags`.
-    Flags,
+worded! {
+    /// How `decode` reads a raw word.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reading, word {
+        /// As an entry of `/proc/PID/pagemap`.
+        Entry = "entry",
+        /// As a word of `/proc/kpageflags`.
+        Flags = "flags",
+    }
 }
 
-/// Changes that `watch` shows only when `with` asks for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnRequest {
-    /// The frame's `/proc/kpageflags`.
-    Flags,
-    /// The frame's `/proc/kpagecount`.
-    MapCount,
-    /// The soft-dirty bit.
-    SoftDirty,
+worded! {
+    /// Changes that `watch` shows only when `with` asks for them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum OnRequest, word {
+        /// The frame's `/proc/kpageflags`.
+        Flags = "flags",
+        /// The frame's `/proc/kpagecount`.
+        MapCount = "mapcount",
+        /// The soft-dirty bit.
+        SoftDirty = "soft_dirty",
+    }
+}
+
+worded! {
+    /// What a snapshot keeps beside the page map.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kept, word {
+        /// The frames' `/proc/kpageflags`.
+        Flags = "flags",
+        /// The frames' `/proc/kpagecount`.
+        Counts = "counts",
+        /// A hash of the contents of each resident page.
+        Content = "content",
+    }
+}
+
+worded! {
+    /// By what `diff` groups.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DiffKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol.
+        Symbol = "symbol",
+        /// The kind of change.
+        Change = "change",
+    }
+}
+
+worded! {
+    /// By what the pages of `compare` add up.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CompareKey, word {
+        /// The region.
+        Region = "region",
+        /// The symbol in which a page begins; where there is none, the region.
+        Symbol = "symbol",
+    }
+}
+
+/// `diff [A] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diff {
+    /// The earlier snapshot; the last one taken if absent.
+    pub from: Option<Spanned<String>>,
+    /// The later one; now if absent.
+    pub to: Option<Spanned<String>>,
+    /// Of what; all that both are of if absent.
+    pub range: Option<Spanned<Range>>,
+    /// Which pages, as they are now.
+    pub filter: Option<Spanned<Filter<PageField>>>,
+    /// Group by this.
+    pub by: Option<DiffKey>,
+    /// Which rows.
+    pub cut: Option<Cut>,
+}
+
+/// Which process `compare` compares with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    /// Each of these.
+    Processes(Vec<Spanned<Expression>>),
+    /// Each child of the attached process.
+    Children,
 }
 
 /// `until [all|none] FILTER`
@@ -408,6 +594,38 @@ pub enum Assignment {
         /// What it becomes, of the setting's own type.
         value: SettingValue,
     },
+    /// `set logging file PATH`; a leading `~/` is still as typed, and `$x` may stand for it.
+    LogFile(Spanned<String>),
+}
+
+/// What `display` shows.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are few at a time")]
+pub enum Displayed {
+    /// A value, or memory in the form of `x`.
+    Value {
+        /// As for `print`; with a count or a size, or of texts, as for `x`.
+        layout: Layout,
+        /// What it is worked out from each time.
+        value: Spanned<Range>,
+    },
+    /// The answer of a command.
+    Command {
+        /// As it was typed.
+        text: Typed,
+        /// The command.
+        command: Box<Spanned<Command>>,
+    },
+}
+
+/// A text as it was typed. Two are equal whatever they say: what was meant stands beside.
+#[derive(Clone, Debug)]
+pub struct Typed(pub String);
+
+impl PartialEq for Typed {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What `show` shows.
@@ -419,4 +637,8 @@ pub enum Shown {
     Setting(Setting),
     /// The variables: `$name`, and the value history.
     Convenience,
+    /// Which pmdb this is.
+    Version,
+    /// The settings of the log, and its file.
+    Logging,
 }

@@ -25,7 +25,7 @@ pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
 }
 
 /// What the files of a machine tell of what can be had.
-pub(super) struct Told {
+pub(super) struct MachineFacts {
     pub(super) kernel: (u32, u32),
     pub(super) exact_map_counts: Option<bool>,
     pub(super) iomem: Result<()>,
@@ -34,7 +34,7 @@ pub(super) struct Told {
 }
 
 /// What can be had of a machine: what its source found by trying it, and what its files tell.
-pub(super) fn of_machine(source: &dyn Source, told: Told) -> Vec<Finding> {
+pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Finding> {
     let Some(access) = source.access() else {
         return Vec::new();
     };
@@ -46,10 +46,10 @@ pub(super) fn of_machine(source: &dyn Source, told: Told) -> Vec<Finding> {
         map_files(&regions, "pmdb itself", follow)
     }));
     findings.extend([
-        exact_map_counts(told.exact_map_counts, told.kernel),
-        tried(Feature::Iomem, told.iomem, "/proc/iomem shows addresses"),
-        soft_dirty(told.soft_dirty),
-        swap_types(told.configuration.as_ref()),
+        exact_map_counts(facts.exact_map_counts, facts.kernel),
+        tried(Feature::Iomem, facts.iomem, "/proc/iomem shows addresses"),
+        soft_dirty(facts.soft_dirty),
+        swap_types(facts.configuration.as_ref()),
     ]);
     findings.sort_by_key(|finding| finding.feature);
     findings

@@ -2,13 +2,14 @@
 
 use super::cgroups::Cgroups;
 use super::command_line;
-use super::findings::{self, Told};
+use super::findings::{self, MachineFacts};
 use super::layout::page_size;
 use super::modules::Modules;
 use super::target_process::{Abilities, Process};
 use crate::kernel::config::Config;
 use crate::kernel::iomem::Resources;
 use crate::kernel::mounts::{self, MemoryFiles};
+use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{SwapAreas, SwapLayout};
 use crate::kernel::zones::Zones;
@@ -55,7 +56,7 @@ pub struct Merging {
 }
 
 impl Machine {
-    /// The machine that a source is of.
+    /// The machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Machine {
             page: page_size(&*source),
@@ -244,7 +245,7 @@ impl Machine {
         self.config().map(|(config, _)| config.is_set(name))
     }
 
-    /// Whether a map count is of one page, and not an average over the large folio that the page is of; `None` when that cannot be told.
+    /// Whether a map count counts one page, and is no average over a large folio; `None` if that cannot be known.
     pub fn has_exact_map_counts(&self) -> Option<bool> {
         let look = || match self.version().number < (6, 15) {
             true => Some(true),
@@ -257,7 +258,7 @@ impl Machine {
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_machine(
             &*self.source,
-            Told {
+            MachineFacts {
                 kernel: self.version().number,
                 exact_map_counts: self.has_exact_map_counts(),
                 iomem: self.iomem().map(drop),
@@ -284,7 +285,7 @@ impl Machine {
         Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
     }
 
-    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` when it cannot be told.
+    /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be known.
     ///
     /// A kernel that does marks every page that is written to: also one that this program has just written to itself. Cheaper than
     /// unpacking the kernel's configuration.
@@ -342,6 +343,16 @@ impl Machine {
         listed.sort_unstable_by_key(|one| one.pid);
         let entries = listed.iter().filter_map(|one| entry(&*self.source, one));
         Ok(entries.collect())
+    }
+
+    /// What the kernel counts of all memory of a process (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables for it.
+    pub fn memory_of(&self, pid: u32) -> Result<Smaps> {
+        let source = self.source.open(pid, &Held::default())?;
+        let text = source.read(File::SmapsRollup, &mut || true)?;
+        let mut whole = smaps::parse(&text)?.into_iter();
+        whole.next().ok_or_else(|| Error::NotAvailable {
+            what: format!("process {pid} has no memory"),
+        })
     }
 
     /// Every process that may have memory of its own, each with its parent, by number. Cheaper than a listing, and reads nothing of

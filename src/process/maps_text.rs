@@ -32,7 +32,7 @@ impl MapsText {
 
     /// `said` is read behind `so_far` bytes that are the same: how many bytes more are, and none at the end of both. `None` when it is
     /// something else.
-    pub fn goes_on(&self, so_far: usize, said: &[u8]) -> Option<usize> {
+    pub fn same_from(&self, so_far: usize, said: &[u8]) -> Option<usize> {
         let is_same = match said {
             [] => self.is_known() && so_far == self.0.len(),
             said => self.0.get(so_far..)?.starts_with(said),

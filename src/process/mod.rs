@@ -1,6 +1,6 @@
 //! The target decoded: a process, its machine, and the files behind its regions, of whatever source the bytes come.
 //!
-//! What is asked of them is fetched from a [`Source`] and decoded with `kernel`, here and nowhere else.
+//! They fetch bytes from a [`Source`] and decode them with `kernel`, here and nowhere else.
 
 mod cgroups;
 mod command_line;
@@ -17,9 +17,10 @@ mod resolve;
 mod target_process;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use crate::source::{
-    Behind, BehindRun, Categories, Error, Feature, Finding, Identity, InMemory, Liveness,
+    BackingContent, BackingRun, Categories, Error, Feature, Finding, Identity, InMemory, Liveness,
     ProcessEntry, ReadAt, Result, Standing, covered_pages,
 };
 pub use layout::Layout;
@@ -29,6 +30,7 @@ pub use modules::{Modules, OpenedFile};
 pub use populated::Populated;
 pub use resolve::{Asked, Resolved, resolve};
 pub use target_process::{Process, ProcessStatus};
+pub use threads::Thread;
 
 use crate::source::{Source, live, recorded};
 use std::sync::Arc;

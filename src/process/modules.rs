@@ -4,7 +4,7 @@ use super::layout::Layout;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, PageMapEntry, Region, VirtualAddress};
 use crate::source::{
-    BehindRun, Error, File, InMemory, Place, ReadAt, Result, Source, WordFile, as_words,
+    BackingRun, Error, File, FileLocation, InMemory, ReadAt, Result, Source, WordFile, as_words,
 };
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Those of the process that a source is of.
+    /// The modules of the process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Modules { source }
     }
@@ -25,7 +25,7 @@ impl Modules {
     /// Opens the file behind `region`, if it is a regular file of the same device and inode (through `map_files`, or by
     /// path under the target's own root).
     pub fn open(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
-        let file = self.source.file(Place::Region(region))?;
+        let file = self.source.file(FileLocation::Region(region))?;
         file.ok_or_else(|| Error::NotAvailable {
             what: format!("there is no file behind {}", region.range),
         })
@@ -34,13 +34,13 @@ impl Modules {
     /// Opens the regular file that bears `path` in the target's own root, links followed as the target would: for files that no region
     /// maps, such as separate debug files. `None` if nothing bears it. Whether it is the right file is for the caller to check.
     pub fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        self.source.file(Place::Path(path))
+        self.source.file(FileLocation::Path(path))
     }
 
     /// Opens the regular file that bears `path` where pmdb itself runs, which is elsewhere for a process in a container: for debug files
     /// that the user of pmdb has installed. `None` if nothing bears it.
     pub fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        self.source.file(Place::OwnPath(path))
+        self.source.file(FileLocation::OwnPath(path))
     }
 
     /// The file in which the target writes down the names of code that it makes, as perf would look for it: `/tmp/perf-PID.map` in the
@@ -52,14 +52,14 @@ impl Modules {
         let path = format!("/tmp/perf-{}.map", status.own_number);
         let file = self
             .source
-            .file(Place::Trusted(path.as_bytes(), status.user));
+            .file(FileLocation::Trusted(path.as_bytes(), status.user));
         Ok(file.transpose().map(|file| (Name::new(path), file)))
     }
 
     /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
     /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
-    pub fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
-        self.source.behind(region, range)
+    pub fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        self.source.backing_content(region, range)
     }
 
     /// Reads what the page cache holds of the object behind `region` at `address`, shared memory too, without bringing anything into it: it
@@ -83,7 +83,7 @@ impl Modules {
             // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
             if region.name.as_bytes() == b"[vdso]"
                 && usize::from(layout.pointer_bytes) == size_of::<usize>()
-                && let Some(vdso) = self.source.file(Place::OwnVdso(region))?
+                && let Some(vdso) = self.source.file(FileLocation::OwnVdso(region))?
             {
                 return Ok(vdso);
             }

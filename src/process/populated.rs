@@ -14,7 +14,7 @@ pub struct Populated {
     pub categories: Categories,
 }
 
-/// Who is told of each stretch.
+/// Receives each stretch.
 type Visit<'a> = dyn FnMut(Populated) -> ControlFlow<()> + 'a;
 
 /// What makes a page populated.
@@ -125,7 +125,7 @@ fn scan(
     if wanted.contains(Categories::WRITTEN) {
         asked |= Categories::WRITE_TRACKED;
     }
-    // The limit may cut a huge mapping in two. Who asks for these is told of it when all of it is known.
+    // The limit may cut a huge mapping in two. It is delivered once all of it is known.
     let whole_bytes = match wanted.contains(Categories::HUGE) {
         true => page.bytes().saturating_mul(page.bytes() / 8),
         false => page.bytes(),

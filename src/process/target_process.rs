@@ -4,11 +4,10 @@ use super::layout::Layout;
 use super::maps_text::{self, MapsText};
 use super::populated::{self, IN_ENTRIES, Populated};
 use super::{command_line, findings, naming};
-use crate::kernel::registers::Standing;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{self, Stat, Status};
 use crate::kernel::{
-    AddressRange, Device, Name, PageMapEntry, Permissions, Region, Registers, VirtualAddress, maps,
+    AddressRange, Device, Name, PageMapEntry, Permissions, Region, VirtualAddress, maps,
 };
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, Probe, Query, Result,
@@ -57,7 +56,7 @@ impl Abilities {
 }
 
 impl Process {
-    /// The process that a source is of.
+    /// The process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
         let known = Known {
             abilities: OnceLock::new(),
@@ -125,6 +124,11 @@ impl Process {
         Ok(liveness)
     }
 
+    /// How it ended, as `wait` gives it; `None` while it lives, and where that is not known.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.source.exit_code()
+    }
+
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.
     pub fn regions(&self) -> Result<Vec<Region>> {
         self.regions_and_text().map(|(regions, _)| regions)
@@ -138,11 +142,11 @@ impl Process {
 
     /// Reads on in `/proc/PID/maps` where `so_far` bytes of it are known to be as `before`, and says how many more are: 0 at the end
     /// of both. `None` when something is not, and where there is no such text.
-    pub fn still_says(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
+    pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         // The kernel gives no more than a page at a time.
         let mut said = Vec::with_capacity(4 << 10);
         self.source.maps(so_far as u64, &mut said)?;
-        Ok(before.goes_on(so_far, &said))
+        Ok(before.same_from(so_far, &said))
     }
 
     /// The region that holds `address`, or `None`. By PROCMAP_QUERY where the kernel has it (6.11).
@@ -289,20 +293,6 @@ impl Process {
     /// What can be had of this process, where that is another question than what can be had here at all.
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_process(&*self.source)
-    }
-
-    /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it.
-    /// An error while it runs: the kernel tells only of threads that wait.
-    pub fn registers(&self) -> Result<Registers> {
-        let pid = self.identity().pid;
-        let not_available = |what| Err(Error::NotAvailable { what });
-        match Standing::parse(&self.file(File::Syscall)?) {
-            Some(Standing::Waiting(registers)) => Ok(registers),
-            Some(Standing::Running) => not_available(format!(
-                "process {pid} is running: the kernel tells registers only of a thread that waits"
-            )),
-            None => not_available(format!("/proc/{pid}/syscall holds no registers")),
-        }
     }
 
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.

@@ -8,6 +8,11 @@ use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+/// Columns that a last column needs so that its text is wrapped under itself.
+const LEAST: usize = 24;
+/// Where it goes on otherwise.
+const INDENT: usize = 6;
+
 /// On which side of a column its text stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
@@ -110,7 +115,7 @@ impl<'a> Cell<'a> {
             ..Cell::new(words)
         }
     }
-    /// With a shorter text to be shown where this one does not fit.
+    /// With a shorter text to be shown where this one does not fit: in a column that may be cut, and in the last one.
     pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
         Cell {
             short: Some(short.into()),
@@ -222,6 +227,21 @@ impl Layout {
             match &cell.words {
                 Words::Hexadecimal(number) => put(Number::hexadecimal(*number)),
                 Words::Size(bytes) => put(Number::size(*bytes)),
+                Words::Text(text) if Some(index) == last && !column.may_cut => {
+                    let room = self.width.map(|whole| whole.saturating_sub(line.column()));
+                    let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);
+                    let short = cell.short.as_deref().filter(|_| !fits(text));
+                    let (text, width) = measured(short.unwrap_or(text));
+                    line.pad_to(first(width));
+                    // Under itself, where there is room for that.
+                    match self.width.filter(|whole| line.column() + LEAST <= *whole) {
+                        None => line.indent(INDENT),
+                        Some(_) => line.indent_here(),
+                    };
+                    line.limit(self.width)
+                        .push_measured(role, &text, width)
+                        .limit(None);
+                }
                 Words::Text(text) => {
                     let (mut text, mut width) = measured(text);
                     if let Some(whole) = self.width.filter(|_| column.may_cut) {

@@ -3,7 +3,7 @@
 use super::Renderer;
 use super::printable::is_ascii;
 use crate::kernel::name::is_plain;
-use crate::report::Record;
+use crate::report::{Record, Text};
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
@@ -23,6 +23,39 @@ impl Renderer for Json {
 
     fn finish(&mut self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Text for people in the `text` records of a program.
+pub struct TextInJson<R> {
+    /// Makes the text.
+    pub text: R,
+    /// Whether errors stay records of their own.
+    pub has_error_records: bool,
+}
+
+impl<R: Renderer> Renderer for TextInJson<R> {
+    fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
+        if self.has_error_records && matches!(record, Record::Error(_)) {
+            return Json.record(record, out);
+        }
+        let mut text = Vec::new();
+        self.text.record(record, &mut text)?;
+        in_record(&text, out)
+    }
+
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.text.finish(&mut text)?;
+        in_record(&text, out)
+    }
+}
+
+fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    let text = String::from_utf8_lossy(text).into_owned();
+    match text.is_empty() {
+        true => Ok(()),
+        false => Json.record(&Record::Text(Text { text }), out),
     }
 }
 

@@ -35,6 +35,12 @@ impl Line {
         }
     }
 
+    /// The same, wrapped from now on at `limit` columns.
+    pub fn limit(&mut self, limit: Option<usize>) -> &mut Self {
+        self.limit = limit;
+        self
+    }
+
     /// The column in which the next piece begins.
     pub fn column(&self) -> usize {
         self.column
@@ -63,8 +69,57 @@ impl Line {
         self.push_measured(role, text, columns(text))
     }
 
-    /// The same where it is known how many columns it takes.
+    /// The same where it is known how many columns it takes. What does not fit goes on in new lines at the indent.
     pub fn push_measured(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
+        match self.limit {
+            Some(limit) if self.column + columns > limit && !text.trim().is_empty() => {
+                self.push_wrapped(role, text, limit)
+            }
+            _ => self.put(role, text, columns),
+        }
+    }
+
+    /// Word by word, each in this line if it fits.
+    fn push_wrapped(&mut self, role: Role, text: &str, limit: usize) -> &mut Self {
+        let body = text.trim_end_matches(' ');
+        let mut rest = body;
+        while !rest.is_empty() {
+            let word = rest.trim_start_matches(' ');
+            let blanks = rest.len() - word.len();
+            let end = word.find(' ').unwrap_or(word.len());
+            let (word, behind) = word.split_at(end);
+            let width = columns(word);
+            match self.column > self.indent && self.column + blanks + width > limit {
+                true => self.new_line(),
+                false => self.pad_to(self.column + blanks),
+            };
+            self.put_parts(role, word, limit);
+            rest = behind;
+        }
+        self.pad_to(self.column + (text.len() - body.len()))
+    }
+
+    /// A word; one that is longer than a line goes on in the next behind a mark in it, if it has one.
+    fn put_parts(&mut self, role: Role, word: &str, limit: usize) {
+        let mut rest = word;
+        while self.column + columns(rest) > limit {
+            let room = limit.saturating_sub(self.column);
+            let marks = rest.char_indices().filter(|(_, c)| "/,|;".contains(*c));
+            let fitting = marks
+                .map(|(at, mark)| rest.split_at(at + mark.len_utf8()))
+                .take_while(|(part, _)| columns(part) <= room)
+                .last();
+            let Some((part, behind)) = fitting.filter(|(_, behind)| !behind.is_empty()) else {
+                break;
+            };
+            self.put(role, part, columns(part)).new_line();
+            rest = behind;
+        }
+        self.put(role, rest, columns(rest));
+    }
+
+    /// A piece in this line, whatever its width.
+    fn put(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
         self.column += columns;
         let body = match text.as_bytes().last() {
             Some(b' ') => text.trim_end_matches(' '),
@@ -208,6 +263,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::theme::Background;
 
     fn written(line: &mut Line) -> String {
         let mut out = Vec::new();
@@ -246,8 +302,23 @@ mod tests {
     }
 
     #[test]
+    fn whatever_is_pushed_stays_within_the_terminal() {
+        let mut line = Line::new(Theme::PLAIN, Some(32));
+        line.plain("region").pad_to(10).indent_here();
+        line.plain("0x1000..0x2000").plain("  ").plain("rw-p");
+        line.push(Role::Name, " /usr/lib/x86_64-linux-gnu/libc.so.6");
+        let expected = [
+            "region    0x1000..0x2000  rw-p",
+            "          /usr/lib/",
+            "          x86_64-linux-gnu/",
+            "          libc.so.6",
+        ];
+        assert_eq!(written(&mut line).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn colours_take_no_columns_and_hostile_text_is_escaped() {
-        let mut line = Line::new(Theme::new(true), None);
+        let mut line = Line::new(Theme::new(Some(Background::Any)), None);
         line.push(Role::Name, "a\x1b[2Jb")
             .push(Role::Address, "0x10")
             .tab_to(4);

@@ -1,7 +1,8 @@
 //! Records into text for people or JSON for programs. Here, and only here, output is formatted.
 //!
-//! All text passes one gate ([`printable`]), so that no name or message can move a terminal's cursor.
+//! All text passes one gate (`printable`), so that no name or message can move a terminal's cursor.
 
+mod ascii;
 mod columns;
 mod json;
 mod line;
@@ -13,10 +14,11 @@ pub mod theme;
 pub mod units;
 
 pub use crate::lang::ColorChoice;
-pub use json::Json;
+pub use ascii::Ascii;
+pub use json::{Json, TextInJson};
 pub use printable::{cut, printable};
 pub use text::Text;
-pub use theme::{Role, Surroundings, Theme};
+pub use theme::{Background, ColorContext, Role, Theme};
 
 use crate::report::Record;
 use std::io::{self, Write};

@@ -28,7 +28,7 @@ pub fn measured(text: &str) -> (Cow<'_, str>, usize) {
     (Cow::Owned(out), columns)
 }
 
-/// Whether it is of printable ASCII alone, as almost all is: one column each, and nothing to escape.
+/// Whether it is only printable ASCII, as almost all text is: one column for each character, and nothing to escape.
 pub fn is_ascii(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }

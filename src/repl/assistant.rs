@@ -1,7 +1,9 @@
 //! What helps while typing: completion, hints, colours.
 
 use super::shared::{PROMPT, Shared};
-use super::{colours, completion, hidden, hint};
+use super::{colours, hidden, hint};
+use crate::command;
+use crate::lang::script;
 use crate::render::{Role, Theme, cut};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -43,7 +45,12 @@ impl Completer for Assistant<'_> {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let session = self.session.borrow();
-        Ok(completion::complete(session.state(), line, pos))
+        let (start, offers) = command::complete(session.state(), line, pos);
+        let pairs = offers.into_iter().map(|offer| Pair {
+            display: offer.shown,
+            replacement: offer.typed,
+        });
+        Ok((start, pairs.collect()))
     }
 }
 
@@ -84,7 +91,16 @@ impl Highlighter for Assistant<'_> {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
         let shown = hidden::without(line);
         match self.theme().is_coloured() {
-            true => Cow::Owned(colours::painted(&shown, self.theme())),
+            true => {
+                let session = self.session.borrow();
+                let commands = &session.state().commands;
+                let own =
+                    script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
+                Cow::Owned(match own {
+                    Some((_, at)) => colours::painted_own(&shown, at, session.theme()),
+                    None => colours::painted(&shown, session.theme()),
+                })
+            }
             false => shown,
         }
     }

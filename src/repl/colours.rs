@@ -1,5 +1,6 @@
 //! The colours of a line while it is being typed.
 
+use crate::lang::Span;
 use crate::lang::highlight::{Class, classes};
 use crate::render::{Role, Theme};
 
@@ -15,6 +16,14 @@ pub(super) fn painted(line: &str, theme: Theme) -> String {
     }
     text.push_str(line.get(done..).unwrap_or_default());
     text
+}
+
+/// A line that begins with a command of the user's, whose name stands at `name`.
+pub(super) fn painted_own(line: &str, name: Span, theme: Theme) -> String {
+    let (before, rest) = line.split_at(name.start.min(line.len()));
+    let length = (name.end - name.start).min(rest.len());
+    let (name, behind) = rest.split_at(length);
+    format!("{before}{}{behind}", theme.paint(Role::Command, name))
 }
 
 fn role(class: Class) -> Role {
@@ -35,6 +44,7 @@ fn role(class: Class) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::Background;
 
     /// The text without its colours.
     fn bare(painted: &str) -> String {
@@ -57,14 +67,17 @@ mod tests {
             "t 0x 5",
         ] {
             assert_eq!(painted(line, Theme::PLAIN), line);
-            assert_eq!(bare(&painted(line, Theme::new(true))), line);
+            assert_eq!(
+                bare(&painted(line, Theme::new(Some(Background::Any)))),
+                line
+            );
         }
     }
 
     #[test]
     fn what_is_wrong_is_shown_once_more_is_typed() {
-        let error = Theme::new(true).paint(Role::Error, "nonsense");
-        assert!(!painted("nonsense", Theme::new(true)).contains(&error));
-        assert!(painted("nonsense x", Theme::new(true)).contains(&error));
+        let error = Theme::new(Some(Background::Any)).paint(Role::Error, "nonsense");
+        assert!(!painted("nonsense", Theme::new(Some(Background::Any))).contains(&error));
+        assert!(painted("nonsense x", Theme::new(Some(Background::Any))).contains(&error));
     }
 }

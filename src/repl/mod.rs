@@ -2,10 +2,10 @@
 
 mod assistant;
 mod colours;
-mod completion;
 mod hidden;
 mod hint;
 mod history;
+mod keys;
 mod leave;
 mod shared;
 
@@ -37,7 +37,7 @@ struct Prompt<'a> {
     session: Shared<'a>,
     editor: Editor<Assistant<'a>, FileHistory>,
     history: History,
-    /// The lines of a block that waits for its `end`.
+    /// The lines of a block that waits for its `end`, or a line that goes on in the next.
     block: String,
 }
 
@@ -53,6 +53,7 @@ impl<'a> Prompt<'a> {
                 false => Behavior::PreferTerm,
             })
             .max_history_size(session.borrow().history_size())?
+            .edit_mode(keys::edit_mode(session.borrow().state().settings.editing))
             .build();
         leave::restoring_terminal()?;
         let mut editor = Editor::with_config(config)?;
@@ -69,6 +70,9 @@ impl<'a> Prompt<'a> {
     fn run(&mut self) -> Result<Outcome, ReadlineError> {
         loop {
             self.session.borrow_mut().notice_target();
+            if self.block.is_empty() {
+                self.session.borrow_mut().show_displays();
+            }
             let prompt = match self.block.is_empty() {
                 true => PROMPT,
                 false => BLOCK_PROMPT,
@@ -80,8 +84,15 @@ impl<'a> Prompt<'a> {
                     }
                 }
                 Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => self.block.clear(),
+                // As in gdb it closes the block, and only behind one leaves.
+                Err(ReadlineError::Eof) if !self.block.is_empty() => {
+                    self.session.borrow_mut().say_word("end");
+                    if let Some(ending) = self.run_lines("end")? {
+                        return Ok(ending);
+                    }
+                }
                 Err(ReadlineError::Eof) => {
-                    self.session.borrow_mut().farewell();
+                    self.session.borrow_mut().say_word("quit");
                     return Ok(Outcome::Done);
                 }
                 Err(error) => return Err(error),
@@ -95,6 +106,10 @@ impl<'a> Prompt<'a> {
             return Ok(ending(self.session.borrow_mut().run_typed("")));
         }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if let Some(begun) = line.strip_suffix('\\') {
+                self.block.push_str(begun);
+                continue;
+            }
             self.block.push_str(line);
             if script::is_open(&self.block) {
                 self.block.push('\n');
@@ -110,6 +125,8 @@ impl<'a> Prompt<'a> {
             }
             let size = self.session.borrow().history_size();
             self.editor.set_max_history_size(size)?;
+            let editing = self.session.borrow().state().settings.editing;
+            self.editor.set_edit_mode(keys::edit_mode(editing));
         }
         Ok(None)
     }

@@ -1,35 +1,39 @@
 //! `info capabilities`
 
-use serde::Serialize;
+use super::record::record;
 
-/// What this kernel and these rights give.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Capabilities {
-    /// Kernel release.
-    pub kernel: String,
-    /// The process that some of it is about; `None` without a target.
-    pub pid: Option<u32>,
-    /// The user that pmdb runs as.
-    pub user: Option<u32>,
-    /// The rights that it holds or may take up, of those it has a use for.
-    pub rights: Option<Vec<&'static str>>,
-    /// Whether it runs in the first user namespace.
-    pub first_user_namespace: Option<bool>,
-    /// One by one.
-    pub capabilities: Vec<Capability>,
+record! {
+    /// What this kernel and these rights allow.
+    #[derive(Eq)]
+    pub struct Capabilities {
+        /// Kernel release.
+        kernel: String,
+        /// The target, on which the features of a process were tested; `null` without one.
+        pid: Option<u32>,
+        /// The user that pmdb runs as.
+        user: Option<u32>,
+        /// The capabilities that pmdb has a use for, and holds or may raise.
+        rights: Option<Vec<&'static str>>,
+        /// Whether pmdb runs in the initial user namespace.
+        first_user_namespace: Option<bool>,
+        /// The features, one by one.
+        capabilities: Vec<Capability>,
+    }
 }
 
-/// Something that pmdb makes use of where it is there.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Capability {
-    /// A word for it.
-    pub name: &'static str,
-    /// Whether it is there; `None`: that could not be found out.
-    pub available: Option<bool>,
-    /// How that was found out.
-    pub found: String,
-    /// What is missing where it is not there.
-    pub without: &'static str,
-    /// What would help, where something would.
-    pub remedy: Option<String>,
+record! {
+    /// A feature of the kernel, or a right, that pmdb uses where it is available.
+    #[derive(Eq)]
+    pub struct Capability {
+        /// The name of the feature.
+        name: &'static str,
+        /// Whether it is available; `null` if pmdb could not find out.
+        available: Option<bool>,
+        /// How pmdb found out.
+        found: String,
+        /// What pmdb cannot show without it.
+        without: &'static str,
+        /// How to get it, where there is a way.
+        remedy: Option<String>,
+    }
 }

@@ -1,7 +1,8 @@
 //! `explain`: what a page is, whose it is, and what the next access will do.
 
 use super::Translation;
-use super::field::{Field, FieldDescription, Form, Hex, leaf};
+use super::description::{FieldDescription, Form};
+use super::field::{Field, Hex, leaf};
 use super::record::record;
 use crate::kernel::Name;
 use serde::ser::SerializeMap;
@@ -12,13 +13,13 @@ record! {
     pub struct Explanation with why {
         /// What is known of the address.
         [flat] page: Translation,
-        /// Whose page it is; `null` when no frame is mapped, or when what was read does not tell.
+        /// Whose page it is; `null` if no frame is mapped, or if it cannot be known.
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
-        /// What the next read of the target's own will do.
+        /// What happens when the target next reads here.
         next_read: Outcome,
-        /// What the next write of the target's own will do.
+        /// What happens when the target next writes here.
         next_write: Outcome,
     }
 }
@@ -31,7 +32,7 @@ record! {
         name: Name,
         /// Offset of the byte asked for.
         offset: Hex,
-        /// The file has no name any more.
+        /// Whether the file was deleted.
         deleted: bool,
     }
 }
@@ -53,12 +54,17 @@ const OUTCOME: &[FieldDescription] = &[
         "Whether the process has a private copy afterwards, made by this access.",
         Form::OrNull(&Form::Bool),
     ),
-    FieldDescription::new("fault", "How it is felt.", Form::OrNull(&Form::Text)),
+    FieldDescription::new(
+        "fault",
+        "How the target notices: a fault, or a signal.",
+        Form::OrNull(&Form::Text),
+    ),
 ];
 
 /// Whose page it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Owner {
     /// Of this mapping alone.
     Sole,
@@ -89,6 +95,7 @@ pub struct Outcome {
 /// What an access does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Effect {
     /// It just happens.
     Nothing,

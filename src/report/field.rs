@@ -1,5 +1,6 @@
 //! How the fields of records are written as JSON. The type of a field decides: one that may be unknown is a [`Fact`].
 
+use super::description::{FLAGS_RAW, Form};
 use super::{Fact, Reason};
 use crate::kernel::address::serialize_hex;
 use crate::kernel::{
@@ -9,57 +10,6 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// What a field is in JSON, for the reference and the schema.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Form {
-    /// `true` or `false`.
-    Bool,
-    /// A number.
-    Number,
-    /// A string of hexadecimal digits behind `0x`.
-    Hex,
-    /// A string.
-    Text,
-    /// A list.
-    List(&'static Form),
-    /// An object with these fields.
-    Object(&'static [FieldDescription]),
-    /// An object whose keys are data: names, and what each has.
-    Map(&'static Form),
-    /// The form, or `null`.
-    OrNull(&'static Form),
-    /// Flags: two fields, a list of names and a number.
-    Flags,
-}
-
-/// One field of a record.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct FieldDescription {
-    /// Its name in JSON. Not used where `is_flat`.
-    pub name: &'static str,
-    /// What it says.
-    pub about: &'static str,
-    /// What it is in JSON.
-    pub form: Form,
-    /// Whether it is left out when there is nothing to say.
-    pub is_optional: bool,
-    /// Whether the fields of its object stand in its place.
-    pub is_flat: bool,
-}
-
-impl FieldDescription {
-    /// A field that is always there, and stands for itself.
-    pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
-        FieldDescription {
-            name,
-            about,
-            form,
-            is_optional: false,
-            is_flat: false,
-        }
-    }
-}
 
 /// A type that may be a field of a record.
 pub trait Field {
@@ -117,6 +67,7 @@ macro_rules! leaf {
 pub(super) use leaf;
 
 leaf! {
+    char => Form::Text,
     u8 => Form::Number,
     u32 => Form::Number,
     u64 => Form::Number,
@@ -177,9 +128,6 @@ impl Field for PageFlags {
         map.serialize_entry(FLAGS_RAW, &())
     }
 }
-
-/// The second form of flags.
-const FLAGS_RAW: &str = "flags_raw";
 
 /// What there may not be: `null`, which needs no reason.
 impl<T: Field> Field for Option<T> {

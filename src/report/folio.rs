@@ -1,22 +1,25 @@
 //! Folios: what several records say of the pages that the kernel manages as one.
 
+use super::description::Form;
+use super::field::{Field, leaf};
 use super::record::record;
 use crate::kernel::FrameNumber;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 record! {
     /// The folio that a frame belongs to.
     #[derive(Copy, Eq)]
     pub struct FolioReport {
-        /// It has 2^order pages.
+        /// Order: the folio has 2^order pages.
         order: u8,
-        /// … in bytes.
+        /// The same in bytes.
         bytes: u64,
         /// Its first frame.
         head: FrameNumber,
         /// Which of its pages this is, from 0.
         index: u64,
-        /// How much of it is mapped around this page, and where; for a frame that was reached by an address.
+        /// How the folio is mapped around this page, if the frame was reached by an address.
         [flat] mapped: Option<FolioMapping>,
     }
 }
@@ -25,32 +28,37 @@ record! {
     /// How a folio is mapped around one of its pages.
     #[derive(Copy, Eq)]
     pub struct FolioMapping {
-        /// Pages of it that are mapped here, in the region and where they belong.
+        /// Pages of the folio that are mapped in this region, each where it belongs.
         mapped_pages: u64,
-        /// Whether it would begin at an address that is a multiple of its size: only then can one entry map all of it.
+        /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of it.
         aligned: bool,
     }
 }
 
-/// Large folios of one size that are mapped in one way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct LargeFolios {
-    /// Each has 2^order pages.
-    pub order: u8,
-    /// … in bytes.
-    pub size: u64,
-    /// By what they are mapped.
-    pub mapped: HowMapped,
-    /// Mapped bytes of all of them.
-    pub bytes: u64,
-    /// Of these, bytes of folios that are only partly mapped, or not in one piece.
-    pub partly: u64,
-    /// Of these, bytes that lie where no single entry can map their folio.
-    pub unaligned: u64,
+record! {
+    /// Large folios of one size that are mapped in one way.
+    #[derive(Copy, Eq)]
+    pub struct LargeFolios {
+        /// Each has 2^order pages.
+        order: u8,
+        /// The same in bytes.
+        size: u64,
+        /// What they are mapped by: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not tell.
+        mapped: HowMapped,
+        /// Mapped bytes of all of them.
+        bytes: u64,
+        /// Of these, bytes of folios that are only partly mapped, or not in one piece.
+        partly: u64,
+        /// Of these, bytes that lie where no single entry can map their folio.
+        unaligned: u64,
+    }
 }
+
+leaf!(HowMapped => Form::OrNull(&Form::Text));
 
 /// By what a large folio is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
 pub enum HowMapped {
     /// One entry for the whole.
     Pmd,

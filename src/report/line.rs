@@ -1,52 +1,53 @@
 //! Lines of the source.
 
+use super::record::record;
 use super::{SymbolBrief, Why};
 use crate::kernel::{Name, VirtualAddress};
-use serde::Serialize;
 
-/// `info line`: the line of the source that an address was compiled from, or a stretch of code that a line was compiled to.
-#[derive(Clone, Debug, Serialize)]
-pub struct LineReport {
-    /// The address: of a line, where the stretch begins.
-    pub address: VirtualAddress,
-    /// Where the code of the same line begins.
-    pub start: Option<VirtualAddress>,
-    /// The address behind it; as `start`, if the line begins there without code of its own.
-    pub end: Option<VirtualAddress>,
-    /// File name of the module it belongs to.
-    pub module: Option<Name>,
-    /// The symbol it lies in.
-    pub symbol: Option<SymbolBrief>,
-    /// Source file, with its whole path as far as the compiler told it.
-    pub file: Option<Name>,
-    /// Line, from 1.
-    pub line: Option<u64>,
-    /// Column, from 1.
-    pub column: Option<u64>,
-    /// Of a line: whether this is its first statement in its function, or in this copy of an inlined one, where a debugger would stop; or
-    /// its first code there, if it has no statement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first: Option<bool>,
-    /// The function, and those that it was inlined into, the innermost first; the first has the place above.
-    pub frames: Vec<LineFrame>,
-    /// Why fields are `None`, or `frames` are not all.
-    pub why: Why,
+record! {
+    /// `info line`: the line of the source that an address was compiled from, or a stretch of code that a line was compiled to.
+    pub struct LineReport with why {
+        /// The address; for a line, the first address of its code.
+        address: VirtualAddress,
+        /// Where the code of the same line begins.
+        start: Option<VirtualAddress>,
+        /// The address after that code; equal to `start` if the line has no code of its own there.
+        end: Option<VirtualAddress>,
+        /// File name of the module it belongs to.
+        module: Option<Name>,
+        /// The symbol it lies in.
+        symbol: Option<SymbolBrief>,
+        /// Source file, with as much of its path as the compiler wrote down.
+        file: Option<Name>,
+        /// Line, from 1.
+        line: Option<u64>,
+        /// Column, from 1.
+        column: Option<u64>,
+        /// For a line: whether a debugger would stop here. That is the line's first statement in its function or in this copy of an
+        /// inlined function, or its first code there if it has no statement.
+        [optional] first: Option<bool>,
+        /// The function and those that it was inlined into, the innermost first. The first one has the file and line above.
+        frames: Vec<LineFrame>,
+        /// Why fields are `null`, or why `frames` is not complete.
+        [flat] why: Why,
+    }
 }
 
-/// A function around an address.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct LineFrame {
-    /// Demangled name.
-    pub function: Option<Name>,
-    /// Source file.
-    pub file: Option<Name>,
-    /// Line of the address, or of the call of the function before.
-    pub line: Option<u64>,
-    /// Column of it.
-    pub column: Option<u64>,
-    /// Whether it was inlined into the next.
-    pub inlined: bool,
-    /// Why fields are `None`.
-    #[serde(skip_serializing_if = "Why::is_empty")]
-    pub why: Why,
+record! {
+    /// A function around an address.
+    #[derive(Eq)]
+    pub struct LineFrame with why if noted {
+        /// Demangled name.
+        function: Option<Name>,
+        /// Source file.
+        file: Option<Name>,
+        /// Line of the address, or of the call to the function before.
+        line: Option<u64>,
+        /// Column on that line.
+        column: Option<u64>,
+        /// Whether it was inlined into the next.
+        inlined: bool,
+        /// Why fields are `null`.
+        [flat] why: Why,
+    }
 }

@@ -2,22 +2,30 @@
 //!
 //! A record that misses a fact says why: a field is `None` and [`Why`] holds the reason under the field's name, so that hidden, not
 //! readable, and not known on this kernel never look like zero.
+//!
+//! [`RECORDS`] describes each record with its fields: the reference of JSON follows from it.
 
 mod capabilities;
+mod description;
 mod explanation;
-pub mod field;
+mod field;
 mod folio;
 mod frame_words;
 mod line;
+mod map;
 mod memory;
 mod page;
+mod page_counts;
 mod place;
 mod read;
 mod reason;
 mod record;
 mod region;
+mod serve;
 mod session;
 mod sink;
+mod snapshot;
+mod thread;
 mod walk;
 mod watch;
 mod who;
@@ -25,115 +33,151 @@ mod why;
 mod wire;
 
 pub use capabilities::*;
+pub use description::{FieldDescription, Form, Shape};
 pub use explanation::*;
 pub use field::Hex;
 pub use folio::*;
 pub use frame_words::FrameWords;
 pub use line::*;
+pub use map::*;
 pub use memory::*;
 pub use page::*;
+pub use page_counts::PagesByReason;
 pub use place::*;
 pub use read::*;
 pub use reason::{Fact, Reason};
 pub use region::*;
+pub use serve::*;
 pub use session::*;
 pub use sink::{Sink, Stopped};
+pub use snapshot::*;
+pub use thread::ThreadRow;
 pub use walk::*;
 pub use watch::*;
 pub use who::*;
 pub use why::Why;
+pub use wire::{AsText, Bytes, EveryState, FlagNames, Numbers};
 
-use serde::Serialize;
+use record::shapes;
 
-/// One thing that a command says. In JSON one object a line, its `type` the name of the variant.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Record {
-    /// `translate ADDR`
-    Translation(Box<Translation>),
-    /// `explain`
-    Explanation(Box<Explanation>),
-    /// A row of `translate RANGE`: physically contiguous pages.
-    Run(Run),
-    /// A row of `walk`.
-    Pages(Pages),
-    /// A row of `walk pfn:A..pfn:B`.
-    Frames(Frames),
-    /// The totals that close a walk.
-    WalkSummary(WalkSummary),
-    /// What closes a walk of frames.
-    FramesSummary(FramesSummary),
-    /// A row of `walk … by`.
-    Group(Group),
-    /// A row of `summary`.
-    Summary(SummaryRow),
-    /// A row of `who`.
-    Mapper(Mapper),
-    /// What closes `who`.
-    WhoSummary(WhoSummary),
-    /// `region`, and a row of `regions`.
-    Region(Box<RegionReport>),
-    /// The totals that close `regions`.
-    RegionsSummary(RegionsSummary),
-    /// `flags`
-    PageFlags(FlagsReport),
-    /// `decode`
-    Decoded(Decoded),
-    /// A line of `watch`.
-    Event(Event),
-    /// What `watch` says before it starts.
-    WatchStart(WatchStart),
-    /// What `watch` says when it ends.
-    WatchSummary(WatchSummary),
-    /// `--how`: a read behind the answer.
-    Read(KernelRead),
-    /// What closes the reads.
-    ReadsSummary(ReadsSummary),
-    /// A row of `x`.
-    Memory(Box<Memory>),
-    /// A row of `find`.
-    Match(Match),
-    /// What closes `find`.
-    FindSummary(FindSummary),
-    /// A row of `telescope`.
-    Telescope(Box<Telescope>),
-    /// `print`
-    Value(ValueReport),
-    /// `info symbol`, `info address`
-    Symbol(SymbolReport),
-    /// A row of `info symbols`.
-    #[serde(rename = "symbol")]
-    SymbolRow(SymbolReport),
-    /// What closes `info symbols`.
-    SymbolsSummary(SymbolsSummary),
-    /// A row of `info modules`.
-    Module(ModuleReport),
-    /// `info line`
-    Line(Box<LineReport>),
-    /// `info process`
-    Process(Box<ProcessReport>),
-    /// `info capabilities`
-    Capabilities(Box<Capabilities>),
-    /// A row of `ps`, and of an ambiguous name.
-    ProcessEntry(ProcessRow),
-    /// `attach`, `detach`: what the session is now looking at.
-    Target(TargetReport),
-    /// `show`
-    Setting(SettingReport),
-    /// `history`
-    History(HistoryEntry),
-    /// `echo`
-    Text(Text),
-    /// `help`, `apropos`
-    Help(Help),
-    /// Something the reader should know that is no answer: a remedy, a caution.
-    Note(Note),
-    /// `assert`
-    Assertion(AssertionReport),
-    /// What closes a run with assertions.
-    AssertionsSummary(AssertionsSummary),
-    /// A failure.
-    Error(ErrorReport),
-    /// The end of a request (`--serve`).
-    End(End),
+shapes! {
+    /// One thing that a command says. In JSON one object a line, its `type` the name of the variant.
+    #[non_exhaustive]
+    pub enum Record by "type" {
+        /// `translate ADDR`
+        "translation" Translation(Box<Translation>),
+        /// `explain`
+        "explanation" Explanation(Box<Explanation>),
+        /// A row of `translate RANGE`: physically contiguous pages.
+        "run" Run(Run),
+        /// A row of `walk`.
+        "pages" Pages(Pages),
+        /// A row of `walk pfn:A..pfn:B`.
+        "frames" Frames(Frames),
+        /// The totals that close a walk.
+        "walk-summary" WalkSummary(WalkSummary),
+        /// What closes a walk of frames.
+        "frames-summary" FramesSummary(FramesSummary),
+        /// A row of `walk … by`.
+        "group" Group(Group),
+        /// A region of `map`.
+        "map-region" MapRegion(MapRegion),
+        /// A row of `summary`.
+        "summary" Summary(SummaryRow),
+        /// A row of `who`.
+        "mapper" Mapper(Mapper),
+        /// What closes `who`.
+        "who-summary" WhoSummary(WhoSummary),
+        /// `region`, and a row of `regions`.
+        "region" Region(Box<RegionReport>),
+        /// The totals that close `regions`.
+        "regions-summary" RegionsSummary(RegionsSummary),
+        /// `flags`
+        "page-flags" PageFlags(FlagsReport),
+        /// `decode`
+        "decoded" Decoded(Decoded),
+        /// A line of `watch`.
+        "event" Event(Event),
+        /// What `watch` says before it starts.
+        "watch-start" WatchStart(WatchStart),
+        /// What `watch` says when it ends.
+        "watch-summary" WatchSummary(WatchSummary),
+        /// `snapshot`, and a row of `info snapshots`.
+        "snapshot" Snapshot(SnapshotRow),
+        /// The totals of `diff`, which stand first.
+        "diff-summary" DiffSummary(Box<DiffSummary>),
+        /// A row of `diff`.
+        "change" Change(Box<ChangeRow>),
+        /// A row of `diff … by KEY`.
+        "change-group" ChangeGroup(ChangeGroup),
+        /// A row of `compare`: a region.
+        "comparison" Comparison(Comparison),
+        /// A row of `compare … by symbol`.
+        "comparison-group" ComparisonGroup(ComparisonGroup),
+        /// What closes `compare`.
+        "comparison-summary" ComparisonSummary(ComparisonSummary),
+        /// `--how`: a read behind the answer.
+        "read" Read(KernelRead),
+        /// What closes the reads.
+        "reads-summary" ReadsSummary(ReadsSummary),
+        /// A row of `x`.
+        "memory" Memory(Box<Memory>),
+        /// A row of `find`.
+        "match" Match(Match),
+        /// What closes `find`.
+        "find-summary" FindSummary(FindSummary),
+        /// A row of `patched`.
+        "patch" Patch(Box<Patch>),
+        /// What closes `patched`.
+        "patched-summary" PatchedSummary(PatchedSummary),
+        /// A row of `telescope`.
+        "telescope" Telescope(Box<Telescope>),
+        /// `print`
+        "value" Value(ValueReport),
+        /// What is shown at each prompt.
+        "display" Display(DisplayReport),
+        /// `info symbol`, `info address`
+        "symbol" Symbol(SymbolReport),
+        /// A row of `info symbols`.
+        "symbol" SymbolRow(SymbolReport),
+        /// What closes `info symbols`.
+        "symbols-summary" SymbolsSummary(SymbolsSummary),
+        /// A row of `info modules`.
+        "module" Module(ModuleReport),
+        /// `info line`
+        "line" Line(Box<LineReport>),
+        /// `info process`
+        "process" Process(Box<ProcessReport>),
+        /// `info capabilities`
+        "capabilities" Capabilities(Box<Capabilities>),
+        /// A row of `ps`, and of an ambiguous name.
+        "process-entry" ProcessEntry(ProcessRow),
+        /// A row of `info threads`.
+        "thread" Thread(ThreadRow),
+        /// `attach`, `detach`: what the session is now looking at.
+        "target" Target(TargetReport),
+        /// `show`
+        "setting" Setting(SettingReport),
+        /// `history`
+        "history" History(HistoryEntry),
+        /// `echo`
+        "text" Text(Text),
+        /// `help`, `apropos`
+        "help" Help(Help),
+        /// Something the reader should know that is no answer: a remedy, a caution.
+        "note" Note(Note),
+        /// `assert`
+        "assertion" Assertion(AssertionReport),
+        /// What closes a run with assertions.
+        "assertions-summary" AssertionsSummary(AssertionsSummary),
+        /// A failure.
+        "error" Error(ErrorReport),
+        /// Who answers (`--serve`).
+        "hello" Hello(Hello),
+        /// The end of a request (`--serve`).
+        "end" End(End),
+    }
 }
+
+/// Every record, with the word that JSON has as its `type`.
+pub static RECORDS: &[Shape] = Record::SHAPES;

@@ -1,14 +1,12 @@
 //! Records about one page or frame: `translate`, `flags`, `decode`.
 
 use super::field::Hex;
-use super::record::record;
-use super::wire::{flag_names_only, flags_hex_only};
+use super::record::{record, shapes};
+use super::wire::FlagNames;
 use super::{Fact, FolioReport, FramePlace, FrameWords, Why};
-use crate::kernel::address::serialize_hex;
 use crate::kernel::{
-    FrameNumber, Kind, Name, PageFlags, Permissions, PhysicalAddress, Region, State, VirtualAddress,
+    FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress,
 };
-use serde::Serialize;
 use std::fmt;
 
 record! {
@@ -32,11 +30,11 @@ record! {
         start: VirtualAddress,
         /// The address after the last one.
         end: VirtualAddress,
-        /// As `maps` writes them: `rw-p`.
+        /// Permissions, as `maps` writes them: `rw-p`.
         perms: Permissions,
         /// Offset in the file of the region's first byte.
         offset: Hex,
-        /// As `maps` names it; empty for plain anonymous memory.
+        /// Name, as in `maps`; empty for plain anonymous memory.
         name: Name,
         /// Whether the file behind it is deleted.
         [optional] deleted: bool,
@@ -104,7 +102,7 @@ record! {
         pfn_hidden: Fact<bool>,
         /// State of the page.
         state: State,
-        /// What it is or would be.
+        /// What the page is, or would be.
         kind: Option<Kind>,
         /// The raw page-map entry. Unknown where the page map has none (`outside`).
         entry: Fact<Hex>,
@@ -112,19 +110,19 @@ record! {
         page_offset: u64,
         /// Bytes in a page.
         page_size: u64,
-        /// Bit 55. Unknown where this kernel has no soft-dirty tracking.
+        /// Whether the page was written since soft-dirty bits were cleared (bit 55). Unknown where this kernel has no soft-dirty tracking.
         soft_dirty: Fact<bool>,
-        /// Mapped once only.
+        /// Whether the page is mapped only once (bit 56).
         exclusive: Fact<bool>,
-        /// Bit 57. Unknown where the page map has no entry.
+        /// Whether userfaultfd write-protects the page (bit 57). Unknown where the page map has no entry.
         uffd_wp: Fact<bool>,
-        /// A guard page.
+        /// Whether it is a guard page.
         guard: bool,
-        /// Bit 61. Unknown where the page map has no entry.
+        /// Whether the page belongs to a file or to shared memory (bit 61). Unknown where the page map has no entry.
         file_mapped: Fact<bool>,
-        /// Mapped by one PMD (or a hugetlb page).
+        /// Whether it is mapped as a huge page, by a PMD or from the hugetlb pool.
         huge: Fact<bool>,
-        /// The slot, when swapped.
+        /// The swap slot, if the page is in swap.
         swap: Fact<SwapSlot>,
         /// The words of the frame.
         [flat] words: FrameWords,
@@ -138,7 +136,7 @@ record! {
         symbol: Option<SymbolBrief>,
         /// For an unmapped address: the nearest region below and above.
         [optional] nearest: Option<Nearest>,
-        /// Why what is shown may be otherwise.
+        /// Why a value is only the most likely one.
         [flat] doubts: Why,
     }
 }
@@ -156,7 +154,7 @@ record! {
 record! {
     /// `flags`: one frame, each bit with its meaning.
     pub struct FlagsReport with why {
-        /// The virtual address it was reached by, if any.
+        /// The virtual address that was asked about, if any.
         address: Option<VirtualAddress>,
         /// The frame. Unknown when there is one behind the address but its number is hidden.
         pfn: Fact<FrameNumber>,
@@ -186,16 +184,22 @@ record! {
     }
 }
 
-/// `decode`: a raw number read as what it may be.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "as", rename_all = "kebab-case")]
-pub enum Decoded {
-    /// Read as a page-map entry.
-    Entry {
+shapes! {
+    /// `decode`: a raw number read as what it may be.
+    pub enum Decoded by "as" {
+        /// Read as a page-map entry.
+        "entry" Entry(DecodedEntry),
+        /// Read as `/proc/kpageflags`.
+        "flags" Flags(DecodedFlags),
+    }
+}
+
+record! {
+    /// A number read as a page-map entry.
+    pub struct DecodedEntry {
         /// The number.
-        #[serde(serialize_with = "serialize_hex")]
-        raw: u64,
-        /// The state that it tells; `None` for an empty entry, of which only the region tells.
+        raw: Hex,
+        /// The state that it tells; `null` for an empty entry, of which only the region tells.
         state: Option<State>,
         /// Its frame.
         pfn: Option<FrameNumber>,
@@ -205,27 +209,30 @@ pub enum Decoded {
         swap: Option<SwapSlot>,
         /// Each set bit (or field), with its meaning.
         bits: Vec<BitMeaning>,
-    },
-    /// Read as `/proc/kpageflags`.
-    Flags {
-        /// The number.
-        #[serde(rename = "raw", serialize_with = "flags_hex_only")]
-        flags: PageFlags,
-        /// Names.
-        #[serde(rename = "flags", serialize_with = "flag_names_only")]
-        names: PageFlags,
-        /// Each set bit, with its meaning.
-        bits: Vec<FlagMeaning>,
-    },
+    }
 }
 
-/// A bit or a field of a page-map entry.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct BitMeaning {
-    /// `63`, `0-54`
-    pub bits: String,
-    /// Its name.
-    pub name: &'static str,
-    /// Its value and what that means.
-    pub meaning: String,
+record! {
+    /// A number read as a word of `/proc/kpageflags`.
+    pub struct DecodedFlags {
+        /// The number.
+        raw: Hex,
+        /// Names.
+        flags: FlagNames,
+        /// Each set bit, with its meaning.
+        bits: Vec<FlagMeaning>,
+    }
+}
+
+record! {
+    /// A bit or a field of a page-map entry.
+    #[derive(Eq)]
+    pub struct BitMeaning {
+        /// `63`, `0-54`
+        bits: String,
+        /// Its name.
+        name: &'static str,
+        /// Its value and what that means.
+        meaning: String,
+    }
 }

@@ -1,6 +1,7 @@
 //! Where a frame lies, and who pays for it: what several records say in the same words.
 
-use super::field::{Field, Form, leaf};
+use super::description::Form;
+use super::field::{Field, leaf};
 use super::record::record;
 use super::{Fact, Reason};
 use crate::kernel::Name;
@@ -17,9 +18,9 @@ record! {
         node: Fact<u32>,
         /// The resources of `/proc/iomem` that hold it, the outermost first.
         iomem: Fact<Vec<Name>>,
-        /// Inode of the directory of its memory cgroup; 0 for none.
+        /// Inode of the memory cgroup that the frame is charged to; 0 for none.
         cgroup: Fact<u64>,
-        /// The path of that directory.
+        /// The path of that cgroup.
         cgroup_path: Fact<CgroupPath>,
     }
 }

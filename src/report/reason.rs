@@ -8,6 +8,7 @@ pub type Fact<T> = Result<T, Reason>;
 
 /// Why a fact is not known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum Reason {
     /// The kernel hides frame numbers from an opener without CAP_SYS_ADMIN.
     FrameHidden,
@@ -64,7 +65,7 @@ impl Reason {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Reason::FrameHidden => Some(
-                "run pmdb outside of containers and with that capability: sudo or setcap give it",
+                "run pmdb as root outside of containers, or give it that capability with setcap",
             ),
             Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
             _ => None,

@@ -9,7 +9,8 @@
 ///
 /// Behind the name of the record may stand how the reasons for its unknown fields are written:
 /// - `with why`: as an object `why`, which is always there,
-/// - `with why if any`: the same for a row, left out when everything is known that can be,
+/// - `with why if noted`: the same, left out when there is none,
+/// - `with why if any`: the same for a row, where it also needs no reason that a question does not apply,
 /// - `within "name"`: it is only part of another record, as the field of that name, and that record has its reasons.
 macro_rules! record {
     (
@@ -40,19 +41,19 @@ macro_rules! record {
 
         impl $record {
             /// Its fields, in the order of JSON.
-            pub const FIELDS: &'static [crate::report::field::FieldDescription] = &[
-                $(crate::report::field::FieldDescription {
+            pub const FIELDS: &'static [crate::report::FieldDescription] = record!(@fields $why
+                $(crate::report::FieldDescription {
                     name: record!(@name $field $([$($mark)+])?),
-                    about: concat!($($about, "\n"),+),
+                    about: concat!($($about, "\n"),+).trim_ascii(),
                     form: <$type as crate::report::field::Field>::FORM,
                     is_optional: record!(@is_optional $([$($mark)+])?),
                     is_flat: record!(@is_flat $([$($mark)+])?),
                 },)*
-            ];
+            );
         }
 
         impl crate::report::field::Field for $record {
-            const FORM: crate::report::field::Form = crate::report::field::Form::Object(Self::FIELDS);
+            const FORM: crate::report::Form = crate::report::Form::Object(Self::FIELDS);
 
             fn write<M: serde::ser::SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
                 map.serialize_entry(name, self)
@@ -88,6 +89,14 @@ macro_rules! record {
         }
     };
 
+    (@fields [] $($field:expr,)*) => { &[$($field),*] };
+    (@fields [why $($when:ident)*] $($field:expr,)*) => {
+        &[$($field,)* crate::report::FieldDescription::why(record!(@is_row $($when)*))]
+    };
+
+    (@is_row) => { false };
+    (@is_row if $when:ident) => { true };
+
     (@name $field:ident [as $name:literal]) => { $name };
     (@name $field:ident $([$mark:ident])?) => { stringify!($field) };
 
@@ -117,11 +126,61 @@ macro_rules! record {
     (@why $self:ident $map:ident [why]) => {
         $map.serialize_entry("why", &crate::report::Why::of_record($self))?
     };
-    (@why $self:ident $map:ident [why if any]) => {
-        let why = crate::report::Why::of_row($self);
+    (@why $self:ident $map:ident [why if $when:ident]) => {
+        let why = record!(@why_of $when $self);
         if !why.is_empty() {
             $map.serialize_entry("why", &why)?;
         }
     };
+
+    (@why_of any $self:ident) => { crate::report::Why::of_row($self) };
+    (@why_of noted $self:ident) => { crate::report::Why::of_record($self) };
 }
 pub(super) use record;
+
+/// Declares a record of several shapes: an enum, whose JSON says in the field `by` which shape it is.
+macro_rules! shapes {
+    (
+        $(#[$meta:meta])*
+        pub enum $record:ident by $tag:literal {
+            $(
+                $(#[doc = $about:literal])+
+                $name:literal $variant:ident($shape:ty),
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+        #[serde(tag = $tag)]
+        pub enum $record {
+            $(
+                $(#[doc = $about])+
+                #[serde(rename = $name)]
+                $variant($shape),
+            )*
+        }
+
+        impl $record {
+            /// The shapes, in the order of their declaration.
+            pub const SHAPES: &'static [crate::report::Shape] = &[
+                $(crate::report::Shape {
+                    name: $name,
+                    about: concat!($($about, "\n"),+).trim_ascii(),
+                    form: <$shape as crate::report::field::Field>::FORM,
+                },)*
+            ];
+        }
+
+        impl crate::report::field::Field for $record {
+            const FORM: crate::report::Form = crate::report::Form::OneOf {
+                tag: $tag,
+                shapes: Self::SHAPES,
+            };
+
+            fn write<M: serde::ser::SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+                map.serialize_entry(name, self)
+            }
+        }
+    };
+}
+pub(super) use shapes;

@@ -1,115 +1,108 @@
 //! Records of `region` and `regions`.
 
-use super::wire::{not, optional_hex, optional_object};
+use super::field::Hex;
+use super::record::record;
+use super::wire::Numbers;
 use super::{LargeFolios, SymbolBrief, Why};
-use crate::kernel::address::serialize_hex;
 use crate::kernel::{Device, Name, Permissions, State, VirtualAddress};
-use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A region, and what is in it.
-#[derive(Clone, Debug, Serialize)]
-pub struct RegionReport {
-    /// First address.
-    pub start: VirtualAddress,
-    /// The address after the last one.
-    pub end: VirtualAddress,
-    /// As `maps` writes them.
-    pub perms: Permissions,
-    /// Offset in the file of its first byte.
-    #[serde(serialize_with = "serialize_hex")]
-    pub offset: u64,
-    /// `08:02`
-    pub device: Device,
-    /// Inode; 0 for none.
-    pub inode: u64,
-    /// As `maps` names it.
-    pub name: Name,
-    /// Whether the file behind it is deleted.
-    pub deleted: bool,
-    /// Bytes it spans.
-    pub size: u64,
-    /// Bytes with a frame mapped.
-    pub present: Option<u64>,
-    /// Bytes in swap.
-    pub swapped: Option<u64>,
-    /// Present bytes that are mapped elsewhere too.
-    pub shared: Option<u64>,
-    /// Present bytes that are mapped only here.
-    pub private: Option<u64>,
-    /// Present bytes that are the page of zeros: they are neither shared nor private.
-    pub zero: Option<u64>,
-    /// Bytes mapped by whole PMDs (or hugetlb).
-    pub huge: Option<u64>,
-    /// Whether shared, private and pss rest on map counts that are averages over large folios.
-    #[serde(skip_serializing_if = "not")]
-    pub map_count_average: bool,
-    /// For `region`: large folios by size and by how they are mapped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub folios: Option<Vec<LargeFolios>>,
-    /// Pages in each state, for `region` alone: a report that has them is shown in full, one without is a row.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub states: BTreeMap<State, u64>,
-    /// For `region ADDR`: the address asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<RegionPlace>,
-    /// For `region`, and with `full`: proportional share in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pss: Option<u64>,
-    /// With `full`: VmFlags, two letters and words each.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vm_flags: Option<Vec<VmFlag>>,
-    /// With `full`: the fields of smaps as the kernel spells them, in bytes.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "optional_object"
-    )]
-    pub smaps: Option<Vec<(String, u64)>>,
-    /// For `region`: it changed or went while it was looked at, so that the numbers may be of before and after.
-    #[serde(skip_serializing_if = "not")]
-    pub changed: bool,
-    /// Reasons for what is `null`.
-    pub why: Why,
+record! {
+    /// A region, and what is in it.
+    pub struct RegionReport with why {
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Permissions, as `maps` writes them: `rw-p`.
+        perms: Permissions,
+        /// Offset in the file of its first byte.
+        offset: Hex,
+        /// Device of the file: `08:02`.
+        device: Device,
+        /// Inode of the file; 0 without one.
+        inode: u64,
+        /// Name, as in `maps`.
+        name: Name,
+        /// Whether the file behind it is deleted.
+        deleted: bool,
+        /// Bytes it spans.
+        size: u64,
+        /// Bytes with a frame mapped.
+        present: Option<u64>,
+        /// Bytes in swap.
+        swapped: Option<u64>,
+        /// Present bytes that are mapped elsewhere too.
+        shared: Option<u64>,
+        /// Present bytes that are mapped only here.
+        private: Option<u64>,
+        /// Present bytes that are the zero page: they count neither as shared nor as private.
+        zero: Option<u64>,
+        /// Bytes mapped as huge pages, by a PMD or from the hugetlb pool.
+        huge: Option<u64>,
+        /// Whether shared, private and pss rest on map counts that are averages over large folios.
+        [optional] map_count_average: bool,
+        /// For `region`: large folios by size and by how they are mapped.
+        [optional] folios: Option<Vec<LargeFolios>>,
+        /// Pages in each state, for `region` alone: a report that has them is shown in full, one without is a row.
+        [optional] states: BTreeMap<State, u64>,
+        /// For `region ADDR`: the address asked for.
+        [optional] at: Option<RegionPlace>,
+        /// For `region`, and with `full`: proportional share (PSS) in bytes.
+        [optional] pss: Option<u64>,
+        /// With `full`: VmFlags, two letters and words each.
+        [optional] vm_flags: Option<Vec<VmFlag>>,
+        /// With `full`: the fields of smaps as the kernel spells them, in bytes.
+        [optional] smaps: Option<Numbers<String>>,
+        /// For `region`: the region changed or vanished during the command, so that numbers may be from before and after.
+        [optional] changed: bool,
+        /// Reasons for what is `null`.
+        [flat] why: Why,
+    }
 }
 
-/// One VmFlag of smaps.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct VmFlag {
-    /// Two letters.
-    pub code: String,
-    /// What they mean.
-    pub meaning: &'static str,
+record! {
+    /// One VmFlag of smaps.
+    #[derive(Eq)]
+    pub struct VmFlag {
+        /// Two letters.
+        code: String,
+        /// What they mean.
+        meaning: &'static str,
+    }
 }
 
-/// Where in a region the address of `region ADDR` lies.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct RegionPlace {
-    /// The address.
-    pub address: VirtualAddress,
-    /// Bytes from the start of the region.
-    pub region_offset: u64,
-    /// Offset in the file.
-    #[serde(serialize_with = "optional_hex")]
-    pub file_offset: Option<u64>,
-    /// ELF section.
-    pub section: Option<Name>,
-    /// Symbol.
-    pub symbol: Option<SymbolBrief>,
+record! {
+    /// Where in a region the address of `region ADDR` lies.
+    #[derive(Eq)]
+    pub struct RegionPlace {
+        /// The address.
+        address: VirtualAddress,
+        /// Bytes from the start of the region.
+        region_offset: u64,
+        /// Offset in the file.
+        file_offset: Option<Hex>,
+        /// ELF section.
+        section: Option<Name>,
+        /// Symbol.
+        symbol: Option<SymbolBrief>,
+    }
 }
 
-/// What closes `regions`.
-#[derive(Clone, Debug, Serialize)]
-pub struct RegionsSummary {
-    /// Regions listed.
-    pub regions: u64,
-    /// Bytes they span.
-    pub size: u64,
-    /// Bytes present, as far as the page map shows them.
-    pub present: Option<u64>,
-    /// Bytes swapped, as far as the page map shows them; `None` where some of shared memory may be in swap.
-    pub swapped: Option<u64>,
-    /// Whether regions changed meanwhile.
-    pub changed: bool,
-    /// Whether it was broken off: then the totals are of what was looked at.
-    pub cut_short: bool,
+record! {
+    /// What closes `regions`.
+    pub struct RegionsSummary {
+        /// Regions listed.
+        regions: u64,
+        /// Bytes they span.
+        size: u64,
+        /// Bytes present, as far as the page map shows them.
+        present: Option<u64>,
+        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map does not show.
+        swapped: Option<u64>,
+        /// Whether regions changed during the command.
+        changed: bool,
+        /// Whether the command was interrupted: the totals then cover what was seen.
+        cut_short: bool,
+    }
 }

@@ -1,11 +1,9 @@
 //! Records of `walk` and of `translate RANGE`.
 
 use super::record::record;
-use super::wire::every_state;
+use super::wire::EveryState;
 use super::{Fact, FrameWords, Why};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
-use serde::Serialize;
-use std::collections::BTreeMap;
 
 record! {
     /// Pages that follow each other both virtually and physically, or that have no frames.
@@ -22,7 +20,7 @@ record! {
         pages: u64,
         /// Their state.
         state: State,
-        /// Why what is shown may be otherwise.
+        /// Why a value is only the most likely one.
         [flat] doubts: Why,
     }
 }
@@ -42,18 +40,18 @@ record! {
         kind: Fact<Kind>,
         /// First frame.
         pfn: Fact<FrameNumber>,
-        /// How many frames the pages have, where those come again and again; otherwise each page has its own.
+        /// How many frames the pages share, if they repeat; otherwise each page has its own.
         [optional] frames: Option<u64>,
         /// The words of the frames. Flags that say where in its folio a page is are left out of a row of whole folios; the map count is
         /// the same for all.
         [flat] words: FrameWords,
         /// The order of the folios that the frames belong to: each has 2^order pages.
         order: Fact<u8>,
-        /// Mapped by one PMD (or hugetlb).
+        /// Whether the pages are mapped as huge pages, by a PMD or from the hugetlb pool.
         huge: Fact<bool>,
         /// Name of the region; `null` in no region.
         region: Option<Name>,
-        /// Why what is shown may be otherwise.
+        /// Why a value is only the most likely one.
         [flat] doubts: Why,
     }
 }
@@ -67,7 +65,7 @@ record! {
         physical: Option<PhysicalAddress>,
         /// Frames in it.
         frames: u64,
-        /// … in bytes; `null` if that does not fit 64 bits.
+        /// The same in bytes; `null` if that does not fit 64 bits.
         bytes: Option<u64>,
         /// The words of the frames, the same for all.
         [flat] words: FrameWords,
@@ -78,53 +76,58 @@ record! {
     }
 }
 
-/// What closes a walk.
-#[derive(Clone, Debug, Serialize)]
-pub struct WalkSummary {
-    /// Pages that matched.
-    pub pages: u64,
-    /// … in bytes.
-    pub bytes: u64,
-    /// Physically contiguous runs among the present ones; `None` when frames are hidden, or were not looked at.
-    pub runs: Option<u64>,
-    /// Bytes in the longest of them.
-    pub longest_run_bytes: Option<u64>,
-    /// Where that begins; `None` where there is none.
-    pub longest_run_start: Option<VirtualAddress>,
-    /// Whether the regions changed while the walk went on.
-    pub changed: bool,
-    /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.
-    pub cut_short: bool,
-    /// Pages in each state; in JSON every state has its count, 0 where there are none.
-    #[serde(flatten, serialize_with = "every_state")]
-    pub states: BTreeMap<State, u64>,
+record! {
+    /// What closes a walk.
+    pub struct WalkSummary {
+        /// Pages that matched.
+        pages: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Physically contiguous runs among the present ones; `null` when frames are hidden, or were not looked at.
+        runs: Option<u64>,
+        /// Bytes in the longest of them.
+        longest_run_bytes: Option<u64>,
+        /// Where that begins; `null` where there is none.
+        longest_run_start: Option<VirtualAddress>,
+        /// Whether regions changed during the walk.
+        changed: bool,
+        /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
+        cut_short: bool,
+        /// Pages in each state; in JSON every state has its count, 0 where there are none.
+        [flat] states: EveryState,
+    }
 }
 
-/// What closes a walk of frames.
-#[derive(Clone, Debug, Serialize)]
-pub struct FramesSummary {
-    /// Frames that matched.
-    pub frames: u64,
-    /// … in bytes.
-    pub bytes: u64,
-    /// Whether `limit` or Ctrl-C cut it short: the counts then cover what was looked at.
-    pub cut_short: bool,
-    /// Where physical memory ends, if the range goes past that.
-    pub memory_ends: Option<FrameNumber>,
+record! {
+    /// What closes a walk of frames.
+    pub struct FramesSummary {
+        /// Frames that matched.
+        frames: u64,
+        /// The same in bytes.
+        bytes: u64,
+        /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
+        cut_short: bool,
+        /// Where physical memory ends, if the range goes past that.
+        memory_ends: Option<FrameNumber>,
+    }
 }
 
 record! {
     /// A row of `walk … by KEY`.
     pub struct Group with why if any {
-        /// By what is grouped: `state`, `kind`, …
+        /// The key that pages are grouped by: `state`, `kind`, …
         by: &'static str,
-        /// The group.
+        /// The value of the key for this group.
         key: String,
+        /// By what it is grouped besides, with two keys.
+        [optional] second_by: Option<&'static str>,
+        /// The group by that.
+        [optional] second_key: Option<String>,
         /// Pages in it.
         pages: u64,
-        /// … in bytes.
+        /// The same in bytes.
         bytes: u64,
-        /// Why the pages may not be what `key` says, under the name of what they are grouped by.
+        /// Why the pages may not be what `key` says, under the name of the key.
         [flat] doubts: Why,
     }
 }
@@ -134,15 +137,15 @@ record! {
     pub struct SummaryRow with why if any {
         /// The flags by name.
         flags: Fact<PageFlags>,
-        /// … and as letters, those of the kernel's page-types.
+        /// The flags as letters, as the kernel's page-types writes them.
         letters: Option<String>,
         /// The state of the pages; `null` for frames of the machine, which have none.
         state: Option<State>,
-        /// How many.
+        /// Number of pages.
         pages: u64,
-        /// … in bytes.
+        /// The same in bytes.
         bytes: u64,
-        /// Why what is shown may be otherwise.
+        /// Why a value is only the most likely one.
         [flat] doubts: Why,
     }
 }

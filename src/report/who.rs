@@ -1,6 +1,7 @@
 //! Records of `who`.
 
-use super::field::{Field, Form, leaf};
+use super::description::Form;
+use super::field::{Field, leaf};
 use super::record::record;
 use super::{FrameWords, RegionBrief, SymbolBrief};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
@@ -14,7 +15,7 @@ record! {
         pid: u32,
         /// Its short name.
         name: Name,
-        /// Where the byte that was asked about lies in it.
+        /// Where the process maps the byte that was asked about.
         address: VirtualAddress,
         /// Neighbouring pages that all map the frame.
         pages: u64,
@@ -29,21 +30,21 @@ record! {
     /// What a search for the mappings of a frame came to, in numbers.
     #[derive(Copy, Eq, Default)]
     pub struct WhoCounts {
-        /// Mappings found, each page once, without those that are known to have left.
+        /// Mappings found, without those that are known to be gone.
         mappings: u64,
-        /// Mappings that were shown and have left meanwhile: those that counted were looked at again before the end.
+        /// Mappings that were shown and vanished since.
         left: u64,
         /// Processes that have them.
         processes: u64,
-        /// Processes that were looked at.
+        /// Processes that were searched.
         looked_at: u64,
-        /// Processes that there are, without kernel threads.
+        /// Processes in the system, without kernel threads.
         listed: u64,
         /// Processes that could not be read.
         unreadable: u64,
-        /// Processes that ended while they were looked at, or before.
+        /// Processes that ended before or during the search.
         gone: u64,
-        /// Processes that share the whole memory of one that is shown.
+        /// Processes that share the address space of one that is shown.
         same_memory: u64,
     }
 }
@@ -57,13 +58,13 @@ record! {
         physical: Option<PhysicalAddress>,
         /// Its words.
         [flat] words: FrameWords,
-        /// What was found, and how far was looked.
+        /// What was found, and how much was searched.
         [flat] counts: WhoCounts,
         /// How the search ended.
         ended: SearchEnd,
         /// Why nobody can map it, or why the map count could not end the search.
         [optional] because: Option<String>,
-        /// Whether the page has moved to another frame meanwhile.
+        /// Whether the page moved to another frame during the search.
         moved: bool,
     }
 }
@@ -73,6 +74,7 @@ leaf!(SearchEnd => Form::Text);
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SearchEnd {
     /// Such a frame cannot be mapped by a process.
     Nobody,

@@ -1,6 +1,7 @@
 //! The reasons of a record: why fields of it are `null`.
 
-use super::field::{Field, Form};
+use super::description::Form;
+use super::field::Field;
 use super::{Fact, Reason};
 use serde::Serialize;
 use serde::ser::SerializeMap;

@@ -1,97 +1,116 @@
-//! How single fields are written in JSON.
+//! Types of fields that JSON has in another form than Rust.
 
-use crate::kernel::address::serialize_hex;
+use super::description::{FieldDescription, Form};
+use super::field::{Field, leaf};
 use crate::kernel::{PageFlags, State};
-use serde::Serializer;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::{Display, Write};
+use std::ops::Deref;
 
-/// Flags by name, or `null`.
-pub fn flag_names<S: Serializer>(
-    flags: &Option<PageFlags>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match flags {
-        Some(flags) => serializer.collect_seq(flags.names()),
-        None => serializer.serialize_none(),
-    }
-}
+/// Pages in each state. In JSON every state is a field, 0 where there are none: programs need not ask which are there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EveryState(pub BTreeMap<State, u64>);
 
-/// Flags as a number.
-pub fn flags_hex_only<S: Serializer>(flags: &PageFlags, serializer: S) -> Result<S::Ok, S::Error> {
-    serialize_hex(&flags.bits(), serializer)
-}
-
-/// Flags by name.
-pub fn flag_names_only<S: Serializer>(flags: &PageFlags, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(flags.names())
-}
-
-/// A count for each state, 0 where there are none: programs need not ask which are there.
-pub fn every_state<S: Serializer>(
-    states: &BTreeMap<State, u64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(
-        State::ALL
-            .iter()
-            .map(|state| (state.word(), states.get(state).copied().unwrap_or(0))),
-    )
-}
-
-/// Names and numbers as an object, or `null`.
-pub fn optional_object<S: Serializer>(
-    fields: &Option<Vec<(String, u64)>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match fields {
-        Some(fields) => serializer.collect_map(fields.iter().map(|(name, bytes)| (name, bytes))),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Whether a field that is there only when it is true is left out.
-pub fn not(field: &bool) -> bool {
-    !field
-}
-
-/// Words as hexadecimal strings.
-pub fn hex_words<S: Serializer>(words: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(words.iter().map(|word| format!("{word:#x}")))
-}
-
-/// As it is written in text, or `null`.
-pub fn optional_text<S: Serializer, T: Display>(
-    field: &Option<T>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match field {
-        Some(field) => serializer.collect_str(field),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Serialises an optional word as a hexadecimal string.
-pub fn optional_hex<S: Serializer>(raw: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match raw {
-        Some(raw) => serialize_hex(raw, serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// Bytes as digits, two a byte, or `null`.
-pub fn optional_bytes<S: Serializer>(
-    bytes: &Option<Vec<u8>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    use std::fmt::Write;
-    let Some(bytes) = bytes else {
-        return serializer.serialize_none();
+impl EveryState {
+    const FIELDS: [FieldDescription; State::ALL.len()] = {
+        let none = FieldDescription::new("", "Pages in this state.", Form::Number);
+        let mut fields = [none; State::ALL.len()];
+        let mut index = 0;
+        while index < fields.len() {
+            fields[index].name = State::ALL[index].word();
+            index += 1;
+        }
+        fields
     };
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
+}
+
+impl Deref for EveryState {
+    type Target = BTreeMap<State, u64>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
-    serializer.serialize_str(&digits)
+}
+
+impl Field for EveryState {
+    const FORM: Form = Form::Object(&Self::FIELDS);
+
+    fn write<M: SerializeMap>(&self, _: &'static str, map: &mut M) -> Result<(), M::Error> {
+        self.write_flat(map)
+    }
+
+    fn write_flat<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        State::ALL.iter().try_for_each(|state| {
+            map.serialize_entry(state.word(), &self.get(state).copied().unwrap_or(0))
+        })
+    }
+}
+
+/// Names and a number for each, in this order: an object.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Numbers<K>(pub Vec<(K, u64)>);
+
+impl<K> Deref for Numbers<K> {
+    type Target = [(K, u64)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<K: Serialize> Serialize for Numbers<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(name, number)| (name, number)))
+    }
+}
+
+impl<K: Serialize> Field for Numbers<K> {
+    const FORM: Form = Form::Map(&Form::Number);
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, self)
+    }
+}
+
+/// Bytes as digits, two a byte.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut digits = String::with_capacity(2 * self.0.len());
+        for byte in &self.0 {
+            // Writing to a string does not fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        serializer.serialize_str(&digits)
+    }
+}
+
+/// Flags by name alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlagNames(pub PageFlags);
+
+impl Serialize for FlagNames {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.names())
+    }
+}
+
+leaf! {
+    Bytes => Form::Text,
+    FlagNames => Form::List(&Form::Text),
+}
+
+/// A part that is written as text displays it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AsText<T>(pub T);
+
+impl<T: Display> Field for AsText<T> {
+    const FORM: Form = Form::Text;
+
+    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry(name, &format_args!("{}", self.0))
+    }
 }

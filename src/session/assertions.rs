@@ -1,7 +1,7 @@
 //! What came of the assertions of a run: for its last line, and for CI.
 
 use crate::eval::Judgement;
-use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorPlace};
+use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorPlace, ErrorReport};
 use std::fmt::Write;
 
 /// The assertions of a run. One by one they are kept only if somebody wants a report.
@@ -9,6 +9,8 @@ use std::fmt::Write;
 pub struct Assertions {
     counts: AssertionsSummary,
     kept: Option<Vec<Case>>,
+    /// Lines that failed and are no assertions, of those that are kept.
+    broken: usize,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,21 @@ impl Assertions {
         }
     }
 
+    /// Takes a line that failed and is no assertion: a report without it would be green.
+    pub(super) fn add_broken(&mut self, report: &ErrorReport) {
+        let Some(kept) = &mut self.kept else {
+            return;
+        };
+        let text = report.place.as_ref().map(|place| place.text.trim());
+        let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
+        self.broken += 1;
+        kept.push(Case {
+            place: report.place.clone(),
+            expression: text.to_owned(),
+            result: Verdict::Unknown(report.message.clone()),
+        });
+    }
+
     /// The report, as JUnit has it.
     pub fn junit(&self) -> String {
         let AssertionsSummary {
@@ -65,9 +82,10 @@ impl Assertions {
             failed,
             unknown,
         } = self.counts;
-        let tests = held + failed + unknown;
+        let errors = unknown + self.broken as u64;
+        let tests = held + failed + errors;
         let mut xml = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pmdb\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{unknown}\">\n"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"pmdb\" tests=\"{tests}\" failures=\"{failed}\" errors=\"{errors}\">\n"
         );
         for case in self.kept.iter().flatten() {
             let file = case.place.as_ref().and_then(|place| place.file.as_ref());
@@ -118,7 +136,11 @@ pub(super) fn failure(judgement: &Judgement) -> String {
             format!("{} = {}{wanted}", finding.expression, finding.value)
         })
         .collect();
-    format!("{message}: {}", values.join("; "))
+    match values.as_slice() {
+        // Constants: they are what they are.
+        [] => format!("{message}: {}", judgement.expression),
+        values => format!("{message}: {}", values.join("; ")),
+    }
 }
 
 /// The record of an assertion.
@@ -188,6 +210,11 @@ mod tests {
             assert!(xml.contains(part), "{part} in {xml}");
         }
         assert!(Assertions::default().junit().contains("tests=\"0\""));
+        assertions.add_broken(&ErrorReport::of("no such file"));
+        let xml = assertions.junit();
+        for part in ["tests=\"4\" failures=\"1\" errors=\"2\"", "no such file"] {
+            assert!(xml.contains(part), "{part} in {xml}");
+        }
     }
 
     #[test]

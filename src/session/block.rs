@@ -9,7 +9,7 @@ use crate::command::{self, Context};
 use crate::eval::{self, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, Statement, first_word};
-use crate::lang::{self, Command, Line, Rows, Spanned};
+use crate::lang::{self, Command, Expression, Line, Rows, Spanned};
 use crate::report::ErrorReport;
 use crate::state::UserCommand;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ pub(super) enum Went {
 impl Session {
     /// Runs the statements of a block, one after the other.
     pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> Went {
-        let mut tally = Tally::new(self.manner.keep_going);
+        let mut tally = Tally::new(self.options.keep_going);
         for statement in &block.0 {
             match self.run_statement(statement, file) {
                 Went::On(outcome) => {
@@ -69,17 +69,15 @@ impl Session {
                 condition,
                 then,
                 otherwise,
-            } => match eval::truth(condition, &self.state) {
+            } => match self.truth(condition) {
                 Ok(true) => return self.run_block(then, file),
                 Ok(false) => return self.run_block(otherwise, file),
                 Err(error) => self.evaluation_failed(text, origin, error),
             },
             Node::While { condition, body } => {
-                self.run_loop(file, body, |session| {
-                    match eval::truth(condition, &session.state) {
-                        Ok(goes_on) => Ok(goes_on),
-                        Err(error) => Err(session.evaluation_failed(text, origin, error)),
-                    }
+                self.run_loop(file, body, |session| match session.truth(condition) {
+                    Ok(goes_on) => Ok(goes_on),
+                    Err(error) => Err(session.evaluation_failed(text, origin, error)),
                 })
             }
             Node::Foreach {
@@ -136,6 +134,13 @@ impl Session {
         })
     }
 
+    /// Whether a condition holds now.
+    fn truth(&mut self, condition: &Spanned<Expression>) -> Result<bool, eval::Error> {
+        let truth = eval::truth(condition, &self.state);
+        self.say_notes();
+        truth
+    }
+
     /// Runs `body` as long as `next` says so. Ctrl-C is noticed in every turn.
     fn run_loop(
         &mut self,
@@ -143,7 +148,7 @@ impl Session {
         body: &Block,
         mut next: impl FnMut(&mut Session) -> Result<bool, Outcome>,
     ) -> Outcome {
-        let mut tally = Tally::new(self.manner.keep_going);
+        let mut tally = Tally::new(self.options.keep_going);
         loop {
             if self.interrupts.check().is_err() {
                 return Outcome::Interrupted;
@@ -176,6 +181,13 @@ impl Session {
                 .map(|value| eval::value(value, &self.state))
                 .collect::<Result<_, _>>()
                 .map_err(|error| self.evaluation_failed(text, origin, error)),
+            Rows::Threads => self.stacks().map_err(|error| {
+                let status = error.status();
+                match origin.command(text, error) {
+                    Some(report) => self.fail(report, status),
+                    None => Outcome::Interrupted,
+                }
+            }),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
                 let ran = command::run(
@@ -202,6 +214,13 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// The stack pointer of each thread.
+    fn stacks(&self) -> Result<Vec<Value>, command::Error> {
+        let target = self.state.target().ok_or_else(command::Error::no_target)?;
+        let stacks = target.process.stack_pointers()?;
+        Ok(stacks.into_iter().map(Value::Address).collect())
     }
 
     /// Reports what has no value.
@@ -259,21 +278,28 @@ impl Session {
         }
         // Blanks in the place of the name keep places in the line what they are.
         let blank = " ".repeat(word.end);
-        let arguments: Result<Vec<Value>, _> = lang::parse_arguments(&format!("{blank}{rest}"))
+        let (arguments, output) = match lang::parse_call(&format!("{blank}{rest}")) {
+            Ok(call) => call,
+            Err(error) => return self.fail(origin.syntax(text, error), 1),
+        };
+        let values: Result<Vec<Value>, _> = arguments
             .iter()
             .map(|argument| eval::argument(argument, &self.state))
             .collect();
-        let arguments = match arguments {
-            Ok(arguments) => arguments,
+        let values = match values {
+            Ok(values) => values,
             Err(error) => return self.evaluation_failed(text, origin, error),
         };
-        self.state.arguments.push(arguments);
-        let went = self.run_block(&command.body, command.file.as_ref());
-        self.state.arguments.pop();
-        match went {
-            Went::On(outcome) => outcome,
-            Went::Break | Went::Continue => Outcome::Done,
-        }
+        self.say_notes();
+        self.run_into(text, origin, &output, |session| {
+            session.state.arguments.push(values);
+            let went = session.run_block(&command.body, command.file.as_ref());
+            session.state.arguments.pop();
+            match went {
+                Went::On(outcome) => outcome,
+                Went::Break | Went::Continue => Outcome::Done,
+            }
+        })
     }
 
     /// Why a command may not run here, if it may not: the rows of `foreach` are of the process that was attached before it.
@@ -293,12 +319,22 @@ impl Session {
     pub(super) fn not_in_a_block(&mut self, text: &str, origin: Origin) -> Outcome {
         let word = first_word(text).map(|(word, at)| (word.to_owned(), at));
         let (word, at) = word.unwrap_or_default();
+        let (message, hint) = match word.as_str() {
+            "end" | "else" => (
+                format!("there is no block that this `{word}` belongs to"),
+                "a block begins with if, while, foreach, define or document",
+            ),
+            _ => (
+                format!(
+                    "`{word}` is part of a block of several lines, and this is one line by itself, as -ex has it"
+                ),
+                "write it into a command file: -x FILE, source FILE",
+            ),
+        };
         let report = ErrorReport {
             place: Some(origin.place(text, Some(at))),
-            hint: Some("write it into a command file: -x FILE, source FILE".to_owned()),
-            ..ErrorReport::of(format!(
-                "`{word}` is part of a block of several lines, and this is one line by itself, as -ex has it"
-            ))
+            hint: Some(hint.to_owned()),
+            ..ErrorReport::of(message)
         };
         self.fail(report, 1)
     }

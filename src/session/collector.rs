@@ -1,6 +1,7 @@
 //! The rows of a command as values, for `foreach`.
 
 use super::interrupt::Interrupts;
+use crate::command;
 use crate::eval::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameRange};
 use crate::report::{Record, Sink, Stopped};
@@ -39,6 +40,8 @@ impl Sink for Collector<'_> {
                 self.rows.extend(frames.map(Value::Frames));
                 None
             }
+            // Who goes through rows has asked for so many, and sees no totals.
+            Record::Note(note) if note.message.ends_with(command::CUT) => None,
             note @ Record::Note(_) => {
                 self.notes.push(note);
                 None

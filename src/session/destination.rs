@@ -4,11 +4,13 @@ use super::failure::words;
 use super::pager::Pager;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, ChildStdin};
+use std::rc::Rc;
 
 /// Bytes that are written together: as many as a pipe takes.
 const BUFFER: usize = 64 << 10;
@@ -34,6 +36,44 @@ pub enum Destination<'a> {
     },
     /// A file.
     File(BufWriter<File>),
+    /// One of these, to which several commands write one after the other.
+    Common(Common),
+}
+
+/// Where the commands of a command that the user made write together.
+#[derive(Clone, Debug)]
+pub struct Common(Rc<RefCell<Destination<'static>>>);
+
+impl Common {
+    /// They write to this one.
+    pub fn new(destination: Destination<'static>) -> Self {
+        Common(Rc::new(RefCell::new(destination)))
+    }
+
+    /// The file or pipe that they write to, for a program; what was written so far stands before what that writes.
+    ///
+    /// # Errors
+    /// What was written so far cannot be written out, or the process has too many files open.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        let mut destination = self.0.borrow_mut();
+        destination.flush()?;
+        match &*destination {
+            Destination::Pipe {
+                input: Some(input), ..
+            } => input.get_ref().as_fd().try_clone_to_owned(),
+            Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
+            Destination::Common(common) => common.descriptor(),
+            Destination::Pipe { input: None, .. } | Destination::Screen { .. } => {
+                io::stdout().as_fd().try_clone_to_owned()
+            }
+        }
+    }
+
+    /// What they wrote to, to be closed; `None` while one of them still writes.
+    pub fn finish(self) -> Option<Destination<'static>> {
+        let destination = Rc::try_unwrap(self.0).ok()?;
+        Some(destination.into_inner())
+    }
 }
 
 impl<'a> Destination<'a> {
@@ -100,6 +140,7 @@ impl<'a> Destination<'a> {
             } => input.write_all(text),
             Destination::Pipe { input: None, .. } => Err(io::ErrorKind::BrokenPipe.into()),
             Destination::File(file) => file.write_all(text),
+            Destination::Common(Common(shared)) => shared.borrow_mut().write(text),
         }
     }
 
@@ -115,6 +156,7 @@ impl<'a> Destination<'a> {
             } => input.flush(),
             Destination::Pipe { input: None, .. } => Ok(()),
             Destination::File(file) => file.flush(),
+            Destination::Common(Common(shared)) => shared.borrow_mut().flush(),
         }
     }
 
@@ -141,6 +183,7 @@ impl<'a> Destination<'a> {
             Destination::Screen { output, .. } => rustix::fs::fstat(output.get_ref())
                 .is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo()),
             Destination::Pipe { .. } => false,
+            Destination::Common(Common(shared)) => shared.borrow().leaves_the_terminal_alone(),
         }
     }
 
@@ -156,15 +199,7 @@ impl<'a> Destination<'a> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
             Destination::Pipe { input, .. } => input.as_ref().map(|input| input.get_ref().as_fd()),
-            Destination::File(_) => None,
+            Destination::File(_) | Destination::Common(_) => None,
         }
-    }
-}
-
-/// The path that the user meant: a leading `~/` is the home folder.
-pub fn expand_home(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) if !home.as_os_str().is_empty() => Path::new(&home).join(rest),
-        _ => PathBuf::from(path),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::command;
 use crate::kernel::Name;
-use crate::lang::{Place, SyntaxError};
+use crate::lang::{Span, SyntaxError};
 use crate::report::{ErrorPlace, ErrorReport};
 
 /// The kernel's answer in its own words, without its number.
@@ -25,7 +25,7 @@ pub struct Origin<'a> {
 
 impl Origin<'_> {
     /// The part `at` of the line `text`; the whole line if it is `None`.
-    pub fn place(&self, text: &str, at: Option<Place>) -> ErrorPlace {
+    pub fn place(&self, text: &str, at: Option<Span>) -> ErrorPlace {
         let characters = |start: usize, end: usize| {
             text.char_indices()
                 .filter(|(offset, _)| (start..end).contains(offset))
@@ -43,7 +43,7 @@ impl Origin<'_> {
     /// Something about the line as a whole.
     pub fn about_line(&self, text: &str, message: impl Into<String>) -> ErrorReport {
         let start = text.len() - text.trim_start().len();
-        let whole = Place::new(start, start + text.trim().len());
+        let whole = Span::new(start, start + text.trim().len());
         ErrorReport {
             // At the prompt the line stands just above.
             place: self.file.map(|_| self.place(text, Some(whole))),
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn columns_are_counted_in_characters() {
         let text = "echo \u{e4}\u{e4} x";
-        let place = Origin::default().place(text, Some(Place::new(10, 11)));
+        let place = Origin::default().place(text, Some(Span::new(10, 11)));
         assert_eq!((place.column, place.width), (Some(9), 1));
-        let end = Origin::default().place(text, Some(Place::new(11, 11)));
+        let end = Origin::default().place(text, Some(Span::new(11, 11)));
         assert_eq!((end.column, end.width), (Some(10), 0));
     }
 }

@@ -4,7 +4,7 @@ use crate::report::Stopped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,23 @@ use std::time::{Duration, Instant};
 pub struct Interrupts {
     came: Arc<AtomicBool>,
     wake: File,
+    notify: Arc<File>,
+}
+
+/// Does what Ctrl-C does, from another thread.
+#[derive(Clone, Debug)]
+pub struct Raise {
+    came: Arc<AtomicBool>,
+    notify: Arc<File>,
+}
+
+impl Raise {
+    /// As if SIGINT had come.
+    pub fn raise(&self) {
+        self.came.store(true, Ordering::Relaxed);
+        // Full, it wakes as well.
+        _ = (&*self.notify).write(&[0]);
+    }
 }
 
 /// What ended a wait.
@@ -39,11 +56,21 @@ impl Interrupts {
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&came))?;
         let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
         let (wake, notify) = rustix::pipe::pipe_with(flags)?;
+        let own = Arc::new(File::from(notify.try_clone()?));
         signal_hook::low_level::pipe::register(signal_hook::consts::SIGINT, notify)?;
         Ok(Interrupts {
             came,
             wake: File::from(wake),
+            notify: own,
         })
+    }
+
+    /// What stops a command from another thread.
+    pub fn raiser(&self) -> Raise {
+        Raise {
+            came: Arc::clone(&self.came),
+            notify: Arc::clone(&self.notify),
+        }
     }
 
     /// The flag itself, for work that is too deep to be asked through a sink.

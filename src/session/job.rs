@@ -2,22 +2,25 @@
 
 use super::assertions::{self, Verdict};
 use super::base::Session;
-use super::destination::{Destination, expand_home};
+use super::destination::{Common, Destination};
 use super::failure::Origin;
 use super::failure::words;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
 use super::pager::Pager;
-use super::printer::{Ended, Printer};
+use super::printer::Ended;
 use super::shell;
-use crate::command::{self, Context, Flow, Resume};
+use crate::command::{self, Context, Flow, Resume, expand_home};
 use crate::eval::{Integer, Judgement, Value};
-use crate::lang::{Command, Output, Place, Spanned};
+use crate::lang::{Command, Output, Span, Spanned};
 use crate::report::{ErrorReport, Record, Stopped};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
+
+/// Why nothing leaves the protocol.
+const NO_SHELL: &str = "--no-shell refuses shell commands, pipes and files";
 
 /// The exit status when a shell command, or a pipe's reader, did not end well.
 const SHELL_FAILED: u8 = 6;
@@ -71,8 +74,12 @@ impl Session {
                 );
             }
         };
-        let renderer = self.renderer(*job.output == Output::Screen);
-        let mut printer = Printer::new(renderer, destination, &interrupts).quietly(job.quiet);
+        let is_screen = *job.output == Output::Screen && self.common.is_none();
+        let renderer = self.renderer(is_screen);
+        let mut printer = self
+            .printer(renderer, destination, &interrupts)
+            .quietly(job.quiet)
+            .logged(self.logged().filter(|_| is_screen));
         let context = &mut Context {
             state: &mut self.state,
             sink: &mut printer,
@@ -80,7 +87,15 @@ impl Session {
         };
         let result = command::run(job.command, context);
         let interrupted = printer.was_interrupted();
+        let log_failure = printer.log_failure();
         let (destination, ended) = printer.finish();
+        if let Some(error) = log_failure {
+            self.log_failed(error);
+        }
+        self.displayed |= matches!(
+            job.command.node,
+            Command::Display { .. } | Command::Undisplay(_) | Command::InfoDisplay
+        );
         let closed = self.close(job, destination, ended);
         let resume = match &result {
             Ok(Flow::More(resume)) => Some(*resume),
@@ -101,6 +116,12 @@ impl Session {
     /// Does what a command asks for when it has ended, or says why it failed.
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
+            Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => {
+                match self.follow_logging() {
+                    Ok(()) => Outcome::Done,
+                    Err(message) => self.fail(job.origin.about_line(job.text, message), 1),
+                }
+            }
             Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
             Ok(Flow::Asserted(judgement)) => self.follow_assertion(job, *judgement),
             Ok(Flow::Source(path, arguments)) => {
@@ -128,6 +149,7 @@ impl Session {
                     let verdict = Verdict::Unknown(report.message.clone());
                     let expression = condition.node.to_string();
                     self.assertions.add(Some(place), &expression, verdict);
+                    return self.fail_only(report, status);
                 }
                 self.fail(report, status)
             }
@@ -153,7 +175,7 @@ impl Session {
         }
         match failure {
             None => Outcome::Done,
-            Some(message) => self.fail(
+            Some(message) => self.fail_only(
                 ErrorReport {
                     place: Some(place),
                     ..ErrorReport::of(message)
@@ -165,7 +187,10 @@ impl Session {
 
     /// Runs shell text with the terminal as it is.
     pub(super) fn run_shell(&mut self, text: &str, origin: Origin, shell_text: &str) -> Outcome {
-        let status = match shell::run(shell_text, self.manner.shell) {
+        if self.options.no_shell {
+            return self.fail(origin.about_line(text, NO_SHELL.to_owned()), 1);
+        }
+        let status = match shell::run(shell_text, self.options.shell) {
             Ok(status) => status,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
@@ -200,8 +225,10 @@ impl Session {
         let Some(remark) = shell::remark(status) else {
             return Outcome::Done;
         };
-        let is_prompt = self.typed && self.files.is_empty();
-        if is_prompt || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
+        if self.is_at_the_prompt()
+            || !self.state.settings.shell_errors
+            || shell::lost_its_reader(status)
+        {
             self.note(remark);
             return Outcome::Done;
         }
@@ -214,23 +241,80 @@ impl Session {
         &self,
         output: &Output,
         interrupts: &'a Interrupts,
-    ) -> Result<Destination<'a>, (Place, String)> {
+    ) -> Result<Destination<'a>, (Span, String)> {
         match output {
+            Output::Pipe(Spanned { at, .. })
+            | Output::File {
+                path: Spanned { at, .. },
+                ..
+            } if self.options.no_shell => Err((*at, NO_SHELL.to_owned())),
             Output::Screen => {
+                if let Some(common) = &self.common {
+                    return Ok(Destination::Common(common.clone()));
+                }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
                 Ok(Destination::screen(pager, io::stdout().is_terminal()))
             }
-            Output::Pipe(command) => shell::reader(&command.node, self.manner.shell)
-                .map(Destination::pipe)
-                .map_err(|error| {
-                    (
-                        command.at,
-                        format!("the shell cannot be started: {}", words(error)),
-                    )
-                }),
-            Output::File { path, append } => Destination::file(&expand_home(&path.node), *append)
-                .map_err(|why| (path.at, format!("{} cannot be written: {why}", path.node))),
+            Output::Pipe(command) => self.reader(command),
+            Output::File { path, append } => file(path, *append),
+        }
+    }
+
+    /// Starts the shell command at the other end of a pipe.
+    fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, (Span, String)> {
+        // Within a command whose output goes elsewhere, so does that of its pipes.
+        let output = match &self.common {
+            Some(common) => common.descriptor().map(Some),
+            None => Ok(None),
+        };
+        let started =
+            output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
+        started.map(Destination::pipe).map_err(|error| {
+            let message = format!("the shell cannot be started: {}", words(error));
+            (command.at, message)
+        })
+    }
+
+    /// Runs several commands whose output goes to one place.
+    pub(super) fn run_into(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        output: &Output,
+        run: impl FnOnce(&mut Session) -> Outcome,
+    ) -> Outcome {
+        let opened = match output {
+            Output::Screen => return run(self),
+            Output::Pipe(command) => self.reader(command),
+            Output::File { path, append } => file(path, *append),
+        };
+        let common = match opened {
+            Ok(destination) => Common::new(destination),
+            Err((at, message)) => {
+                let place = Some(origin.place(text, Some(at)));
+                let report = ErrorReport {
+                    place,
+                    ..ErrorReport::of(message)
+                };
+                return self.fail(report, 1);
+            }
+        };
+        let outer = self.common.replace(common);
+        let outcome = run(self);
+        let common = std::mem::replace(&mut self.common, outer);
+        let Some(mut destination) = common.and_then(Common::finish) else {
+            return outcome;
+        };
+        let flushed = destination.flush();
+        let reader = self.wait_for_reader(text, origin, destination);
+        match (outcome, flushed) {
+            (Outcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let message = format!("what it prints cannot be written: {}", words(error));
+                self.fail(origin.about_line(text, message), 1)
+            }
+            (Outcome::Done, _) => reader,
+            (outcome, _) => outcome,
         }
     }
 
@@ -244,8 +328,9 @@ impl Session {
                 Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
                 Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
             },
+            Destination::Common(_) => ("what the commands write to", Outcome::Done),
         };
-        let reader = self.wait_for_reader(job, destination);
+        let reader = self.wait_for_reader(job.text, job.origin, destination);
         match ended {
             Ended::Whole => reader,
             Ended::Closed if closed == Outcome::Done => reader,
@@ -257,7 +342,12 @@ impl Session {
         }
     }
 
-    fn wait_for_reader(&mut self, job: &Job, destination: Destination<'_>) -> Outcome {
+    fn wait_for_reader(
+        &mut self,
+        text: &str,
+        origin: Origin,
+        destination: Destination<'_>,
+    ) -> Outcome {
         let Destination::Pipe { mut child, input } = destination else {
             return Outcome::Done;
         };
@@ -266,8 +356,13 @@ impl Session {
         let status = child.wait();
         self.interrupts.forget();
         match status {
-            Ok(status) => self.shell_ended(job.text, job.origin, status),
+            Ok(status) => self.shell_ended(text, origin, status),
             Err(_) => Outcome::Done,
         }
     }
+}
+
+fn file(path: &Spanned<String>, append: bool) -> Result<Destination<'static>, (Span, String)> {
+    Destination::file(&expand_home(&path.node), append)
+        .map_err(|why| (path.at, format!("{} cannot be written: {why}", path.node)))
 }

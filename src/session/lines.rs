@@ -91,11 +91,27 @@ impl Lines {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
-    /// The next line; `None` at the end.
+    /// The next line, with those in which it goes on behind a backslash; `None` at the end.
     ///
     /// # Errors
     /// Ctrl-C while waiting, or a failure to read.
     pub fn next(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
+        let mut line = self.next_of_file(interrupts)?;
+        while let Some(NumberedLine { text: Ok(text), .. }) = &mut line {
+            if !text.ends_with('\\') || text.len() > LONGEST_LINE {
+                break;
+            }
+            text.pop();
+            match self.next_of_file(interrupts)? {
+                Some(NumberedLine { text: Ok(more), .. }) => text.push_str(&more),
+                Some(bad) => return Ok(Some(bad)),
+                None => break,
+            }
+        }
+        Ok(line)
+    }
+
+    fn next_of_file(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
         interrupts.check().map_err(NoLine::Stopped)?;
         loop {
             let unseen = self.buffer.get(self.searched..).unwrap_or_default();
@@ -242,6 +258,14 @@ mod tests {
         assert_eq!(texts(b"a\n\nb\r\nc\n"), expected);
         assert_eq!(texts(b"\xef\xbb\xbfa"), [Ok("a".to_owned())]);
         assert!(texts(b"").is_empty());
+    }
+
+    #[test]
+    fn a_line_goes_on_behind_a_backslash() {
+        let seen = texts(b"walk heap \\\n  where present\nend\\");
+        let expected = ["walk heap   where present", "end"].map(|line| Ok(line.to_owned()));
+        assert_eq!(seen, expected);
+        assert_eq!(lines(b"a\\\nb\nc")[1].number, 3);
     }
 
     #[test]

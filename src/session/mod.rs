@@ -10,7 +10,7 @@
 //! * `script`, `running`, `serve`: lines of files, and of programs
 //! * `outcome`, `tally`: how a line went, and several
 //! * `job`: one command, from where its records go to what follows from how it went
-//! * `printer`, `destination`, `pager`, `shell`: records on their way out
+//! * `printer`, `destination`, `pager`, `log`, `logging`, `shell`: records on their way out
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 
@@ -24,10 +24,13 @@ mod folders;
 mod interrupt;
 mod job;
 mod lines;
+mod log;
+mod logging;
 mod outcome;
 mod pager;
 mod printer;
 mod progress;
+mod requests;
 mod run;
 mod running;
 mod script;
@@ -38,11 +41,11 @@ mod tally;
 mod view;
 
 pub use assertions::Assertions;
-pub use base::{Manner, Session};
-pub use destination::expand_home;
+pub use base::{Session, SessionOptions};
 pub use failure::Origin;
 pub use folders::{history_file, init_file};
 pub use outcome::Outcome;
 pub use scripts::{help_of_file, list_of_scripts};
-pub use shell::Surroundings;
+pub use shell::ShellIo;
 pub use tally::Tally;
+pub use view::is_coloured;

@@ -2,10 +2,13 @@
 
 use super::destination::Destination;
 use super::interrupt::Interrupts;
+use super::log::Logged;
 use super::progress::Progress;
 use crate::render::Renderer;
 use crate::report::{Record, Sink, Stopped};
+use std::cell::RefCell;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Takes the records of one command.
@@ -13,7 +16,7 @@ pub struct Printer<'a> {
     renderer: Box<dyn Renderer>,
     destination: Destination<'a>,
     interrupts: &'a Interrupts,
-    progress: Progress,
+    progress: Rc<RefCell<Progress>>,
     text: Vec<u8>,
     failure: Option<io::Error>,
     interrupted: bool,
@@ -21,6 +24,8 @@ pub struct Printer<'a> {
     quiet: bool,
     /// Whether Ctrl-C is left to others.
     regardless: bool,
+    /// What is written to the log meanwhile.
+    logged: Option<Logged>,
 }
 
 /// How the output of a command ended.
@@ -40,10 +45,11 @@ impl<'a> Printer<'a> {
         renderer: Box<dyn Renderer>,
         destination: Destination<'a>,
         interrupts: &'a Interrupts,
+        progress: Rc<RefCell<Progress>>,
     ) -> Self {
         Printer {
             renderer,
-            progress: Progress::new(destination.leaves_the_terminal_alone()),
+            progress,
             destination,
             interrupts,
             text: Vec::new(),
@@ -51,7 +57,18 @@ impl<'a> Printer<'a> {
             interrupted: false,
             quiet: false,
             regardless: false,
+            logged: None,
         }
+    }
+
+    /// Writes to the log too, if there is one.
+    pub fn logged(self, logged: Option<Logged>) -> Self {
+        Printer { logged, ..self }
+    }
+
+    /// Why the log can no longer be written.
+    pub fn log_failure(&mut self) -> Option<io::Error> {
+        self.logged.as_mut()?.failure.take()
     }
 
     /// Leaves out records that only greet.
@@ -74,7 +91,10 @@ impl<'a> Printer<'a> {
 
     /// Writes what is left, and gives the destination back to be closed.
     pub fn finish(mut self) -> (Destination<'a>, Ended) {
-        self.progress.clear();
+        self.progress.borrow_mut().clear();
+        if let Some(logged) = &mut self.logged {
+            logged.finish();
+        }
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
             let written = finished
@@ -111,7 +131,7 @@ impl<'a> Printer<'a> {
     /// Tells the command to stop, once for each Ctrl-C: after that it may still print its totals.
     fn interrupt(&mut self) -> Stopped {
         self.interrupted = true;
-        self.progress.clear();
+        self.progress.borrow_mut().clear();
         self.interrupts.forget();
         // The terminal has just shown ^C where the cursor stood.
         self.destination.start_row();
@@ -125,13 +145,19 @@ impl Sink for Printer<'_> {
             return Err(Stopped::Closed);
         }
         if self.destination.is_live() {
-            self.progress.clear();
+            self.progress.borrow_mut().clear();
         }
         match &record {
             Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
             // Looking goes on while nobody turns pages.
             Record::WatchStart(_) => self.destination.stop_paging(),
             _ => {}
+        }
+        if let Some(logged) = &mut self.logged {
+            logged.record(&record);
+            if logged.redirect {
+                return self.check();
+            }
         }
         self.text.clear();
         let rendered = self.renderer.record(&record, &mut self.text);
@@ -158,7 +184,7 @@ impl Sink for Printer<'_> {
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
         self.check()?;
-        self.progress.show(done, total, what);
+        self.progress.borrow_mut().show(done, total, what);
         Ok(())
     }
 

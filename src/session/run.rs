@@ -5,19 +5,36 @@ use super::block::Went;
 use super::failure::Origin;
 use super::job::Job;
 use super::outcome::Outcome;
+use super::tally::Tally;
 use crate::command::{self, Resume};
 use crate::eval::{self, Value};
 use crate::lang::script::Builder;
-use crate::lang::{self, Assignment, Command, Line, Output, Place, Spanned, TargetName};
+use crate::lang::{self, Assignment, Command, Line, Output, Span, Spanned, TargetName};
 
 impl Session {
     /// Attaches, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> Outcome {
-        let nowhere = Place::default();
+        let nowhere = Span::default();
         let command = Spanned::new(Command::Attach(Spanned::new(target, nowhere)), nowhere);
         let mut job = Job::new("", Origin::default(), &command);
-        job.quiet = self.manner.quiet;
+        job.quiet = self.options.quiet;
         self.run_job(&job).0
+    }
+
+    /// Shows what is displayed at each prompt, unless the last line has done so.
+    pub fn show_displays(&mut self) {
+        if self.state.displays.is_empty() || std::mem::take(&mut self.displayed) {
+            return;
+        }
+        let nowhere = Span::default();
+        let all = Command::Display {
+            what: None,
+            every: None,
+            count: None,
+        };
+        let command = Spanned::new(all, nowhere);
+        self.run_job(&Job::new("display", Origin::default(), &command));
+        self.displayed = false;
     }
 
     /// Gives the lines that come now what the command line has for them, as `$arg0`, `$arg1` …: each text is one value.
@@ -53,6 +70,7 @@ impl Session {
         // Only here: between the lines of a file a Ctrl-C is meant for the file.
         self.interrupts.forget();
         self.typed = true;
+        self.displayed = false;
         let outcome = self.run_entry(text);
         self.typed = false;
         outcome
@@ -61,13 +79,8 @@ impl Session {
     fn run_entry(&mut self, text: &str) -> Outcome {
         let last = self.last.take();
         let origin = Origin::default();
-        let mut builder = Builder::default();
-        if builder
-            .push(1, text.lines().next().unwrap_or_default())
-            .is_ok()
-            && builder.is_open()
-        {
-            return self.run_typed_block(text);
+        if opens_block(text) {
+            return self.run_typed_lines(text);
         }
         if let Some((name, command)) = self.user_command(text) {
             return self.run_user(text, origin, &name, &command);
@@ -98,26 +111,29 @@ impl Session {
         outcome
     }
 
-    /// Runs a block that was typed over several lines.
-    fn run_typed_block(&mut self, text: &str) -> Outcome {
+    /// Runs several lines that stand in no file, such as a block. An error ends them.
+    pub(super) fn run_typed_lines(&mut self, text: &str) -> Outcome {
         let mut builder = Builder::default();
-        let mut complete = None;
-        let fault = text.lines().enumerate().find_map(|(index, line)| {
-            match builder.push(index + 1, line) {
-                Ok(statement) => {
-                    complete = complete.take().or(statement);
-                    None
-                }
-                Err(fault) => Some(fault),
-            }
+        let mut statements = Vec::new();
+        let mut numbered = text.lines().enumerate();
+        let read = numbered.try_for_each(|(index, line)| {
+            statements.extend(builder.push(index + 1, line)?);
+            Ok(())
         });
-        match fault.map_or_else(|| builder.finish(), Err) {
-            Err(fault) => self.fail(Origin::default().syntax(&fault.text, fault.error), 1),
-            Ok(()) => match complete.map(|statement| self.run_statement(&statement, None)) {
-                Some(Went::On(outcome)) => outcome,
-                _ => Outcome::Done,
-            },
+        if let Err(fault) = read.and_then(|()| builder.finish()) {
+            return self.fail(Origin::default().syntax(&fault.text, fault.error), 1);
         }
+        let mut tally = Tally::new(false);
+        for statement in statements {
+            let outcome = match self.run_statement(&statement, None) {
+                Went::On(outcome) => outcome,
+                Went::Break | Went::Continue => Outcome::Done,
+            };
+            if tally.add(outcome).is_break() {
+                break;
+            }
+        }
+        tally.outcome()
     }
 
     fn run_again(&mut self, last: Repeatable) -> Outcome {
@@ -152,8 +168,11 @@ impl Session {
                         ..
                     },
                 output: Output::Screen,
-            } => match command::assign(&mut self.state, &name.node, value) {
-                Ok(()) => (Outcome::Done, None),
+            } => match command::assign(&mut self.state, name, value) {
+                Ok(()) => {
+                    self.say_notes();
+                    (Outcome::Done, None)
+                }
                 Err(error) => (self.evaluation_failed(text, origin, error), None),
             },
             Line::Empty | Line::Comment => (Outcome::Done, None),
@@ -165,4 +184,11 @@ impl Session {
             }
         }
     }
+}
+
+/// Whether the first line opens a block.
+fn opens_block(text: &str) -> bool {
+    let mut builder = Builder::default();
+    let first = builder.push(1, text.lines().next().unwrap_or_default());
+    first.is_ok() && builder.is_open()
 }

@@ -11,7 +11,7 @@ use super::scripts;
 use super::tally::Tally;
 use crate::kernel::Name;
 use crate::lang::script::{Builder, Fault, Node, Statement};
-use crate::lang::{Place, SyntaxError};
+use crate::lang::{Span, SyntaxError};
 use crate::report::{ErrorPlace, ErrorReport};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -72,7 +72,7 @@ impl Session {
             identity: None,
         };
         self.files.push(running);
-        let outcome = self.take_steps(waiting, name, Tally::new(self.manner.keep_going));
+        let outcome = self.take_steps(waiting, name, Tally::new(self.options.keep_going));
         self.files.pop();
         outcome
     }
@@ -130,7 +130,7 @@ impl Session {
     }
 
     fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> Outcome {
-        let mut tally = Tally::new(self.manner.keep_going);
+        let mut tally = Tally::new(self.options.keep_going);
         // Whole, however errors are taken: a line of it could happen to be one for the shell.
         match lines.are_binary(&self.interrupts) {
             Ok(false) => {}
@@ -258,13 +258,13 @@ fn too_large(line: usize, text: &str) -> Fault {
         line,
         text: text.into(),
         error: SyntaxError {
-            at: Place::new(0, text.len()),
+            at: Span::new(0, text.len()),
             message: format!(
-                "more than {} MiB of lines come before this one",
+                "the command file, or the block, is larger than {} MiB: nothing of it is run",
                 LARGEST >> 20
             ),
-            expected: vec!["the end of the file".to_owned()],
-            hint: Some("a pipe is run line by line: pmdb -x <(cat FILE)".to_owned()),
+            expected: vec!["its end before this line".to_owned()],
+            hint: Some("lines that come through a pipe run one by one, whatever their number: pmdb -x <(cat FILE)".to_owned()),
         },
     }
 }

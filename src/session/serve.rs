@@ -1,48 +1,96 @@
-//! `--serve`: JSON replies to the lines of a program. A failure ends a request, never the conversation.
+//! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the conversation.
 
 use super::base::Session;
 use super::failure::{Origin, words};
-use super::lines::{Lines, NoLine};
 use super::outcome::Outcome;
-use crate::report::{End, ErrorReport, Record};
+use super::requests::{AsText, Request, Requests, Unreadable};
+use crate::lang::script;
+use crate::report::{End, ErrorReport, Hello, Record, RequestId};
 use std::os::fd::AsFd;
+use std::rc::Rc;
+
+/// What clients and pmdb agree on. It grows only where a client that knows nothing of the new is misled.
+const PROTOCOL: u32 = 1;
 
 impl Session {
-    /// Answers the lines of standard input, numbered from 1, until it ends or `quit` comes.
+    /// Says who answers.
+    pub fn hello(&mut self) -> Outcome {
+        self.say(Record::Hello(Hello {
+            program: env!("CARGO_PKG_NAME"),
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: PROTOCOL,
+        }))
+    }
+
+    /// Answers the requests of standard input until it ends or `quit` comes.
     pub fn serve(&mut self) -> Outcome {
-        let input = match std::io::stdin().as_fd().try_clone_to_owned() {
-            Ok(input) => input,
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        let requests = input.and_then(|input| Requests::read(input, self.interrupts.raiser()));
+        let requests = match requests {
+            Ok(requests) => requests,
             Err(error) => return self.input_failed(&words(error)),
         };
-        let mut lines = Lines::new(input);
-        loop {
-            let line = match lines.next(&self.interrupts) {
-                Ok(Some(line)) => line,
-                Ok(None) => return Outcome::Done,
-                // Ctrl-C between two requests stops nothing: there is nothing to stop.
-                Err(NoLine::Stopped(_)) => {
-                    self.interrupts.forget();
-                    continue;
+        let interrupts = Rc::clone(&self.interrupts);
+        // The lines of a block that waits for its `end`.
+        let mut block = String::new();
+        while let Some(Request { id, asked }) = requests.next() {
+            let (text, is_line, asked) = match asked {
+                Ok(asked) => (asked.text, !asked.is_object, Ok(asked.line)),
+                Err(Unreadable::Input(why)) => return self.input_failed(&why),
+                Err(other) => (None, false, Err(other)),
+            };
+            let outcome = match (requests.begin(&id, &interrupts), asked) {
+                (false, _) => Outcome::Interrupted,
+                (true, Ok(line)) if is_line => {
+                    block.push_str(&line);
+                    match script::is_open(&block) {
+                        // Each line has its reply: that of a block comes with the line that closes it.
+                        true => {
+                            block.push('\n');
+                            Outcome::Done
+                        }
+                        false => self.answer(None, Ok(std::mem::take(&mut block))),
+                    }
                 }
-                Err(NoLine::Failed(error)) => return self.input_failed(&words(error)),
+                (true, asked) => self.answer(text, asked),
             };
-            let origin = Origin::default();
-            let outcome = match line.text {
-                Ok(text) => self.run_line(&text, origin),
-                Err(bad) => self.fail(bad.report(origin), 1),
+            let outcome = match (outcome, requests.end(&interrupts)) {
+                // Whatever takes Ctrl-C for its natural end, as watch does.
+                (Outcome::Done, true) => Outcome::Interrupted,
+                (outcome, _) => outcome,
             };
-            let ended = self.end_request(line.number as u64, outcome);
+            let ended = self.end_request(id, outcome);
             if matches!(outcome, Outcome::Quit(_) | Outcome::Closed) || ended == Outcome::Closed {
                 return outcome;
             }
         }
+        match block.is_empty() {
+            true => Outcome::Done,
+            // Its `end` never came.
+            false => self.answer(None, Ok(block)),
+        }
+    }
+
+    fn answer(&mut self, text: Option<AsText>, asked: Result<String, Unreadable>) -> Outcome {
+        self.reply = text;
+        let outcome = match asked {
+            Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
+            Ok(line) => self.run_line(&line, Origin::default()),
+            Err(Unreadable::Line(bad)) => self.fail(bad.report(Origin::default()), 1),
+            Err(Unreadable::Object(why) | Unreadable::Input(why)) => {
+                self.fail(ErrorReport::of(why), 1)
+            }
+        };
+        self.reply = None;
+        outcome
     }
 
     /// Closes the records of a request. The outcome is [`Outcome::Closed`] if nobody reads replies any more.
-    pub fn end_request(&mut self, id: u64, outcome: Outcome) -> Outcome {
+    pub fn end_request(&mut self, id: RequestId, outcome: Outcome) -> Outcome {
         let status = match outcome {
             Outcome::Done | Outcome::Quit(_) => "ok",
-            Outcome::Failed(_) | Outcome::Interrupted | Outcome::Closed => "error",
+            Outcome::Interrupted => "interrupted",
+            Outcome::Failed(_) | Outcome::Closed => "error",
         };
         self.say(Record::End(End { id, status }))
     }

@@ -1,12 +1,13 @@
 //! Commands of the shell: `!`, `shell`, and the reader at the other end of `|`.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// The descriptors that a shell command gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Surroundings {
+pub enum ShellIo {
     /// Those of pmdb: the terminal.
     Terminal,
     /// Commands come from standard input: the child must not read them.
@@ -19,19 +20,23 @@ pub enum Surroundings {
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn run(text: &str, surroundings: Surroundings) -> io::Result<ExitStatus> {
-    command(text, surroundings)?.status()
+pub fn run(text: &str, descriptors: ShellIo) -> io::Result<ExitStatus> {
+    command(text, descriptors)?.status()
 }
 
-/// Starts `text` in the shell, its standard input ours to write.
+/// Starts `text` in the shell, its standard input ours to write. It writes to `output`, if there is one.
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn reader(text: &str, surroundings: Surroundings) -> io::Result<Child> {
-    command(text, surroundings)?.stdin(Stdio::piped()).spawn()
+pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>) -> io::Result<Child> {
+    let mut command = command(text, descriptors)?;
+    if let Some(output) = output {
+        command.stdout(output);
+    }
+    command.stdin(Stdio::piped()).spawn()
 }
 
-fn command(text: &str, surroundings: Surroundings) -> io::Result<Command> {
+fn command(text: &str, descriptors: ShellIo) -> io::Result<Command> {
     let mut command = Command::new("/bin/sh");
     // An empty text is a shell to work in, as in gdb.
     if text.trim().is_empty() {
@@ -39,10 +44,10 @@ fn command(text: &str, surroundings: Surroundings) -> io::Result<Command> {
     } else {
         command.arg("-c").arg(text);
     }
-    match surroundings {
-        Surroundings::Terminal => {}
-        Surroundings::Script => _ = command.stdin(Stdio::null()),
-        Surroundings::Protocol => {
+    match descriptors {
+        ShellIo::Terminal => {}
+        ShellIo::Script => _ = command.stdin(Stdio::null()),
+        ShellIo::Protocol => {
             let errors = rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3)?;
             command.stdin(Stdio::null()).stdout(errors);
         }

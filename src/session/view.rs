@@ -22,43 +22,51 @@ impl Session {
     }
 
     pub(super) fn theme_of(&self, is_terminal: bool) -> Theme {
-        let no_color = std::env::var("NO_COLOR").ok();
-        let term = std::env::var("TERM").ok();
-        let surroundings = render::Surroundings {
-            is_terminal,
-            no_color: no_color.as_deref(),
-            term: term.as_deref(),
-        };
-        let choice = match self.state().settings.color {
-            ColorChoice::Auto => render::ColorChoice::Auto,
-            ColorChoice::Always => render::ColorChoice::Always,
-            ColorChoice::Never => render::ColorChoice::Never,
-        };
-        Theme::new(choice.decide(surroundings))
+        let settings = &self.state().settings;
+        let background = settings.style.background(variable("COLORFGBG").as_deref());
+        Theme::new(is_coloured(settings.color, is_terminal).then_some(background))
     }
 
     /// The renderer for standard output, or for a pipe or file, which get no colours.
     pub(super) fn renderer(&self, screen: bool) -> Box<dyn Renderer> {
+        if let Some(reply) = self.reply {
+            let background = self.state().settings.style.background(None);
+            let theme = Theme::new(reply.color.then_some(background));
+            return match screen {
+                true => Box::new(render::TextInJson {
+                    text: render::Text::new(theme, reply.width),
+                    has_error_records: reply.has_error_records,
+                }),
+                false => Box::new(render::Text::new(Theme::PLAIN, reply.width)),
+            };
+        }
         if self.is_json() {
             return Box::new(render::Json);
         }
         let theme = if screen { self.theme() } else { Theme::PLAIN };
-        let terminal = screen && io::stdout().is_terminal();
-        Box::new(render::Text::new(theme, self.width().filter(|_| terminal)))
+        self.text(theme, screen && io::stdout().is_terminal())
     }
 
     /// The renderer for standard error.
     pub(super) fn error_renderer(&self) -> Box<dyn Renderer> {
-        let terminal = io::stderr().is_terminal();
-        Box::new(render::Text::new(
-            self.theme_of(terminal),
-            self.width().filter(|_| terminal),
-        ))
+        let is_terminal = io::stderr().is_terminal();
+        self.text(self.theme_of(is_terminal), is_terminal)
+    }
+
+    /// Text as wide as a terminal is, or as the user has said; in characters that the terminal shows.
+    fn text(&self, theme: Theme, is_terminal: bool) -> Box<dyn Renderer> {
+        let is_set = self.state().settings.width > 0;
+        let text = render::Text::new(theme, self.width().filter(|_| is_set || is_terminal));
+        match is_terminal && !shows_unicode() {
+            true => Box::new(render::Ascii(text)),
+            false => Box::new(text),
+        }
     }
 
     /// Rows and columns of a screen, if long output is to stop at each.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
-        let paging = self.manner.interactive && !self.is_json() && self.state().settings.pagination;
+        let paging =
+            self.options.interactive && !self.is_json() && self.state().settings.pagination;
         if !paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }
@@ -91,4 +99,30 @@ fn screen_size() -> Option<(usize, usize)> {
         .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()))
         .ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| (size.ws_row.into(), size.ws_col.into()))
+}
+
+/// Whether a stream gets colours: the same for all that pmdb prints.
+pub fn is_coloured(choice: ColorChoice, is_terminal: bool) -> bool {
+    let names = ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM"];
+    let [no_color, force, clicolor, term] = names.map(variable);
+    choice.decide(render::ColorContext {
+        is_terminal,
+        no_color: no_color.as_deref(),
+        force: force.as_deref(),
+        clicolor: clicolor.as_deref(),
+        term: term.as_deref(),
+    })
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Whether the locale is one of UTF-8: what the first of these variables says that is not empty, as in setlocale(3).
+fn shows_unicode() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let mut set = names.into_iter().filter_map(variable);
+    let locale = set.find(|locale| !locale.is_empty()).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }

@@ -15,8 +15,12 @@ pub enum File {
     Limits,
     /// `/proc/PID/syscall`
     Syscall,
+    /// `/proc/PID/task/TID/syscall`
+    ThreadSyscall(u32),
     /// `/proc/PID/smaps`
     Smaps,
+    /// `/proc/PID/smaps_rollup`
+    SmapsRollup,
     /// `/proc/PID/cmdline`. The kernel reads it out of the memory of the process, and may bring that in.
     CommandLine,
     /// `/proc/PID/cgroup`
@@ -93,70 +97,58 @@ pub enum WordFile {
 }
 
 impl File {
+    /// Its path, and what it tells. One without a slash in front is below `/proc/PID`; the others of that kind have their own paths.
+    fn row(self) -> (&'static str, &'static str) {
+        match self {
+            File::Stat => ("stat", "the process"),
+            File::Status | File::MainStatus => ("status", "the process"),
+            File::Limits => ("limits", "the limits of the process"),
+            File::Syscall => ("syscall", "registers"),
+            File::ThreadSyscall(_) => ("task", "registers"),
+            File::Smaps => ("smaps", "what the kernel counts in each region"),
+            File::SmapsRollup => ("smaps_rollup", "what the kernel counts of the process"),
+            File::CommandLine => ("cmdline", "the command line"),
+            File::Cgroup => ("cgroup", "the cgroups of the process"),
+            File::Mounts => ("mountinfo", "the mounted filesystems"),
+            File::Auxiliary => ("auxv", "what the kernel told the program when it started"),
+            File::Program => ("exe", "the program"),
+            File::UserNamespace => ("ns/user", "the user namespace"),
+            File::MappedFile(_) => ("map_files", "the name of a mapped file"),
+            File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
+            File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
+            File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
+            File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
+            File::Uptime => ("/proc/uptime", "the uptime"),
+            File::Swaps => ("/proc/swaps", "swap areas"),
+            File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
+            File::Iomem => ("/proc/iomem", "what lies at physical addresses"),
+            File::Config(_) => ("/", "the options that the kernel was built with"),
+            File::Setting(setting) => ("/sys", setting.what()),
+        }
+    }
+
     /// Its path below `/proc/PID`, if it is one of the process.
     pub(super) fn of_process(self) -> Option<String> {
-        let name = match self {
-            File::Stat => "stat",
-            File::Status | File::MainStatus => "status",
-            File::Limits => "limits",
-            File::Syscall => "syscall",
-            File::Smaps => "smaps",
-            File::CommandLine => "cmdline",
-            File::Cgroup => "cgroup",
-            File::Mounts => "mountinfo",
-            File::Auxiliary => "auxv",
-            File::Program => "exe",
-            File::UserNamespace => "ns/user",
-            File::MappedFile(range) => return Some(mapped_file(range)),
-            _ => return None,
-        };
-        Some(name.to_owned())
+        match self {
+            File::MappedFile(range) => Some(mapped_file(range)),
+            File::ThreadSyscall(thread) => Some(format!("task/{thread}/syscall")),
+            file => Some(file.row().0.to_owned()).filter(|path| !path.starts_with('/')),
+        }
     }
 
     /// Its path, of process `pid`. The shell puts the release in.
     pub(super) fn path(self, pid: u32) -> String {
-        if let Some(name) = self.of_process() {
-            return format!("/proc/{pid}/{name}");
+        match (self, self.of_process()) {
+            (_, Some(name)) => format!("/proc/{pid}/{name}"),
+            (File::Config(place), _) => place.path("$(uname -r)"),
+            (File::Setting(setting), _) => format!("/sys/{}", setting.path()),
+            (file, None) => file.row().0.to_owned(),
         }
-        match self {
-            File::OwnMaps => "/proc/self/maps",
-            File::OwnMounts => "/proc/self/mountinfo",
-            File::OwnUserNamespace => "/proc/self/ns/user",
-            File::Release => "/proc/sys/kernel/osrelease",
-            File::Uptime => "/proc/uptime",
-            File::Swaps => "/proc/swaps",
-            File::Zones => "/proc/zoneinfo",
-            File::Iomem => "/proc/iomem",
-            File::Config(place) => return place.path("$(uname -r)"),
-            File::Setting(setting) => return format!("/sys/{}", setting.path()),
-            _ => "",
-        }
-        .to_owned()
     }
 
     /// What it tells.
     pub(super) fn what(self) -> &'static str {
-        match self {
-            File::Stat | File::Status | File::MainStatus => "the process",
-            File::Limits => "the limits of the process",
-            File::Syscall => "registers",
-            File::Smaps => "what the kernel counts in each region",
-            File::CommandLine => "the command line",
-            File::Cgroup => "the cgroups of the process",
-            File::Mounts | File::OwnMounts => "the mounted filesystems",
-            File::Auxiliary => "what the kernel told the program when it started",
-            File::Program => "the program",
-            File::UserNamespace | File::OwnUserNamespace => "the user namespace",
-            File::MappedFile(_) => "the name of a mapped file",
-            File::OwnMaps => "the regions of pmdb itself",
-            File::Release => "the release of the kernel",
-            File::Uptime => "the uptime",
-            File::Swaps => "swap areas",
-            File::Zones => "zones and nodes of frames",
-            File::Iomem => "what lies at physical addresses",
-            File::Config(_) => "the options that the kernel was built with",
-            File::Setting(setting) => setting.what(),
-        }
+        self.row().1
     }
 }
 

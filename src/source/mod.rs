@@ -3,7 +3,7 @@
 //! A source decodes nothing: `process` does, above this room, for all sources alike. The live source looks through `/proc`, at some
 //! settings in `/sys`, and at the files behind regions; it never ptraces and never makes the target fault.
 
-mod behind;
+mod backing;
 mod error;
 
 mod feature;
@@ -17,7 +17,7 @@ mod question;
 pub mod recorded;
 mod sys;
 
-pub use behind::{Behind, BehindRun, Place, ReadAt};
+pub use backing::{BackingContent, BackingRun, FileLocation, ReadAt};
 pub use error::{Error, Result};
 pub use feature::{Access, Feature, Finding, Standing};
 pub(crate) use feature::{finding, no, tried, yes};
@@ -44,6 +44,13 @@ pub struct Identity {
     pub name: Name,
 }
 
+impl Identity {
+    /// Whether both are of one process, whatever it is called meanwhile. A process id alone may be given to another one.
+    pub fn is_same_process(&self, other: &Identity) -> bool {
+        (self.pid, self.start_time) == (other.pid, other.start_time)
+    }
+}
+
 /// What has become of the target since it was attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
@@ -65,6 +72,11 @@ pub trait Source: Send + Sync {
     /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been reopened.
     fn liveness(&self) -> Result<Liveness> {
         Ok(Liveness::Alive)
+    }
+
+    /// How the process ended, as `wait` gives it; `None` where that is not known.
+    fn exit_code(&self) -> Option<i32> {
+        None
     }
 
     /// The contents of a file, or where a link leads. `go_on` is asked for each part of a long file: the bytes end where it said no.
@@ -115,13 +127,13 @@ pub trait Source: Send + Sync {
     }
 
     /// Opens a file that the process uses; `None` if nothing is there.
-    fn file(&self, _place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, _place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         Ok(None)
     }
 
     /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
     /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
-    fn behind(&self, region: &Region, _range: AddressRange) -> Result<Vec<BehindRun>> {
+    fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {
         lacks(&format!("what is behind {}", region.range))
     }
 

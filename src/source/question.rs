@@ -112,7 +112,7 @@ pub struct Mapping {
     pub name: Vec<u8>,
 }
 
-/// Which processes are listed, and how much is read of each.
+/// Which processes or threads are listed, and how much is read of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
     /// All of them with a handle each, and of their files only `stat`.
@@ -121,6 +121,8 @@ pub enum List {
     All,
     /// The one of this number, or the one that the thread of this number belongs to.
     One(u32),
+    /// The threads of the process, and of their files only `stat`.
+    Threads,
 }
 
 /// A process in a listing.

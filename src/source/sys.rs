@@ -123,7 +123,7 @@ pub(crate) fn scan(
     into.as_mut_ptr().expose_provenance();
     // SAFETY: the kernel writes `walk_end` and at most `vec_len` elements of `vec`, which `into` lends for that long.
     let (found, argument) =
-        unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, 16>(argument))? };
+        unsafe { ioctl::ioctl(page_map, Exchange::<ScanArgument, b'f', 16>(argument))? };
     let found = usize::try_from(found).ok();
     let found = found.filter(|&found| found <= into.len());
     Ok((found.ok_or(Errno::OVERFLOW)?, argument.walk_end))
@@ -171,7 +171,7 @@ pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping>
         ..MapsQuery::default()
     };
     // SAFETY: the kernel writes the structure and at most `vma_name_size` bytes of `name`, which outlives the call.
-    let (_, answer) = unsafe { ioctl::ioctl(maps, Exchange::<MapsQuery, 17>(query))? };
+    let (_, answer) = unsafe { ioctl::ioctl(maps, Exchange::<MapsQuery, b'f', 17>(query))? };
     // The size counts the final zero; it is 0 where there is no name.
     let length = (answer.vma_name_size as usize).saturating_sub(1);
     Ok(Mapping {
@@ -391,17 +391,39 @@ impl Drop for ClosedPages {
     }
 }
 
-/// An ioctl `_IOWR('f', NUMBER, T)` that gives back its return value and the structure as the kernel left it.
-struct Exchange<T, const NUMBER: u8>(T);
+/// `struct pidfd_info` as of Linux 6.13, of which only the mask and the last number are of use here.
+#[repr(C)]
+#[derive(Default)]
+struct PidfdInfo {
+    mask: u64,
+    cgroup: u64,
+    ids: [u32; 11],
+    exit_code: i32,
+}
 
-// SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h; the kernel reads and writes
+/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15): told once its parent has waited for it.
+pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
+    const PIDFD_INFO_EXIT: u64 = 1 << 3;
+    let info = PidfdInfo {
+        mask: PIDFD_INFO_EXIT,
+        ..PidfdInfo::default()
+    };
+    // SAFETY: the kernel reads and writes just this structure, whose size is in the opcode.
+    let (_, info) = unsafe { ioctl::ioctl(pidfd, Exchange::<_, 0xff, 11>(info)) }.ok()?;
+    (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+}
+
+/// An ioctl `_IOWR(GROUP, NUMBER, T)` that gives back its return value and the structure as the kernel left it.
+struct Exchange<T, const GROUP: u8, const NUMBER: u8>(T);
+
+// SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h and pidfd.h; the kernel reads and writes
 // just that structure and what it points to, for which the callers above answer.
-unsafe impl<T, const NUMBER: u8> Ioctl for Exchange<T, NUMBER> {
+unsafe impl<T, const GROUP: u8, const NUMBER: u8> Ioctl for Exchange<T, GROUP, NUMBER> {
     type Output = (i32, T);
     const IS_MUTATING: bool = true;
 
     fn opcode(&self) -> Opcode {
-        ioctl::opcode::read_write::<T>(b'f', NUMBER)
+        ioctl::opcode::read_write::<T>(GROUP, NUMBER)
     }
     fn as_ptr(&mut self) -> *mut c_void {
         (&raw mut self.0).cast()

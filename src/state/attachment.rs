@@ -1,6 +1,7 @@
 //! Coming, going and changing of the target, and what each makes void.
 
 use super::DebugState;
+use crate::eval::{Integer, Value};
 use crate::process::{self, Liveness, Target};
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ impl DebugState {
         let target = Arc::new(target);
         self.forget_program();
         self.exit_told = false;
+        self.keep_exit(None);
         self.target = Some(Arc::clone(&target));
         target
     }
@@ -47,7 +49,27 @@ impl DebugState {
             Liveness::Exited if self.exit_told => Ok(None),
             Liveness::Exited => {
                 self.exit_told = true;
+                self.keep_exit(target.process.exit_code());
                 Ok(Some(Change::Exited))
+            }
+        }
+    }
+
+    /// Sets `$_exitcode` or `$_exitsignal`, as gdb does, if it is known how the target ended.
+    fn keep_exit(&mut self, code: Option<i32>) {
+        let number = |number: i32| Value::Integer(Integer::from(i64::from(number)));
+        let (code, signal) = match code {
+            None => (None, None),
+            // As WIFSIGNALED and its like take it apart.
+            Some(code) => match code & 0x7f {
+                0 => (Some(number(code >> 8 & 0xff)), None),
+                signal => (None, Some(number(signal))),
+            },
+        };
+        for (name, value) in [("_exitcode", code), ("_exitsignal", signal)] {
+            match value {
+                Some(value) => _ = self.variables.insert(name.to_owned(), value),
+                None => _ = self.variables.remove(name),
             }
         }
     }
@@ -63,7 +85,7 @@ impl DebugState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::{Integer, Scope, Value};
+    use crate::eval::Scope;
     use crate::kernel::VirtualAddress;
     use crate::process::fake::Fake;
 

@@ -29,7 +29,7 @@ impl Default for Examined {
 
 impl Examined {
     /// The form and size that `layout` asks for: what it leaves out is as it was last, or as suits the form. `pointer` is the size of an
-    /// address of the target; `goes_on` says that it begins where the last one ended, so that a text is of the same characters still.
+    /// address of the target; `goes_on` says that it begins where the last one ended, so that a text keeps its character size.
     pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
         let last = match (self.format, layout.format) {

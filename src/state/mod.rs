@@ -4,20 +4,26 @@
 
 mod attachment;
 mod commands;
+mod displays;
 mod examined;
 mod lines;
 mod recording;
 mod scope;
 mod settings;
+mod snapshots;
 mod values;
+mod waiting;
 
 pub use attachment::Change;
 pub use commands::UserCommand;
+pub use displays::{Display, Displays};
 pub use examined::Examined;
 pub use lines::LineHistory;
 pub use recording::Unrecorded;
 pub use settings::{Settings, WrongType};
+pub use snapshots::{NamedSnapshot, Snapshots};
 pub use values::ValueHistory;
+pub use waiting::Waiting;
 
 use crate::eval::Value;
 use crate::kernel::VirtualAddress;
@@ -48,8 +54,12 @@ pub struct DebugState {
     pub values: ValueHistory,
     /// `$_`: the last address that was looked at.
     pub last_address: Option<VirtualAddress>,
+    /// What `snapshot` has kept.
+    pub snapshots: Snapshots,
     /// What `x` showed last.
     pub examined: Examined,
+    /// What is shown at each prompt.
+    pub displays: Displays,
     /// How pmdb works: `set` and `show`.
     pub settings: Settings,
     /// Whether `regions where` has reported that it leaves out the kernel's own regions.
@@ -58,6 +68,8 @@ pub struct DebugState {
     pub lines: LineHistory,
     /// Whether Ctrl-C was typed, for values that take long to work out.
     pub interrupted: Arc<AtomicBool>,
+    /// Whoever waits for such a value.
+    pub waiting: Waiting,
     /// What stands behind the answer of the command that runs.
     pub notes: RefCell<Vec<String>>,
 }
@@ -75,11 +87,14 @@ impl DebugState {
             arguments: Vec::new(),
             values: ValueHistory::default(),
             last_address: None,
+            snapshots: Snapshots::default(),
             examined: Examined::default(),
+            displays: Displays::default(),
             settings: Settings::default(),
             kernel_regions_noted: false,
             lines: LineHistory::default(),
             interrupted: Arc::default(),
+            waiting: Waiting::default(),
             notes: RefCell::default(),
         }
     }

@@ -4,9 +4,10 @@ use super::DebugState;
 use crate::eval::{Integer, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
-use crate::process::Target;
+use crate::process::{Machine, Target};
 use crate::report::Stopped;
 use crate::symbol::Symbols;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Scope for DebugState {
@@ -42,6 +43,15 @@ impl Scope for DebugState {
         if !notes.contains(&message) {
             notes.push(message);
         }
+    }
+
+    fn machine(&self) -> Option<&Arc<Machine>> {
+        Some(DebugState::machine(self))
+    }
+
+    fn progress(&self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
+        self.waiting.show(done, total, what);
+        self.check()
     }
 
     fn check(&self) -> Result<(), Stopped> {

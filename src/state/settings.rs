@@ -1,6 +1,6 @@
 //! The settings and their values.
 
-use crate::lang::{ColorChoice, Setting, SettingValue};
+use crate::lang::{ColorChoice, Editing, Setting, SettingValue, StyleChoice};
 use thiserror::Error as ThisError;
 
 /// A value of the wrong type for a setting.
@@ -13,12 +13,22 @@ pub struct WrongType(pub Setting);
 pub struct Settings {
     /// When output is coloured.
     pub color: ColorChoice,
+    /// The keys of the prompt.
+    pub editing: Editing,
     /// Rows of a screen for the pager; 0: as the terminal says.
     pub height: u64,
     /// How many lines of input are kept.
     pub history_size: u64,
     /// Whether output is one JSON object a line.
     pub json: bool,
+    /// Whether what is printed is also written to the log.
+    pub logging: bool,
+    /// Whether the log is begun anew when it is opened.
+    pub logging_overwrite: bool,
+    /// Whether what goes to the log is left out on the screen.
+    pub logging_redirect: bool,
+    /// The path of the log.
+    pub log_file: String,
     /// Whether long output goes through a pager.
     pub pagination: bool,
     /// Whether names are taken from `/tmp/perf-PID.map` too.
@@ -29,7 +39,9 @@ pub struct Settings {
     pub serving: bool,
     /// Whether a shell command that fails is an error, other than at the prompt.
     pub shell_errors: bool,
-    /// Columns of a screen; 0: as the terminal says.
+    /// The background that colours are read on.
+    pub style: StyleChoice,
+    /// Columns to write in, everywhere; 0: as the terminal says.
     pub width: u64,
 }
 
@@ -37,14 +49,20 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             color: ColorChoice::Auto,
+            editing: Editing::Auto,
             height: 0,
             history_size: 10_000,
             json: false,
+            logging: false,
+            logging_overwrite: false,
+            logging_redirect: false,
+            log_file: "pmdb.txt".to_owned(),
             pagination: true,
             perf_maps: false,
             scan: true,
             serving: false,
             shell_errors: true,
+            style: StyleChoice::Auto,
             width: 0,
         }
     }
@@ -55,9 +73,14 @@ impl Settings {
     pub fn get(&self, setting: Setting) -> SettingValue {
         match setting {
             Setting::Color => SettingValue::Color(self.color),
+            Setting::Editing => SettingValue::Editing(self.editing),
+            Setting::Style => SettingValue::Style(self.style),
             Setting::Height => SettingValue::Number(self.height),
             Setting::HistorySize => SettingValue::Number(self.history_size),
             Setting::Json => SettingValue::Switch(self.json),
+            Setting::Logging => SettingValue::Switch(self.logging),
+            Setting::LoggingOverwrite => SettingValue::Switch(self.logging_overwrite),
+            Setting::LoggingRedirect => SettingValue::Switch(self.logging_redirect),
             Setting::Pagination => SettingValue::Switch(self.pagination),
             Setting::PerfMaps => SettingValue::Switch(self.perf_maps),
             Setting::Scan => SettingValue::Switch(self.scan),
@@ -73,9 +96,14 @@ impl Settings {
     pub fn set(&mut self, setting: Setting, value: SettingValue) -> Result<(), WrongType> {
         match (setting, value) {
             (Setting::Color, SettingValue::Color(color)) => self.color = color,
+            (Setting::Editing, SettingValue::Editing(editing)) => self.editing = editing,
+            (Setting::Style, SettingValue::Style(style)) => self.style = style,
             (Setting::Height, SettingValue::Number(rows)) => self.height = rows,
             (Setting::HistorySize, SettingValue::Number(lines)) => self.history_size = lines,
             (Setting::Json, SettingValue::Switch(on)) => self.json = on,
+            (Setting::Logging, SettingValue::Switch(on)) => self.logging = on,
+            (Setting::LoggingOverwrite, SettingValue::Switch(on)) => self.logging_overwrite = on,
+            (Setting::LoggingRedirect, SettingValue::Switch(on)) => self.logging_redirect = on,
             (Setting::Pagination, SettingValue::Switch(on)) => self.pagination = on,
             (Setting::PerfMaps, SettingValue::Switch(on)) => self.perf_maps = on,
             (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
@@ -100,6 +128,8 @@ mod tests {
             (SettingType::Switch, SettingValue::Switch(true)),
             (SettingType::Number, SettingValue::Number(7)),
             (SettingType::Color, SettingValue::Color(ColorChoice::Never)),
+            (SettingType::Style, SettingValue::Style(StyleChoice::Light)),
+            (SettingType::Editing, SettingValue::Editing(Editing::Vi)),
         ];
         let mut settings = Settings::default();
         for info in SETTINGS {

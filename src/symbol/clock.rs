@@ -1,4 +1,4 @@
-//! How long something that is asked of a file's tables may go on.
+//! How long a search in a file's tables may take.
 
 use super::NoSymbols;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,7 +24,7 @@ pub(super) struct Dynamic<'a> {
 }
 
 impl Dynamic<'_> {
-    /// The symbol table that a dynamic segment at `offset` tells of; `None` if it tells of none, or of one that is not in the file.
+    /// The symbol table that a dynamic segment at `offset` names; `None` if it names none, or one that is not in the file.
     pub(super) fn table(&self, offset: u64, size: u64) -> Option<Table> {
         let tags = self.tags(offset, size)?;
         let place = |tag| self.offset(*tags.get(&tag)?);

@@ -1,13 +1,13 @@
 //! The headers of an ELF file: load segments, sections and where its symbol tables lie. Both widths, both byte orders.
 //!
-//! Every count and offset in the file may be a lie; each is held against the file's length and a limit before it is used.
+//! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is used.
 
 use super::NoSymbols;
 use super::dynamic::Dynamic;
 use super::file::File;
 use super::section::{
-    MOST_NOTES, Notes, Placed, Section, Segment, Table, VersionTable, layout, notes, number,
-    tables, version_table,
+    AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes,
+    number, tables, version_table,
 };
 use object::Endianness;
 use object::elf;
@@ -28,7 +28,7 @@ pub(super) struct Elf {
     pub(super) machine: elf::Machine,
     pub(super) segments: Vec<Segment>,
     pub(super) sections: Vec<Section>,
-    layout: Vec<Placed>,
+    layout: Vec<AddressedSection>,
     section_names: Vec<u8>,
     /// Where its notes are.
     pub(super) notes: Vec<Notes>,
@@ -227,7 +227,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(
         .unwrap_or_default();
     let mut notes = notes(&sections);
     if notes.is_empty() {
-        // Where sections are not told of, segments are.
+        // A file without section headers still has segments.
         let segments = of_kind(elf::PT_NOTE).take(MOST_NOTES);
         notes.extend(segments.map(|segment| Notes {
             offset: segment.p_offset(endian).into(),
@@ -251,7 +251,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(
             )
         });
         tables.extend(found);
-        layout = Placed::of_segments(&segments);
+        layout = AddressedSection::of_segments(&segments);
     }
     Ok(Elf {
         is_64,

@@ -4,9 +4,9 @@
 use super::NoSymbols;
 use super::clock::Clock;
 use super::import::Import;
+use super::plt_got::GOT;
 use super::relocations;
 use super::source::Source;
-use super::stand_in::SLOT;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
@@ -116,7 +116,7 @@ pub(super) fn at(
     let slots = slots.all(source, clock).ok()?;
     let filling = slots.get(&place).filter(|one| one.is_jump)?;
     let function = Import::of(source, filling.function)?;
-    Some(function.stand_in(source, (place, width), Kind::Object, SLOT))
+    Some(function.plt_or_got(source, (place, width), Kind::Object, GOT))
 }
 
 /// The slots of the functions that a person calls `name`.
@@ -131,7 +131,7 @@ pub(super) fn called(
     let jumps = slots.jumps(source, clock)?;
     let found = jumps.filter_map(|(slot, number)| {
         let function = functions.get(&number)?;
-        Some(function.stand_in(source, (slot, width), Kind::Object, SLOT))
+        Some(function.plt_or_got(source, (slot, width), Kind::Object, GOT))
     });
     Ok(found.collect())
 }

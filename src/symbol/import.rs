@@ -81,7 +81,7 @@ impl Import {
     }
 
     /// What stands for it in the file itself at an address, and what that is called.
-    pub(super) fn stand_in(
+    pub(super) fn plt_or_got(
         &self,
         source: &Source,
         (address, size): (u64, u64),

@@ -2,19 +2,23 @@
 //!
 //! Nothing is read until something is asked. A single address costs one streaming pass over the symbol table and the
 //! reading of one name; a module that is asked again and again earns an index. Names are demangled only when they are shown.
-//! Files are read by offset, never mapped, and each number in them is held against the file's length first: a damaged or hostile
+//! Files are read by offset, never mapped, and each number in them is checked against the file's length first: a damaged or hostile
 //! file gives no symbols, and [`View::reason`] says why.
 //!
 //! ```text
-//! view       what is asked, about one target   module     regions → modules        query, needle    names people type
-//! symbols    the files, kept for the session   placement  where a file was loaded  search, version  name → symbols
-//! loaded     a module and what is kept of it   sources    its files together       lookup           address → symbol
-//! searches   what names were looked for
-//! symbol_at  what is found                     separate   what was stripped off    index, stretches the same, for many
-//! reason     why nothing is found              source, file   one file, bounded    demangle         names people read
-//! survey     about all modules at once         elf, section, contents, build_id: what a file says of itself
-//! table      one pass over symbols             relocations  one over relocations: copied, plt, got (stand_in, import)
-//! made       what the target makes         perf_map   the names that it writes down for that   clock  how long a search may go on
+//! asked       view                    what is asked about one target; survey: about all modules at once
+//!             symbols                 the files, kept for the session; searches: the names that were looked for
+//!             symbol_at, reason       what is found, or why nothing is
+//! names       query, search           a name that a person types → symbols; demangle_prefilter: which names to demangle; version
+//! addresses   lookup, names           an address → a symbol and its name; index, stretches: the same for many
+//! modules     module, load_bias       regions → modules, and where each was loaded
+//!             module_symbols          a module with what is kept of it
+//!             sources, separate       its files together; debug information that was stripped off
+//! files       source, file, contents  one file, read by offset within bounds; expanded: what was compressed in it
+//!             elf, section, build_id  what a file says of itself; table: one pass over its symbols
+//!             relocations             one pass over relocations; import, copied, plt, got, plt_got: the names that they give
+//! made code   jit, perf_map           what the target makes while it runs, and the names that it writes down for that
+//! beside      demangle, lines         names that people read; lines of the source.  clock: how long a search may go on
 //! ```
 
 mod build_id;
@@ -22,6 +26,7 @@ mod clock;
 mod contents;
 mod copied;
 mod demangle;
+mod demangle_prefilter;
 mod dynamic;
 mod elf;
 mod expanded;
@@ -29,16 +34,16 @@ mod file;
 mod got;
 mod import;
 mod index;
+mod jit;
 mod lines;
-mod loaded;
+mod load_bias;
 mod lookup;
-mod made;
 mod module;
+mod module_symbols;
 mod names;
-mod needle;
 mod perf_map;
-mod placement;
 mod plt;
+mod plt_got;
 mod query;
 mod reason;
 mod relocations;
@@ -48,7 +53,6 @@ mod section;
 mod separate;
 mod source;
 mod sources;
-mod stand_in;
 mod stretches;
 mod survey;
 mod symbol_at;
@@ -59,8 +63,8 @@ pub(crate) mod tests;
 mod version;
 mod view;
 
+pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, NoLines, NoPart, SourcesOf, Stop};
-pub use made::MadeSurvey;
 pub use module::{Module, modules};
 pub use reason::{Error, NoBuildId, NoSeparate, NoSymbols};
 pub use sources::Answers;

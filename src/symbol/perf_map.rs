@@ -230,7 +230,7 @@ fn owner(target: &Target) -> Owner {
 }
 
 /// Whether code that a program has made may be in a region: anonymous memory that may be executed.
-pub(super) fn is_made(region: &Region) -> bool {
+pub(super) fn is_jit_region(region: &Region) -> bool {
     let name = region.name.as_bytes();
     region.inode == 0
         && region.permissions.execute

@@ -8,9 +8,9 @@ use super::clock::Clock;
 use super::elf::Elf;
 use super::got::Slots;
 use super::import::Import;
+use super::plt_got::PLT;
 use super::section::Section;
 use super::source::Source;
-use super::stand_in::STUB;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
@@ -40,7 +40,7 @@ pub(super) fn at(
     let slots = slots.all(source, clock).ok()?;
     let number = slots.get(&slot(&bytes, start)?)?.function;
     let function = Import::of(source, number)?;
-    Some(function.stand_in(source, (start, size), Kind::Function, STUB))
+    Some(function.plt_or_got(source, (start, size), Kind::Function, PLT))
 }
 
 /// The stubs for the functions that a person calls `name`.
@@ -74,7 +74,7 @@ pub(super) fn called(
                 let function =
                     slot(stub, start).and_then(|slot| functions.get(&slots.get(&slot)?.function));
                 found.extend(function.map(|function| {
-                    function.stand_in(source, (start, size), Kind::Function, STUB)
+                    function.plt_or_got(source, (start, size), Kind::Function, PLT)
                 }));
                 start = start.saturating_add(size);
             }

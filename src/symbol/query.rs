@@ -1,7 +1,7 @@
-//! Names as people type them, held against names as files spell them.
+//! Names as people type them, compared with names as files spell them.
 
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
-use super::needle;
+use super::demangle_prefilter;
 use crate::kernel::name::unescape;
 
 /// A name that somebody typed: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
@@ -19,12 +19,12 @@ pub(super) struct Query<'a> {
 impl<'a> Query<'a> {
     /// A whole name.
     pub(super) fn whole(text: &'a str) -> Self {
-        Query::new(text, needle::of_whole(text))
+        Query::new(text, demangle_prefilter::of_whole(text))
     }
 
     /// The beginning of a name.
     pub(super) fn beginning(text: &'a str) -> Self {
-        Query::new(text, needle::of_beginning(text))
+        Query::new(text, demangle_prefilter::of_beginning(text))
     }
 
     fn new(text: &'a str, needle: Vec<u8>) -> Self {

@@ -3,10 +3,10 @@
 use super::NoSymbols;
 use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
 use super::demangle::{may_be_mangled, readable, split_version};
-use super::loaded::Loaded;
+use super::module_symbols::ModuleSymbols;
+use super::plt_got;
 use super::query::Query;
 use super::section::LONGEST_NAME;
-use super::stand_in;
 use super::table::{self, Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
@@ -27,7 +27,7 @@ const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 /// The symbols that `query` names, thread-local ones included, and the stubs and slots that gdb gives names to. Versions kept for old
 /// programs count only where there is no current one.
 pub(super) fn find(
-    loaded: &Loaded,
+    loaded: &ModuleSymbols,
     query: &str,
     interrupts: &AtomicBool,
 ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
@@ -35,7 +35,7 @@ pub(super) fn find(
         return Ok(found);
     }
     let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
-    let stand_ins = loaded.stand_ins_called(query, &mut clock)?;
+    let plt_got = loaded.plt_got_called(query, &mut clock)?;
     let text = query;
     let query = Query::whole(query);
     let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
@@ -83,13 +83,13 @@ pub(super) fn find(
         matches.retain(|(_, _, old)| !old);
     }
     let listed = matches.into_iter().map(|(symbol, name, _)| (symbol, name));
-    let found: Vec<_> = listed.chain(stand_ins).take(MOST_MATCHES).collect();
+    let found: Vec<_> = listed.chain(plt_got).take(MOST_MATCHES).collect();
     loaded.searches.keep(text, &found);
     Ok(found)
 }
 
 /// How many of the symbols that match an expression are kept.
-pub(super) struct Room {
+pub(super) struct Limits {
     /// No more symbols are wanted.
     pub(super) symbols: usize,
     /// What they and their names may take in memory.
@@ -105,12 +105,12 @@ pub(super) struct Matches {
     pub(super) too_many: bool,
 }
 
-/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as there is `room` for.
+/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as the `limits` allow.
 /// Thread-local ones have no address and are left out. The outer error is what `check` says, which is asked now and then.
 pub(super) fn matching(
-    loaded: &Loaded,
+    loaded: &ModuleSymbols,
     is_match: &dyn Fn(&str) -> bool,
-    room: &Room,
+    limits: &Limits,
     check: &mut dyn FnMut() -> Result<(), Stopped>,
 ) -> Result<Result<Matches, NoSymbols>, Stopped> {
     // What both tables have comes once: the first table's. A version that one table spells out is not another symbol.
@@ -149,8 +149,8 @@ pub(super) fn matching(
                     }
                 }
             }
-            while found.len() > room.symbols || bytes as u64 > room.bytes {
-                too_many |= found.len() <= room.symbols;
+            while found.len() > limits.symbols || bytes as u64 > limits.bytes {
+                too_many |= found.len() <= limits.symbols;
                 let Some(((name, _), _)) = found.pop_last() else {
                     break;
                 };
@@ -168,7 +168,7 @@ pub(super) fn matching(
 
 /// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.
 pub(super) fn complete(
-    loaded: &Loaded,
+    loaded: &ModuleSymbols,
     prefix: &str,
     limit: usize,
     clock: &mut Clock<'_>,
@@ -176,9 +176,9 @@ pub(super) fn complete(
 ) -> Result<(), NoSymbols> {
     // They are as many as functions that are called, and offered only to somebody who has begun to type one.
     if let Some((function, _)) = prefix.split_once('@') {
-        for suffix in [stand_in::STUB, stand_in::SLOT] {
+        for suffix in [plt_got::PLT, plt_got::GOT] {
             let name = format!("{function}{suffix}");
-            if name.starts_with(prefix) && !loaded.stand_ins_called(&name, clock)?.is_empty() {
+            if name.starts_with(prefix) && !loaded.plt_got_called(&name, clock)?.is_empty() {
                 found.insert(Name::new(name));
             }
         }

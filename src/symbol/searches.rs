@@ -1,5 +1,5 @@
 //! What the latest searches of a module by name found: at a prompt the same names are typed again and again, and each search is a
-//! pass over all symbols. The file has not changed since, or another [`Loaded`](super::loaded::Loaded) stands for it.
+//! pass over all symbols. The file has not changed since, or another [`ModuleSymbols`](super::module_symbols::ModuleSymbols) stands for it.
 
 use super::table::Symbol;
 use crate::kernel::Name;

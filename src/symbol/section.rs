@@ -94,26 +94,28 @@ pub(super) struct VersionTable {
 
 /// A section that has addresses in the running program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct AddressedSection {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) number: u32,
 }
 
-impl Placed {
-    /// The load segments, where no sections are told of: a symbol without a size reaches no further than its segment.
-    pub(super) fn of_segments(segments: &[Segment]) -> Vec<Placed> {
-        let placed = (0..).zip(segments).map(|(number, segment)| Placed {
-            start: segment.address,
-            end: segment.address.saturating_add(segment.memory_size),
-            number,
-        });
+impl AddressedSection {
+    /// The load segments, for a file without section headers: a symbol without a size reaches no further than its segment.
+    pub(super) fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
+        let placed = (0..)
+            .zip(segments)
+            .map(|(number, segment)| AddressedSection {
+                start: segment.address,
+                end: segment.address.saturating_add(segment.memory_size),
+                number,
+            });
         apart(placed.collect())
     }
 }
 
 /// The sections that have addresses, in order. They do not overlap in a sound file; of those that do the first is kept.
-pub(super) fn layout(sections: &[Section]) -> Vec<Placed> {
+pub(super) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     let placed = (0..)
         .zip(sections)
         .filter(|(_, section)| {
@@ -123,7 +125,7 @@ pub(super) fn layout(sections: &[Section]) -> Vec<Placed> {
                 && section.size > 0
                 && !(thread_local && section.kind == elf::SHT_NOBITS)
         })
-        .map(|(number, section)| Placed {
+        .map(|(number, section)| AddressedSection {
             start: section.address,
             end: section.address.saturating_add(section.size),
             number,
@@ -132,7 +134,7 @@ pub(super) fn layout(sections: &[Section]) -> Vec<Placed> {
 }
 
 /// In order, and without what overlaps.
-fn apart(mut placed: Vec<Placed>) -> Vec<Placed> {
+fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
     placed.sort_by_key(|one| one.start);
     let mut end = 0;
     placed.retain(|one| {

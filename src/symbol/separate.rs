@@ -44,7 +44,7 @@ pub(super) struct Separate {
 pub(super) struct Candidates {
     files: Vec<Separate>,
     /// Where it was looked for, and what was there.
-    places: Vec<(Place, Found)>,
+    places: Vec<(DebugFileLocation, Found)>,
     /// What `.gnu_debuglink` asks for, where there is no build-id to go by.
     sum: Option<u32>,
     /// Why, if it is none of them.
@@ -124,23 +124,23 @@ impl Candidates {
 }
 
 /// Where a debug file may be.
-enum Place {
+enum DebugFileLocation {
     /// In the target's root.
     Theirs(Vec<u8>),
     /// Where pmdb runs.
     Ours(Vec<u8>),
 }
 
-impl Place {
+impl DebugFileLocation {
     fn path(&self) -> Name {
-        let (Place::Theirs(path) | Place::Ours(path)) = self;
+        let (DebugFileLocation::Theirs(path) | DebugFileLocation::Ours(path)) = self;
         Name::new(&**path)
     }
 
     fn open(&self, modules: &Modules) -> Opened {
         match self {
-            Place::Theirs(path) => modules.at_path(path),
-            Place::Ours(path) => modules.at_own_path(path),
+            DebugFileLocation::Theirs(path) => modules.at_path(path),
+            DebugFileLocation::Ours(path) => modules.at_own_path(path),
         }
     }
 }
@@ -183,9 +183,9 @@ pub(super) fn find(
     }
     let ids = || id.iter().map(|id| place_of(id));
     let links = link.iter().flat_map(|link| link.places(path));
-    let places = ids().map(|place| (Place::Theirs(place), true));
-    let places = places.chain(links.map(|place| (Place::Theirs(place), false)));
-    let places = places.chain(ids().map(|place| (Place::Ours(place), true)));
+    let places = ids().map(|place| (DebugFileLocation::Theirs(place), true));
+    let places = places.chain(links.map(|place| (DebugFileLocation::Theirs(place), false)));
+    let places = places.chain(ids().map(|place| (DebugFileLocation::Ours(place), true)));
     let mut found = Candidates {
         files: Vec::new(),
         places: Vec::new(),

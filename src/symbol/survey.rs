@@ -1,7 +1,7 @@
 //! Questions about a whole process: what every module's files are, and all symbols that match.
 
-use super::loaded::Loaded;
-use super::search::Room;
+use super::module_symbols::ModuleSymbols;
+use super::search::Limits;
 use super::sources::Answers;
 use super::view::View;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
@@ -162,11 +162,11 @@ impl View<'_> {
                     continue;
                 }
             };
-            let room = Room {
+            let limits = Limits {
                 symbols: left,
                 bytes: memory::at_most(MOST_BYTES),
             };
-            match search::matching(loaded, is_match, &room, check)? {
+            match search::matching(loaded, is_match, &limits, check)? {
                 Ok(found) => {
                     left -= found.symbols.len();
                     for symbol in found.symbols {
@@ -190,7 +190,7 @@ impl View<'_> {
 }
 
 /// Which file answers, and how many symbols it has.
-fn count(loaded: &Loaded) -> Result<(Answers, u64), NoSymbols> {
+fn count(loaded: &ModuleSymbols) -> Result<(Answers, u64), NoSymbols> {
     let sources = &loaded.sources;
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;

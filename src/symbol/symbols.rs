@@ -2,9 +2,9 @@
 
 use super::expanded::Expanded;
 use super::file::File;
-use super::lines::LinesShelf;
-use super::loaded::Loaded;
+use super::lines::DebugInfoCache;
 use super::module::Module;
+use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, Refused};
 use super::reason::NoSymbols;
 use super::separate;
@@ -23,11 +23,11 @@ const MOST_OPEN: usize = 1024;
 /// What is known of the files behind regions. Lives as long as the session; look through it with [`Symbols::over`].
 #[derive(Default)]
 pub struct Symbols {
-    files: Mutex<HashMap<FileKey, Arc<Loaded>>>,
+    files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
     views: AtomicU64,
     interrupts: Arc<AtomicBool>,
     pub(super) expanded: Expanded,
-    shelf: LinesShelf,
+    debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
     /// Of the target that was asked last.
     perf_map: Mutex<Option<Arc<PerfMap>>>,
@@ -119,8 +119,8 @@ impl Symbols {
     }
 
     /// Where the debug information of modules is kept.
-    pub(super) fn shelf(&self) -> &LinesShelf {
-        &self.shelf
+    pub(super) fn debug_info_cache(&self) -> &DebugInfoCache {
+        &self.debug_info
     }
 
     pub(super) fn interrupts(&self) -> &AtomicBool {
@@ -138,7 +138,7 @@ impl Symbols {
         target: &Target,
         module: &Module,
         view: u64,
-    ) -> Result<Arc<Loaded>, NoSymbols> {
+    ) -> Result<Arc<ModuleSymbols>, NoSymbols> {
         let Some(region) = module.regions.first() else {
             return Err(NoSymbols::NotLoaded);
         };
@@ -169,7 +169,7 @@ impl Symbols {
         let separate = separate::find(&target.modules, &module.name, &image, &self.interrupts);
         self.make_room(view);
         let sources = Sources::new(image, separate, &self.expanded)?;
-        let loaded = Arc::new(Loaded::new(sources, view));
+        let loaded = Arc::new(ModuleSymbols::new(sources, view));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
             // Those of this view are in use; the others can be opened again.

@@ -1,10 +1,10 @@
 //! The names of one target at one moment.
 
 use super::clock::Clock;
-use super::loaded::Loaded;
+use super::load_bias::{LoadedCopy, in_segment, place};
 use super::module::{self, Module};
-use super::perf_map::{PerfMap, Refused, is_made};
-use super::placement::{Placement, in_segment, place};
+use super::module_symbols::ModuleSymbols;
+use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::search;
 use super::section::Segment;
 use super::table::Symbol;
@@ -22,7 +22,7 @@ const MOST_BSS_REGIONS: usize = 256;
 const WIDEST_GAP: u64 = 2 << 20;
 
 /// Whether an address in `region` may have a name, as far as that can be told without the list of all regions, which may be very long:
-/// memory far above any file is of no module.
+/// memory far above any file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     let start = region.range.start();
     module::belongs_to_module(region)
@@ -49,16 +49,16 @@ pub struct View<'a> {
 struct Grouped {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
-    placed: Vec<OnceLock<Result<Placed, NoSymbols>>>,
+    placed: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
 }
 
 /// A module whose file was read, and where it was loaded.
-pub(super) struct Placed {
-    pub(super) loaded: Arc<Loaded>,
-    pub(super) copies: Vec<Placement>,
+pub(super) struct LoadedModule {
+    pub(super) loaded: Arc<ModuleSymbols>,
+    pub(super) copies: Vec<LoadedCopy>,
 }
 
-impl Placed {
+impl LoadedModule {
     fn segments(&self) -> &[Segment] {
         &self.loaded.elf().segments
     }
@@ -67,7 +67,7 @@ impl Placed {
 impl Symbols {
     /// Whether an address in `region` may have a name, as far as that can be told without the list of all regions.
     pub fn may_name(&self, target: &Target, region: &Region) -> bool {
-        (self.uses_perf_maps() && is_made(region)) || may_have_names(target, region)
+        (self.uses_perf_maps() && is_jit_region(region)) || may_have_names(target, region)
     }
 
     /// The names of `target` as its `regions` (in address order) are now. Made for one command: a view checks once for each file
@@ -107,7 +107,7 @@ impl View<'_> {
     /// The symbol that `address` lies in.
     pub fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         let Some((module, placed, copy)) = self.copy_at(address) else {
-            return self.made_at(address);
+            return self.jit_symbol_at(address);
         };
         let file_address = copy.file_address(address);
         let (symbol, name) = placed.loaded.symbol_at(file_address)?;
@@ -121,8 +121,8 @@ impl View<'_> {
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
     pub fn find(&self, module: Option<&str>, name: &str) -> Result<Vec<SymbolAt>, Error> {
-        if module.is_some_and(|module| self.is_list_of_made(module)) {
-            return Ok(self.made_called(name));
+        if module.is_some_and(|module| self.is_perf_map_name(module)) {
+            return Ok(self.jit_symbols_called(name));
         }
         // Each with whether other modules see it: only those that do can share a copy.
         let mut found: Vec<(SymbolAt, bool)> = Vec::new();
@@ -190,7 +190,7 @@ impl View<'_> {
             .collect();
         found.extend(copied);
         if module.is_none() {
-            found.extend(self.made_called(name));
+            found.extend(self.jit_symbols_called(name));
         }
         match (thread_local, given_up) {
             _ if !found.is_empty() => Ok(found),
@@ -225,7 +225,7 @@ impl View<'_> {
                 placed.loaded.fail(reason);
             }
         }
-        if module.is_none_or(|module| self.is_list_of_made(module)) {
+        if module.is_none_or(|module| self.is_perf_map_name(module)) {
             self.complete_made(prefix, limit, &mut found);
         }
         found.into_iter().collect()
@@ -319,7 +319,7 @@ impl View<'_> {
     pub(super) fn loaded_as(
         &self,
         module: &Module,
-    ) -> Result<(&Loaded, Vec<AddressRange>), NoSymbols> {
+    ) -> Result<(&ModuleSymbols, Vec<AddressRange>), NoSymbols> {
         let placed = self.placed_as(module)?;
         let copies = placed.copies.iter();
         let page = self.target.process.layout().page.bytes();
@@ -341,7 +341,7 @@ impl View<'_> {
         placed.copies.iter().map(at).collect()
     }
 
-    fn placed_as(&self, module: &Module) -> Result<&Placed, NoSymbols> {
+    fn placed_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {
         let number = self.modules().iter().position(|one| one == module);
         self.placed(number.ok_or(NoSymbols::NotLoaded)?)
     }
@@ -358,7 +358,9 @@ impl View<'_> {
     }
 
     /// The programs and libraries, each with its file and where it was loaded.
-    pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&Placed, NoSymbols>)> {
+    pub(super) fn programs(
+        &self,
+    ) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
         let programs = modules.filter(|(_, one)| one.is_executable());
         programs.map(|(number, one)| (one, self.placed(number)))
@@ -382,7 +384,7 @@ impl View<'_> {
     }
 
     /// The file of a module and where it was loaded, found out once.
-    fn placed(&self, number: usize) -> Result<&Placed, NoSymbols> {
+    fn placed(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let grouped = self.grouped();
         let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.placed.get(number))
         else {
@@ -394,7 +396,7 @@ impl View<'_> {
             let copies = place(module, &loaded.elf().segments, page);
             match copies.is_empty() {
                 true => Err(NoSymbols::NotLoaded),
-                false => Ok(Placed { loaded, copies }),
+                false => Ok(LoadedModule { loaded, copies }),
             }
         })
         .as_ref()
@@ -414,7 +416,7 @@ impl View<'_> {
     pub(super) fn copy_at(
         &self,
         address: VirtualAddress,
-    ) -> Option<(&Module, &Placed, &Placement)> {
+    ) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
         // Data that is mapped is not read for names: reading would bring pages of it into the page cache, or back from swap.
@@ -454,8 +456,8 @@ impl View<'_> {
     fn symbol_at(
         &self,
         module: &Module,
-        placed: &Placed,
-        copy: &Placement,
+        placed: &LoadedModule,
+        copy: &LoadedCopy,
         symbol: &Symbol,
         mangled: Name,
         offset: u64,
@@ -478,7 +480,7 @@ impl View<'_> {
     }
 }
 
-fn copies_and_segments(placed: &Placed) -> impl Iterator<Item = (&Placement, &Segment)> {
+fn copies_and_segments(placed: &LoadedModule) -> impl Iterator<Item = (&LoadedCopy, &Segment)> {
     let segments = || placed.segments().iter();
     let each = move |copy| segments().map(move |segment| (copy, segment));
     placed.copies.iter().flat_map(each)

@@ -91,17 +91,23 @@ impl Prompt {
         let mut pmdb = piped.spawn().expect("to start pmdb");
         let lines = pmdb.stdin.take();
         let answers = BufReader::new(pmdb.stdout.take().expect("its output")).lines();
-        Prompt {
+        let mut prompt = Prompt {
             pmdb,
             lines,
             answers,
-        }
+        };
+        prompt.answer();
+        prompt
     }
 
     /// Has a line answered, to its end.
     pub fn ask(&mut self, line: &str) {
         let lines = self.lines.as_mut().expect("its input");
         writeln!(lines, "{line}").expect("a prompt");
+        self.answer();
+    }
+
+    fn answer(&mut self) {
         loop {
             let answer = self.answers.next().expect("an end").expect("text");
             if answer.contains(r#""type":"end""#) {

@@ -69,12 +69,14 @@ impl Tally {
             let smaps = before.smaps.get(&start);
             if let Some(smaps) = smaps.filter(|_| smaps == after.smaps.get(&start)) {
                 let end = number(record, "end").expect("an address");
-                let special = before
-                    .pages
-                    .range(start..end)
-                    .filter(|(_, words)| is_special(words));
+                let pages = || before.pages.range(start..end).map(|(_, words)| words);
+                let special = pages().filter(|words| is_special(words));
                 let special = special.count() as u64 * page_bytes;
-                self.note(What::Region, start, region(record, smaps, special));
+                let mut differences = region(record, smaps, special);
+                if !differences.is_empty() {
+                    differences.push(format!("{}: {}", record["name"], summary(pages())));
+                }
+                self.note(What::Region, start, differences);
             }
         }
         let frames =
@@ -276,10 +278,30 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
     .collect()
 }
 
-/// Whether the entry is of a page on its way, failed, or in a device.
+/// How many pages have which entry, but for the frame, and are mapped how often.
+fn summary<'a>(pages: impl Iterator<Item = &'a Words>) -> String {
+    let mut counts = BTreeMap::<String, u64>::new();
+    for words in pages {
+        let entry = words.entry.map(|entry| match words.is_present() {
+            true => entry >> 55 << 55,
+            false => entry,
+        });
+        let kind = format!(
+            "entry {entry:x?}, flags {:x?}, mapped {:?}",
+            words.flags, words.count
+        );
+        *counts.entry(kind).or_default() += 1;
+    }
+    let lines = counts
+        .iter()
+        .map(|(kind, count)| format!("\n    {count} pages: {kind}"));
+    lines.collect()
+}
+
+/// Whether the entry is of a page on its way, failed, or in a device. Behind a marker there is no page.
 fn is_special(words: &Words) -> bool {
     let kind = words.entry.unwrap_or(0) & 31;
-    words.bit(62) && !words.is_present() && (FIRST_SPECIAL_TYPE..MARKER_TYPE + 1).contains(&kind)
+    words.bit(62) && !words.is_present() && (FIRST_SPECIAL_TYPE..MARKER_TYPE).contains(&kind)
 }
 
 /// The sums of a region. Smaps may count what is on its way or failed as present (`pfn_swap_entry_to_page` in fs/proc/task_mmu.c); so much of

@@ -3,7 +3,7 @@
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target, attach};
-use pmdb::source::{File, Place, Source, WordFile};
+use pmdb::source::{File, FileLocation, Source, WordFile};
 use pmdb::symbol::{Symbols, View};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -38,11 +38,11 @@ impl Source for OneFile {
         into.fill(0);
         Ok(into.len())
     }
-    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let is_there = match place {
-            Place::Path(path) => path.ends_with(b".debug"),
-            Place::OwnPath(_) => false,
-            Place::Region(_) | Place::Trusted(..) | Place::OwnVdso(_) => true,
+            FileLocation::Path(path) => path.ends_with(b".debug"),
+            FileLocation::OwnPath(_) => false,
+            FileLocation::Region(_) | FileLocation::Trusted(..) | FileLocation::OwnVdso(_) => true,
         };
         let file = || Box::new(InMemory::file(self.0.clone())) as Box<dyn ReadAt>;
         Ok(is_there.then(file))

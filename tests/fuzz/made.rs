@@ -58,7 +58,7 @@ fn ask(names: &View) {
     matching.expect("nobody stops it");
     assert_eq!(
         names
-            .made_survey()
+            .jit_survey()
             .map_or(0, |made| made.functions.expect("a list")),
         listed
     );

@@ -1,5 +1,6 @@
 //! What is fed, and from which sound inputs.
 
+use crate::printer::printed;
 use crate::{Fuzzed, elf, made, names};
 use pmdb::kernel::registers::Standing;
 use pmdb::kernel::{PageFlags, PageMapEntry, iomem, maps, mounts, smaps, status, swaps, zones};
@@ -89,10 +90,10 @@ fn line(bytes: &[u8]) {
     match lang::parse_line(&text) {
         Ok(tree) => {
             // What is printed means the same, and is printed the same again.
-            let printed = tree.to_string();
-            let again = lang::parse_line(&printed);
-            let again = again.unwrap_or_else(|error| panic!("{text:?}: {}", error.draw(&printed)));
-            assert_eq!(again.to_string(), printed, "{text:?}");
+            let line = printed(&tree);
+            let again = lang::parse_line(&line);
+            let again = again.unwrap_or_else(|error| panic!("{text:?}: {}", error.draw(&line)));
+            assert_eq!(printed(&again), line, "{text:?}");
         }
         Err(error) => {
             assert!(!error.draw(&text).is_empty());

@@ -131,6 +131,22 @@ impl<'a> Deriver<'a> {
                 add(literal.unwrap_or_else(|| self.token("NAME", random)));
             }
             Node::Rule(name) if is_token(name) => add(self.token(name, random)),
+            Node::Except(inner, without) => {
+                let Node::Rule(name) = &**inner else {
+                    panic!("only a token may leave words out: {inner:?}");
+                };
+                let is_out = |text: &str| {
+                    let leaves_out =
+                        |node: &Node| matches!(node, Node::Literal(word) if word == text);
+                    without.iter().any(leaves_out)
+                };
+                let rule = if name == "ANY" { "NAME" } else { name };
+                let token = (0..200).map(|_| self.token(rule, random));
+                add(token
+                    .into_iter()
+                    .find(|token| !is_out(token))
+                    .expect("something is left"));
+            }
             Node::Rule(name) => {
                 let node = self.grammar.rule(name);
                 self.derive(node, depth.saturating_sub(1), random, tokens, glue);

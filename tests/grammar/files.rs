@@ -2,6 +2,7 @@
 //!
 //! PMDB_BLESS=1 writes what the parser says into the files; then they are read by a person before they are committed.
 
+use crate::printer::printed;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +45,7 @@ fn accepted_sentences_have_their_trees() {
             }
             assert!(recogniser.accepts(line), "not in the grammar: {line}");
             match parse_line(line) {
-                Ok(tree) => now.push_str(&format!("    {tree:?}\n    = {tree}\n")),
+                Ok(tree) => now.push_str(&format!("    {tree:?}\n    = {}\n", printed(&tree))),
                 Err(error) => panic!("{}\n{}", file.display(), error.draw(line)),
             }
         }

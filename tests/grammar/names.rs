@@ -46,11 +46,10 @@ fn every_command_rule_is_named_as_its_command() {
     }
 }
 
-fn fields<F: FilterField>(wanted: impl Fn(ValueType<F>) -> bool) -> BTreeSet<String> {
-    set(F::ALL
-        .iter()
+fn fields<F: FilterField>(wanted: impl Fn(ValueType) -> bool) -> BTreeSet<String> {
+    set(F::all()
         .filter(|field| wanted(field.value_type()))
-        .map(|field| field.name()))
+        .map(F::name))
 }
 
 #[test]
@@ -73,11 +72,10 @@ fn fields_of_filters() {
         fields::<RegionField>(|kind| kind == ValueType::Integer),
         words("integer<region>")
     );
-    for (field, rule) in [(PageField::State, "state"), (PageField::Kind, "kind")] {
-        let ValueType::Word(values) = field.value_type() else {
-            panic!("{rule} is compared with words")
-        };
-        assert_eq!(set(values.iter().map(|value| value.name())), words(rule));
+    for (field, rule) in [(PageField::AnyState, "state"), (PageField::AnyKind, "kind")] {
+        assert_eq!(field.value_type(), ValueType::Word, "{rule}");
+        let taken = PageField::all().filter(|word| field.takes(*word));
+        assert_eq!(set(taken.map(PageField::name)), words(rule));
     }
 }
 
@@ -85,7 +83,8 @@ fn fields_of_filters() {
 fn settings() {
     let written = grammar();
     let mut words: BTreeSet<String> = set(written.words("switch"));
-    for word in ["perf", "maps", "shell", "errors"] {
+    let second = ["maps", "errors", "enabled", "overwrite", "redirect"];
+    for word in ["perf", "shell", "logging"].into_iter().chain(second) {
         assert!(words.remove(word), "two words: {word}");
     }
     words.extend(
@@ -95,7 +94,12 @@ fn settings() {
             "history size",
             "perf maps",
             "shell errors",
+            "logging enabled",
+            "logging overwrite",
+            "logging redirect",
             "color",
+            "style",
+            "editing",
         ]
         .map(str::to_owned),
     );

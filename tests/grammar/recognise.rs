@@ -10,9 +10,10 @@ use crate::scan::{Scanner, Token};
 enum Symbol {
     Nonterminal(usize),
     Literal(String),
-    Token(String),
-    /// Every token that is part of raw text, but the one that reads so.
-    AnyToken(Option<String>),
+    /// A token of this rule, but none that reads so.
+    Token(String, Vec<String>),
+    /// Every token that is part of raw text, but none that reads so.
+    AnyToken(Vec<String>),
     /// One of these spellings of a command word.
     Word(Vec<String>),
     /// Nothing stands before the next token.
@@ -163,11 +164,13 @@ impl Recogniser {
 fn matches(terminal: &Symbol, token: &Token) -> bool {
     match terminal {
         Symbol::Literal(text) => token.text == *text,
-        Symbol::Token(rule) => token.rule.as_deref() == Some(rule),
+        Symbol::Token(rule, but) => {
+            token.rule.as_deref() == Some(rule) && !but.contains(&token.text)
+        }
         Symbol::AnyToken(but) => {
             let rule = token.rule.as_deref();
             !matches!(rule, Some("PIPE" | "REDIRECT" | "COMMENT" | "NEWLINE"))
-                && but.as_deref() != Some(token.text.as_str())
+                && !but.contains(&token.text)
         }
         Symbol::Word(spellings) => spellings.contains(&token.text),
         Symbol::Nonterminal(_) | Symbol::Glue => false,
@@ -202,14 +205,22 @@ impl Builder<'_> {
         match node {
             Node::Sequence(nodes) => nodes.iter().flat_map(|node| self.symbols(node)).collect(),
             Node::Literal(text) => vec![Symbol::Literal(text.clone())],
-            Node::Rule(name) if name == "ANY" => vec![Symbol::AnyToken(None)],
-            Node::Except(inner, without) => match (&**inner, without.as_slice()) {
-                (Node::Rule(name), [Node::Literal(text)]) if name == "ANY" => {
-                    vec![Symbol::AnyToken(Some(text.clone()))]
-                }
-                other => panic!("only ANY may leave a word out: {other:?}"),
-            },
-            Node::Rule(name) if is_token(name) => vec![Symbol::Token(name.clone())],
+            Node::Rule(name) if name == "ANY" => vec![Symbol::AnyToken(Vec::new())],
+            Node::Except(inner, without) => {
+                let Node::Rule(name) = &**inner else {
+                    panic!("only a token may leave words out: {inner:?}");
+                };
+                let words = without.iter().map(|node| match node {
+                    Node::Literal(text) => text.clone(),
+                    other => panic!("a token leaves words out: {other:?}"),
+                });
+                let words = words.collect();
+                vec![match name.as_str() {
+                    "ANY" => Symbol::AnyToken(words),
+                    _ => Symbol::Token(name.clone(), words),
+                }]
+            }
+            Node::Rule(name) if is_token(name) => vec![Symbol::Token(name.clone(), Vec::new())],
             Node::Rule(name) => vec![Symbol::Nonterminal(self.rule(name))],
             Node::Glue => vec![Symbol::Glue],
             Node::Command(word) => self.command(word),

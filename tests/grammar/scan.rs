@@ -23,10 +23,45 @@ pub struct Scanner {
 struct Attempt<'a> {
     scanner: &'a Scanner,
     text: &'a [char],
+    place: Place,
+    known: HashMap<(*const Node, usize), Vec<usize>>,
+}
+
+/// What tokens stand before the place.
+#[derive(Clone, Copy, Default)]
+struct Place {
     first: bool,
     behind_command: bool,
+    begins_arguments: bool,
     depth: usize,
-    known: HashMap<(*const Node, usize), Vec<usize>>,
+}
+
+/// Behind the words of a command and its options, behind `set $name =`, or behind `in`.
+fn begins_arguments(tokens: &[Token]) -> bool {
+    const OPTIONS: &[&str] = &[
+        "HOW",
+        "FAULT",
+        "FORMAT",
+        "COUNT_OR_UNIT",
+        "LAYOUT",
+        "BACKWARD",
+    ];
+    let rule = |token: &Token| token.rule.clone().unwrap_or_default();
+    let is_option = |token: &&Token| OPTIONS.contains(&rule(token).as_str());
+    let options = tokens.iter().rev().take_while(is_option).count();
+    let before = &tokens[..tokens.len() - options];
+    let texts: Vec<&str> = before.iter().map(|token| token.text.as_str()).collect();
+    let is_name = |token: &Token| rule(token) == "NAME";
+    match texts[..] {
+        [_, .., "in"] => true,
+        [_, _, "="] => rule(&before[1]) == "VARIABLE",
+        [
+            "i" | "in" | "inf" | "info" | "pi" | "pip" | "pipe" | "display",
+            _,
+        ] => is_name(&before[1]),
+        [_] => is_name(&before[0]),
+        _ => false,
+    }
 }
 
 impl Scanner {
@@ -57,12 +92,20 @@ impl Scanner {
             }
             let first = tokens.is_empty();
             let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
-            let behind_command = glued
-                && tokens
-                    .last()
-                    .is_some_and(|word| word.rule.as_deref() == Some("NAME"))
-                && matches!(words[..], [_] | ["pi" | "pip" | "pipe", _]);
-            let place = (first, behind_command, depth);
+            let behind_command = tokens
+                .last()
+                .is_some_and(|word| word.rule.as_deref() == Some("NAME"))
+                && match words[..] {
+                    [_] | ["pi" | "pip" | "pipe", _] => true,
+                    ["display", _] => glued,
+                    _ => false,
+                };
+            let place = Place {
+                first,
+                behind_command,
+                begins_arguments: begins_arguments(&tokens),
+                depth,
+            };
             let (length, rule) = self.longest(&text, position, place);
             let token: String = text[position..position + length].iter().collect();
             match token.as_str() {
@@ -70,10 +113,13 @@ impl Scanner {
                 ")" => depth = depth.saturating_sub(1),
                 _ => {}
             }
+            // A format counts as glued to its command, whatever blanks stand between them.
+            let formats = ["FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
+            let is_format = rule.as_deref().is_some_and(|rule| formats.contains(&rule));
             tokens.push(Token {
                 text: token,
                 rule,
-                glued,
+                glued: glued || is_format,
             });
             glued = true;
             position += length;
@@ -86,27 +132,18 @@ impl Scanner {
         let mut attempt = Attempt {
             scanner: self,
             text: &text,
-            first: false,
-            behind_command: false,
-            depth: 0,
+            place: Place::default(),
             known: HashMap::new(),
         };
         !attempt.ends(&self.rules["blank"], 0).is_empty()
     }
 
-    fn longest(
-        &self,
-        text: &[char],
-        position: usize,
-        (first, behind_command, depth): (bool, bool, usize),
-    ) -> (usize, Option<String>) {
+    fn longest(&self, text: &[char], position: usize, place: Place) -> (usize, Option<String>) {
         let mut best = (0, None);
         let mut attempt = Attempt {
             scanner: self,
             text,
-            first,
-            behind_command,
-            depth,
+            place,
             known: HashMap::new(),
         };
         for (name, rule) in &self.tokens {
@@ -159,10 +196,43 @@ fn simple(grammar: &Grammar, node: &Node) -> Node {
         Node::Sequence(nodes) => Node::Sequence(all(nodes)),
         Node::Optional(inner) => Node::Optional(Box::new(simple(inner))),
         Node::Repeat(inner) => Node::Repeat(Box::new(simple(inner))),
-        Node::Except(inner, without) => Node::Except(Box::new(simple(inner)), all(without)),
+        Node::Any => Node::Class(vec![('\0', char::MAX)]),
+        Node::Except(inner, without) => {
+            let (inner, without) = (simple(inner), all(without));
+            let is_class = |node: &Node| matches!(node, Node::Class(_));
+            if is_class(&inner) && without.iter().all(is_class) {
+                Node::Class(without.iter().fold(spans(&inner), |left, out| {
+                    spans(out)
+                        .into_iter()
+                        .fold(left, |left, out| minus(&left, out))
+                }))
+            } else {
+                Node::Except(Box::new(inner), without)
+            }
+        }
         Node::Condition(inner, words) => Node::Condition(Box::new(simple(inner)), words.clone()),
         other => other.clone(),
     }
+}
+
+/// The spans of a choice of single characters.
+fn spans(node: &Node) -> Vec<(char, char)> {
+    match node {
+        Node::Class(spans) => spans.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The spans without the characters of another.
+fn minus(spans: &[(char, char)], (first, last): (char, char)) -> Vec<(char, char)> {
+    let before = (0..u32::from(first)).rev().find_map(char::from_u32);
+    let behind = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);
+    let parts = spans.iter().flat_map(|(from, to)| {
+        let low = before.map(|before| (*from, before.min(*to)));
+        let high = behind.map(|behind| (behind.max(*from), *to));
+        [low, high]
+    });
+    parts.flatten().filter(|(from, to)| from <= to).collect()
 }
 
 /// The two rules of level 1 that name themselves: brackets in brackets.
@@ -221,6 +291,13 @@ impl Attempt<'_> {
                 ends.dedup();
                 ends
             }
+            Node::Repeat(node) if matches!(**node, Node::Class(_)) => {
+                let mut ends = vec![start];
+                while let Some(end) = self.ends(node, ends[ends.len() - 1]).first() {
+                    ends.push(*end);
+                }
+                ends
+            }
             Node::Repeat(node) => {
                 let (mut ends, mut frontier) = (vec![start], vec![start]);
                 while !frontier.is_empty() {
@@ -248,6 +325,7 @@ impl Attempt<'_> {
                 self.known.insert(key, ends.clone());
                 ends
             }
+            Node::Condition(_, words) if !self.may_hold(words) => Vec::new(),
             Node::Condition(node, words) => {
                 let mut ends = self.ends(node, start);
                 ends.retain(|end| self.holds(words, start, *end));
@@ -280,16 +358,32 @@ impl Attempt<'_> {
         next.is_some_and(|c| c.is_ascii_alphanumeric() || "_.:".contains(*c))
     }
 
+    /// Whether a condition can hold here, as far as that depends on what stands before.
+    fn may_hold(&self, words: &str) -> bool {
+        match words {
+            "first on the line" => self.place.first,
+            "outside parentheses" => self.place.depth == 0,
+            "of a command" => self.place.behind_command,
+            "where the arguments of a command begin" => self.place.begins_arguments,
+            _ => true,
+        }
+    }
+
     /// The conditions that the grammar states in words.
     fn holds(&self, words: &str, start: usize, end: usize) -> bool {
         let text: String = self.text[start..end].iter().collect();
         match words {
-            "first on the line" => self.first,
+            "first on the line"
+            | "outside parentheses"
+            | "where the arguments of a command begin" => true,
             "at the end of the line" => end == self.text.len(),
-            "outside parentheses" => self.depth == 0,
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
             "no word goes on behind it" => !self.goes_on(end),
-            "of a command" => self.behind_command && !self.goes_on(end),
+            "of a command" => !self.goes_on(end),
+            "no digit follows" => !self.text.get(end).is_some_and(char::is_ascii_digit),
+            "no hexadecimal digit follows" => {
+                !self.text.get(end).is_some_and(char::is_ascii_hexdigit)
+            }
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" => number(&text).is_none_or(|value| value < 1 << 64),

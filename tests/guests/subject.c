@@ -44,15 +44,20 @@ static char *map(size_t pages, int flags, int file)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Anonymous memory of small pages. */
-static char *anonymous(size_t pages)
+/* New memory of small pages, which stay small: khugepaged would put them together while they are looked at. */
+static char *small(size_t pages, int flags, int file)
 {
-	char *memory = map(pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	char *memory = map(pages, flags, file);
 
 	if (!memory)
 		fail("mmap");
 	madvise(memory, pages * page, MADV_NOHUGEPAGE);
 	return memory;
+}
+
+static char *anonymous(size_t pages)
+{
+	return small(pages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 /* Each page with other bytes, so that none is merged that was not offered. */
@@ -149,10 +154,8 @@ static void plain_memory(void)
 
 static void shared_memory(void)
 {
-	char *memory = map(COUNT, MAP_SHARED | MAP_ANONYMOUS, -1);
+	char *memory = small(COUNT, MAP_SHARED | MAP_ANONYMOUS, -1);
 
-	if (!memory)
-		fail("mmap");
 	write_pages(memory, COUNT / 2);
 	area("shared", memory, COUNT / 2, "present", "shmem");
 }
@@ -160,11 +163,9 @@ static void shared_memory(void)
 static void files(const char *folder)
 {
 	int file = file_in(folder, COUNT);
-	char *whole = map(COUNT, MAP_SHARED, file), *copied = map(COUNT, MAP_PRIVATE, file);
+	char *whole = small(COUNT, MAP_SHARED, file), *copied = small(COUNT, MAP_PRIVATE, file);
 	size_t at;
 
-	if (!whole || !copied)
-		fail("mmap");
 	read_pages(whole, COUNT);
 	area("file", whole, COUNT, "present", "file");
 	read_pages(copied, COUNT);
@@ -192,7 +193,8 @@ static void huge_memory(void)
 	write_pages(aligned, 2 * bytes / page);
 	madvise(aligned, 2 * bytes, ADVICE_COLLAPSE);
 	area("huge", aligned, bytes / page, "present", "anonymous");
-	/* Torn, so that its pages are mapped one by one. */
+	/* Torn, so that its pages are mapped one by one, and not mended by khugepaged. */
+	madvise(aligned + bytes, bytes, MADV_NOHUGEPAGE);
 	madvise(aligned + bytes, page, MADV_DONTNEED);
 	area("torn", aligned + bytes, 1, "untouched", "anonymous");
 	area("torn_rest", aligned + bytes + page, bytes / page - 1, "present", "anonymous");
@@ -236,10 +238,29 @@ static void guard_page(void)
 		cannot("guard", strerror(errno));
 }
 
+/* How many of its pages are there: bit 63. What is in the swap cache still is not, though mincore(2) counts it. */
+static size_t present(const char *memory, size_t pages)
+{
+	int file = open("/proc/self/pagemap", O_RDONLY);
+	size_t at, count = 0;
+
+	if (file < 0)
+		fail("/proc/self/pagemap");
+	for (at = 0; at < pages; at++) {
+		uint64_t entry;
+		off_t place = (off_t)(((uintptr_t)memory / page + at) * sizeof entry);
+
+		if (pread(file, &entry, sizeof entry, place) != (ssize_t)sizeof entry)
+			fail("/proc/self/pagemap");
+		count += entry >> 63;
+	}
+	close(file);
+	return count;
+}
+
 static void swapped_memory(void)
 {
-	size_t pages = 256, at, still = 0;
-	unsigned char resident[256];
+	size_t pages = 256, at;
 	char *memory;
 
 	/* The header alone: nowhere to swap to. */
@@ -256,22 +277,14 @@ static void swapped_memory(void)
 	}
 	memory = anonymous(pages);
 	write_pages(memory, pages);
-	madvise(memory, pages * page, ADVICE_PAGEOUT);
-	/* What is on its way is in the swap cache; mincore(2) tells when it has left. */
+	/* What was on its way the first time may go the next. */
 	for (at = 0; at < 1000; at++) {
-		size_t one;
-
-		still = 0;
-		if (mincore(memory, pages * page, resident) != 0)
-			fail("mincore");
-		for (one = 0; one < pages; one++)
-			still += resident[one] & 1;
-		if (!still)
-			break;
 		madvise(memory, pages * page, ADVICE_PAGEOUT);
+		if (present(memory, pages) == 0)
+			break;
 		usleep(10000);
 	}
-	if (still)
+	if (present(memory, pages) > 0)
 		cannot("swapped", "the kernel keeps some of it in memory");
 	else
 		area("swapped", memory, pages, "swapped", "anonymous");

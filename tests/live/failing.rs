@@ -22,7 +22,7 @@ const MADV_SOFT_OFFLINE: i32 = 101;
 /// Set where memory may be taken away for good.
 const ALLOWED: &str = "PMDB_POISONS_MEMORY";
 
-const FAILED: Truth = Truth::absent("MADV_HWPOISON", "hwpoison", "hwpoison");
+const FAILED: Truth = Truth::absent("MADV_HWPOISON", "hwpoison", "hwpoison").of_kind("anonymous");
 
 /// Has the kernel treat a page as failed, or skips.
 fn fails(name: &str, puppet: &mut Puppet, address: u64, advice: i32) -> bool {

@@ -302,7 +302,10 @@ fn what_decides_about_the_pool_is_shown() {
 /// How a region was found, the hierarchy that a cgroup was looked for in, and what says whether pages are merged here.
 fn which_files_were_really_read() {
     const NAME: &str = "how::which_files_were_really_read";
-    let (puppet, memory) = stopped();
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_far();
+    puppet.writes(memory, 1);
+    puppet.0.stop();
     let pid = puppet.0.pid();
     let (objects, _) = asked(pid, &format!("explain --how {memory:#x}"));
     let reads: Vec<&Value> = objects.iter().filter(is_read).collect();

@@ -23,6 +23,7 @@ mod machine;
 mod memory;
 mod nodes;
 mod page_map;
+mod patched;
 mod programs;
 mod puppet;
 mod reconcile;
@@ -30,6 +31,7 @@ mod regions;
 mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;
+mod snapshots;
 mod soft_dirty;
 mod states;
 mod support;
@@ -82,12 +84,14 @@ const TESTS: &[&[Test]] = &[
     reconcile::TESTS,
     regions::TESTS,
     silent::TESTS,
+    snapshots::TESTS,
     soft_dirty::TESTS,
     states::TESTS,
     symbols::TESTS,
     undisturbed::TESTS,
     walk::TESTS,
     watch::TESTS,
+    patched::TESTS,
     who::TESTS,
 ];
 
@@ -98,6 +102,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     identity::SCENARIOS,
     memory::SCENARIOS,
     page_map::SCENARIOS,
+    patched::SCENARIOS,
     puppet::SCENARIOS,
     regions::SCENARIOS,
     silent::SCENARIOS,

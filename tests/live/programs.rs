@@ -4,6 +4,7 @@ use super::Test;
 use super::support::{at, skip};
 use pmdb::process::{attach, resolve};
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 pub const TESTS: &[Test] = &[
@@ -121,6 +122,8 @@ impl Drop for Program {
 fn spawn(program: &std::path::Path) -> std::io::Result<Program> {
     loop {
         let mut command = Command::new(program);
+        // As what a program of many commands (busybox) behaves, its first argument says.
+        command.arg0("cat");
         match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             // A child that another test starts just now holds the file open for writing until it runs its own program.
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}

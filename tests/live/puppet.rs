@@ -76,6 +76,12 @@ impl Puppet {
         self.does(verb, &[pages * page_bytes()])
     }
 
+    /// New memory far from the program: what lies right behind a program may be its `.bss`, and new memory does where a static program is
+    /// loaded among other mappings. So much does not fit there.
+    pub fn maps_far(&mut self) -> u64 {
+        self.maps("anonymous", (64 << 20) / page_bytes())
+    }
+
     /// Maps a file that the test holds open.
     pub fn maps_file(&mut self, file: &std::fs::File, pages: u64, prot: i32, flags: i32) -> u64 {
         self.maps_file_at(file, 0, pages, prot, flags)

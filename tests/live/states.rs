@@ -1,6 +1,7 @@
 //! Each state and kind of page, made for real, as `inspect` sees it.
 
 use super::Test;
+use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use pmdb::inspect::{Need, Page, PageDetail, View, sweep};
@@ -50,7 +51,7 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
     let swept = pages(
         target,
         &[(address / page_bytes() * page_bytes(), 1)],
-        Need::KINDS | Need::FLAGS | Need::BEHIND,
+        Need::KINDS | Need::FLAGS | Need::CONTENT,
     );
     match (&swept[..], &detail.region) {
         ([page], Some(_)) => assert_eq!(
@@ -271,14 +272,21 @@ fn pages_in_swap() {
     let copies = puppet.maps("program", 1);
     puppet.writes(memory, 2);
     puppet.writes(copies, 1);
-    puppet
-        .advises(memory, 2, MADV_PAGEOUT)
-        .expect("to page out");
-    puppet
-        .advises(copies, 1, MADV_PAGEOUT)
-        .expect("to page out");
-    let entry = plain_entry(puppet.0.pid(), memory).expect("an entry");
-    if entry >> 62 & 1 == 0 {
+    let pid = puppet.0.pid();
+    let is_swapped = |page| plain_entry(pid, page).expect("an entry") >> 62 & 1 == 1;
+    // A page that another processor has just put in its batch for the LRU list is kept (lru_add_drain in mm/swap.c): once more then.
+    for _ in 0..20 {
+        for (pages, count) in [(memory, 2), (copies, 1)] {
+            puppet
+                .advises(pages, count, MADV_PAGEOUT)
+                .expect("to page out");
+        }
+        if is_swapped(memory) && is_swapped(copies) {
+            break;
+        }
+    }
+    let entry = plain_entry(pid, memory).expect("an entry");
+    if !is_swapped(memory) || !is_swapped(copies) {
         return skip(NAME, "the kernel kept the page");
     }
     let target = puppet.0.attach();
@@ -319,7 +327,10 @@ fn huge_pages() {
         .contains(pmdb::process::Categories::HUGE);
     let first = detail(&target, memory + 5 * page_bytes());
     if !scans {
-        assert!(matches!(first.huge, Err(Reason::NotOnThisKernel(_))));
+        // Of small pages it is known all the same.
+        let is_small = in_huge_pages(puppet.0.pid(), memory) == 0;
+        let is_known = first.huge == Ok(false) && is_small;
+        assert!(is_known || matches!(first.huge, Err(Reason::NotOnThisKernel(_))));
         return skip(NAME, "no PAGEMAP_SCAN");
     }
     if first.huge != Ok(true) {

@@ -171,6 +171,7 @@ pub fn looks(address: u64) -> Vec<String> {
         "x/s ADDR",
         "x/2xg ADDR + 0x1000",
         "telescope ADDR",
+        "patched",
         "print symbol(ADDR)",
         "print *ADDR",
         "info symbol ADDR",
@@ -252,7 +253,7 @@ fn what_needs_no_file_opens_none() {
     let program = folder.path().join("program");
     std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("a copy");
     let mut puppet = Puppet::run(&mut command_as(&program, "puppet"));
-    let memory = puppet.maps("anonymous", 2);
+    let memory = puppet.maps_far();
     puppet.writes(memory, 1);
     let pid = puppet.0.pid();
     let watch = watch(folder.path());

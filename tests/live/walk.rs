@@ -5,8 +5,8 @@ use super::puppet::Puppet;
 use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::inspect::{
-    Error, Frames, Need, RegionStats, Row, Rows, Totals, View, ViewedRegion, region_stats, sweep,
-    sweep_frames,
+    Error, Frames, Need, Neighbours, RegionStats, Row, Rows, Totals, View, ViewedRegion,
+    region_stats, sweep, sweep_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, PageFlags, State};
 use pmdb::process::Target;

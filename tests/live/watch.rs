@@ -394,6 +394,7 @@ fn flags_change() {
         let flags = facts.as_ref().and_then(|facts| facts.flags);
         flags
             .expect("its flags")
+            .0
             .contains(pmdb::kernel::PageFlags::MLOCKED)
     };
     assert_eq!((flags(&change.before), flags(&change.after)), (false, true));

@@ -41,12 +41,20 @@ fn commands_of_your_own_take_values() {
         ),
         ("define again\nagain\nend\nagain", "100 levels deep"),
         ("alias again = again\nagain", "stands for itself"),
-        ("print $arg0", "$arg0 has not been set"),
+        (
+            "print $arg0",
+            "$arg0 has no value: fewer arguments were given",
+        ),
+        ("print $arg0", "--args VALUE … at the end"),
         (
             "define mine\nprint $arg1\nend\nmine 1",
             "f.pmdb:2:7: error: $arg1",
         ),
         ("define mine\nend\nmine 1 1/0", "f.pmdb:3:"),
+        (
+            "define mine\nend\nmine 1 &",
+            "f.pmdb:3:8: error: a lone `&`",
+        ),
     ] {
         run_file(text, &[]).failed(1, says);
     }
@@ -95,7 +103,11 @@ fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
 fn a_large_file_is_refused_at_a_line_and_runs_no_command() {
     let run = run_file(&"echo hello\n".repeat(1 << 20), &[]);
     assert_eq!(
-        run.failed(1, "f.pmdb:381301:1: error: more than 4 MiB").out,
+        run.failed(
+            1,
+            "f.pmdb:381301:1: error: the command file, or the block, is larger than 4 MiB"
+        )
+        .out,
         ""
     );
 }
@@ -207,7 +219,18 @@ fn kept_going_all_assertions_are_made_and_reported() {
     for part in [
         "tests=\"4\" failures=\"1\" errors=\"1\"",
         "name=\"1 == 2\" file=\"f\" line=\"2\"",
-        "<failure message=\"the assertion fails: 1 = 1, 2 wanted\"/>",
+        "<failure message=\"the assertion fails: 1 == 2\"/>",
+    ] {
+        assert!(report.contains(part), "{part} in {report}");
+    }
+    // A line that is no assertion, and fails, does not leave the report green.
+    home.file("g", "assert 1\nfrobnicate\n");
+    home.run(&["-batch", "--report", "r.xml", "-x", "g"])
+        .failed(1, "g:2:1: error: ");
+    let report = home.read("r.xml");
+    for part in [
+        "tests=\"2\" failures=\"0\" errors=\"1\"",
+        "name=\"frobnicate\" file=\"g\" line=\"2\"",
     ] {
         assert!(report.contains(part), "{part} in {report}");
     }
@@ -328,4 +351,223 @@ fn rows_of_regions_and_walks_are_gone_through() {
     home.file("g", "foreach $r in regions\ndetach\nend\n");
     home.run(&["demo", "-batch", "-x", "g"])
         .failed(1, "g:2:1: error: `detach` cannot stand in `foreach`");
+}
+
+#[test]
+fn printf_and_output_add_no_line_end() {
+    let text = "set $n = 412\nprintf \"%d of %5d|%-4s|%B|%p\\n\", $n, 512, \"ab\", 4096, 0x1000\noutput $n\noutput/x 255\necho\n";
+    assert_eq!(
+        run_file(text, &[]).is_fine().out,
+        "412 of   512|ab  |4 KiB|0x1000\n4120xff\n"
+    );
+    for (text, says) in [
+        (
+            "printf \"%d\"",
+            "f.pmdb:1:8: error: the format has 1 conversion, and the line 0 values",
+        ),
+        (
+            "printf \"%d\", 1, 2",
+            "f.pmdb:1:17: error: the format has 1 conversion, and the line 2 values",
+        ),
+        ("printf \"%q\", 1", "no conversion `%q`"),
+        (
+            "printf \"%d\", \"a\"",
+            "f.pmdb:1:14: error: %d wants a number",
+        ),
+    ] {
+        run_file(text, &[]).failed(1, says);
+    }
+    let run = Home::new().run(&["--json", "-batch", "-ex", "printf \"a\\n\""]);
+    assert_eq!(run.objects()[0]["text"], "a\n");
+}
+
+#[test]
+fn the_log_takes_what_is_printed_and_errors_too() {
+    let home = Home::new();
+    home.file(
+        "f",
+        "echo before\nset logging file ./log.txt\nset logging on\necho logged\nprint 6*7\nset logging off\necho behind\n",
+    );
+    let run = home.run(&["-batch", "-x", "f"]);
+    assert_eq!(
+        run.is_fine().out,
+        "before\nnote: output is also written to ./log.txt\nlogged\n$1 = 42  (0x2a)\nnote: output is no longer written to ./log.txt\nbehind\n"
+    );
+    assert_eq!(home.read("log.txt"), "logged\n$1 = 42  (0x2a)\n");
+    // At its end, or begun anew; with the screen left out.
+    home.file(
+        "g",
+        "set logging file ./log.txt\nset logging overwrite on\nset logging redirect on\nset logging enabled on\necho alone\nfrobnicate\n",
+    );
+    let run = home.run(&["-batch", "-x", "g"]);
+    assert_eq!(
+        run.failed(1, "g:6:1: error: there is no command").out,
+        "note: output goes to ./log.txt\n"
+    );
+    let log = home.read("log.txt");
+    assert!(
+        log.starts_with("alone\n")
+            && log.contains("no command `frobnicate`")
+            && !log.contains("logged"),
+        "{log}"
+    );
+    home.file("h", "set logging file ./no/such/folder\nset logging on\n");
+    home.run(&["-batch", "-x", "h"])
+        .failed(1, "h:2:1: error: ./no/such/folder cannot be written");
+}
+
+#[test]
+fn commands_of_your_own_go_through_pipes_and_into_files() {
+    let home = Home::new();
+    home.file(
+        "f",
+        "define say\necho one\nprint $arg0\necho two\nend\nsay 5 | grep -n t\nsay 6 > ./out\nsay 7 >> ./out\nsay 8 | exit 3\n",
+    );
+    let run = home.run(&["-batch", "-x", "f"]);
+    assert_eq!(
+        run.failed(6, "f:9:1: error: the shell command").out,
+        "3:two\n"
+    );
+    assert_eq!(home.read("out"), "one\n$2 = 6\ntwo\none\n$3 = 7\ntwo\n");
+}
+
+#[test]
+fn pipes_of_a_command_of_ones_own_write_where_it_writes() {
+    let home = Home::new();
+    home.file(
+        "f",
+        "define both\nprint 1\nprint 2 | sed 's/^/piped /'\nprint 3\nend\n\
+         both | sed 's/^/outer /'\nboth > ./out\n",
+    );
+    let run = home.run(&["-batch", "-x", "f"]);
+    assert_eq!(
+        run.is_fine().out,
+        "outer $1 = 1\nouter piped $2 = 2\nouter $3 = 3\n"
+    );
+    assert_eq!(home.read("out"), "$4 = 1\npiped $5 = 2\n$6 = 3\n");
+}
+
+#[test]
+fn a_range_is_no_condition() {
+    let home = Home::new();
+    home.file("f", "if [stack]\nprint 1\nend\n");
+    home.run(&["self", "-batch", "-x", "f"])
+        .failed(1, "a range is neither true nor false");
+    home.run(&["self", "-batch", "-ex", "assert [stack]"])
+        .failed(1, "a range is neither true nor false");
+}
+
+#[test]
+fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
+    let home = Home::new();
+    let diff = |line: &str| {
+        home.run(&[
+            "self",
+            "-batch",
+            "-ex",
+            "snapshot part in [stack]",
+            "-ex",
+            "snapshot whole",
+            "-ex",
+            line,
+        ])
+    };
+    for line in ["diff part in [vdso]", "diff part whole in [vdso]"] {
+        diff(line).failed(1, "there is nothing to compare: 'part' is of 0x");
+    }
+    diff("diff whole in [vdso]").is_fine();
+    let partly = diff("diff part in start([stack]) - 4K..end([stack])");
+    assert!(
+        partly.is_fine().out.contains("only the part of the range"),
+        "{partly:?}"
+    );
+    let all = diff("diff part in all");
+    assert!(!all.is_fine().out.contains("only the part"), "{all:?}");
+    let earlier = diff("diff whole part");
+    assert!(earlier.out.contains("from whole to part, -"), "{earlier:?}");
+}
+
+#[test]
+fn variables_stand_for_counts_times_processes_and_texts() {
+    let home = Home::new();
+    home.file(
+        "f",
+        "watch demo_buffer every $arg0 for $arg1\nassert $_changes == 0\nforeach $p in walk all where present top $arg2\nset $last = $p\nend\n\
+         regions $arg3 limit $arg2\nset $me = \"self\"\nattach $me\n",
+    );
+    let run = home.run(&[
+        "demo", "-batch", "-x", "f", "--args", "10ms", "50ms", "2", "[stack]",
+    ]);
+    assert!(
+        run.out.contains("nothing changed") && run.out.contains("1 region, "),
+        "{run:?}"
+    );
+    for (line, says) in [
+        ("walk all limit $x", "$x has not been set"),
+        ("set $x = \"a\"", "$x is text, and a number is wanted"),
+        ("set $x = 0", "`limit 0` asks for nothing"),
+        ("set $x = \"soon\"", "$x is \"soon\", which is no time"),
+    ] {
+        let text = match says.contains("time") {
+            true => format!("{line}\nwatch demo_buffer for $x\n"),
+            false => format!("{line}\nwalk all limit $x\n"),
+        };
+        home.file("g", text);
+        let run = home.run(&["demo", "-batch", "-x", "g"]);
+        run.failed(1, says);
+    }
+}
+
+#[test]
+fn blocks_come_through_serve_and_each_line_is_answered() {
+    let run = Home::new().run_with(
+        &["--serve"],
+        "if 1\nprint 5\nend\nwhile 1\nfoo bar\nend of it\nprint 6\nend\ndefine twice\nprint $arg0 * 2\nend\ntwice 4\nif 1\n",
+    );
+    let objects = run.objects();
+    let values: Vec<_> = objects
+        .iter()
+        .filter(|one| one["type"] == "value")
+        .map(|one| one["value"].clone())
+        .collect();
+    assert_eq!(values, ["5", "6", "8"]);
+    let ends = objects.iter().filter(|one| one["type"] == "end").count();
+    // One for each line, and one for the attachment, of which there is none.
+    assert_eq!(ends, 14, "{run:?}");
+    assert_eq!(run.status, Some(1), "{run:?}");
+}
+
+#[test]
+fn what_is_displayed_is_shown_at_once_and_again_and_again() {
+    let home = Home::new();
+    let run = home.run(&[
+        "demo",
+        "-batch",
+        "-ex",
+        "display size(demo_buffer)",
+        "-ex",
+        "display/2xb demo_buffer",
+        "-ex",
+        "display walk demo_buffer by state",
+        "-ex",
+        "display 1 + 1 every 1ms count 2",
+        "-ex",
+        "undisplay 2",
+        "-ex",
+        "info display",
+        "-ex",
+        "display",
+    ]);
+    let out = &run.is_fine().out;
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with("1: size(demo_buffer) = "), "{out}");
+    assert_eq!(lines[1], "2: x/2xb demo_buffer");
+    assert!(out.contains("3: walk demo_buffer by state\n"), "{out}");
+    assert_eq!(out.matches("1 + 1 = 2\n").count(), 2, "{out}");
+    assert_eq!(out.matches("2: x/2xb").count(), 1, "{out}");
+    assert_eq!(out.matches("1: size(demo_buffer)").count(), 3, "{out}");
+    home.run(&["-batch", "-ex", "undisplay 5"])
+        .failed(1, "there is no display 5");
+    home.run(&["-batch", "-ex", "display rss(all)"])
+        .failed(1, "no process is attached");
 }

@@ -2,6 +2,7 @@
 
 mod absent;
 mod control;
+mod generated;
 mod golden;
 mod hostile;
 mod language;
@@ -10,6 +11,7 @@ mod programs;
 mod rights;
 mod run;
 mod scripts;
+mod shell;
 mod skip_lists;
 #[path = "../skips/mod.rs"]
 mod skips;

@@ -56,7 +56,8 @@ fn each_request_is_answered_and_closed() {
     assert_eq!(
         kinds(&objects),
         [
-            "value", "end", "error", "end", "end", "end", "error", "end", "value", "end"
+            "hello", "end", "value", "end", "error", "end", "end", "end", "error", "end", "value",
+            "end"
         ]
     );
     let ends: Vec<(u64, &str)> = objects
@@ -67,6 +68,7 @@ fn each_request_is_answered_and_closed() {
     assert_eq!(
         ends,
         [
+            (0, "ok"),
             (1, "ok"),
             (2, "error"),
             (3, "ok"),
@@ -82,13 +84,19 @@ fn quit_ends_the_service_and_is_answered() {
     let run = Home::new().run_with(&["--serve"], "quit\nprint 1\n");
     let objects = run.objects();
     assert_eq!(run.is_fine().status, Some(0));
-    assert_eq!(objects, [json!({"type": "end", "id": 1, "status": "ok"})]);
+    assert_eq!(
+        objects[1..],
+        [0, 1].map(|id| json!({"type": "end", "id": id, "status": "ok"}))
+    );
 }
 
 #[test]
 fn a_command_line_that_quits_is_not_followed_by_service() {
     let run = Home::new().run_with(&["--serve", "-ex", "quit 6"], "print 1\n");
-    assert_eq!((run.status, kinds(&run.objects())), (Some(6), vec!["end"]));
+    assert_eq!(
+        (run.status, kinds(&run.objects())),
+        (Some(6), vec!["hello", "end"])
+    );
 }
 
 #[test]
@@ -96,8 +104,8 @@ fn a_target_that_is_not_there_does_not_stop_the_service() {
     let run = Home::new().run_with(&["--serve", "-p", NOBODY], "print 1\n");
     let objects = run.objects();
     assert_eq!(run.is_fine().status, Some(0));
-    assert_eq!(kinds(&objects), ["error", "end", "value", "end"]);
-    assert_eq!(objects[1]["id"], 0);
+    assert_eq!(kinds(&objects), ["hello", "error", "end", "value", "end"]);
+    assert_eq!(objects[2]["id"], 0);
 }
 
 #[test]
@@ -105,7 +113,10 @@ fn what_a_shell_command_prints_does_not_disturb_the_replies() {
     let run = Home::new().run_with(&["--serve"], "!echo loud; cat\nprint 1\n");
     assert_eq!(run.status, Some(0));
     assert_eq!(run.err, "loud\n");
-    assert_eq!(kinds(&run.objects()), ["end", "value", "end"]);
+    assert_eq!(
+        kinds(&run.objects()),
+        ["hello", "end", "end", "value", "end"]
+    );
 }
 
 #[test]
@@ -119,6 +130,12 @@ fn replies_come_while_the_conversation_goes_on() {
         .unwrap();
     let mut requests = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    let hello: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
+    assert_eq!(
+        (&hello["type"], &hello["protocol"]),
+        (&json!("hello"), &json!(1))
+    );
+    assert!(replies.next().unwrap().unwrap().contains("\"end\""));
     for id in 1..=3 {
         writeln!(requests, "print {id}").unwrap();
         let value: Value = serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap();
@@ -156,8 +173,9 @@ fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
             }
         }
     };
+    assert_eq!(kinds(&until_end()), ["hello", "target", "end"]);
     writeln!(requests, "print 1").unwrap();
-    assert_eq!(kinds(&until_end()), ["target", "value", "end"]);
+    assert_eq!(kinds(&until_end()), ["value", "end"]);
     target.kill().unwrap();
     target.wait().unwrap();
     writeln!(requests, "translate 0x1000").unwrap();
@@ -169,6 +187,13 @@ fn the_end_of_the_target_is_told_in_the_request_that_meets_it() {
     );
     writeln!(requests, "translate 0x1000").unwrap();
     assert_eq!(kinds(&until_end()), ["error", "end"]);
+    // How it ended is known, or it is not said.
+    writeln!(requests, "print $_exitsignal").unwrap();
+    let said = until_end();
+    match kinds(&said)[0] {
+        "value" => assert_eq!(said[0]["value"], "9"),
+        _ => assert!(said[0]["message"].as_str().unwrap().contains("not known")),
+    }
     drop(requests);
     assert!(child.wait().unwrap().success());
 }
@@ -178,7 +203,180 @@ fn replies_stay_json_for_a_program() {
     let run = Home::new().run_with(&["--serve"], "set json off\nset json on\nprint 1\n");
     let objects = run.objects();
     run.is_fine();
-    assert_eq!(kinds(&objects), ["error", "end", "end", "value", "end"]);
-    let message = objects[0]["message"].as_str().unwrap();
+    assert_eq!(
+        kinds(&objects[2..]),
+        ["error", "end", "end", "value", "end"]
+    );
+    let message = objects[2]["message"].as_str().unwrap();
     assert!(message.contains("--serve replies in JSON"), "{message}");
+}
+
+/// What is answered to these requests, without the greeting.
+fn answers(arguments: &[&str], requests: &str) -> Vec<Value> {
+    let arguments = [&["--serve"], arguments].concat();
+    let run = Home::new().run_with(&arguments, requests);
+    let objects = run.objects();
+    assert_eq!(run.status, Some(0), "{}", run.err);
+    let begins = objects.iter().position(|object| object["type"] == "end");
+    objects[begins.expect("the end of the greeting") + 1..].to_vec()
+}
+
+#[test]
+fn a_request_may_be_an_object_with_an_id_a_form_and_several_lines() {
+    let block = r#"{"id":"b","line":"if 1\nprint 7\nend\nprint 8"}"#;
+    let text = r#"{"id":5,"line":"show","as":"text","width":60}"#;
+    let requests = format!("{block}\n{text}\nprint 9\n{{\"line\":1}}\n");
+    let objects = answers(&[], &requests);
+    let kinds = kinds(&objects);
+    assert_eq!(kinds[..3], ["value", "value", "end"]);
+    assert_eq!(
+        objects[2],
+        json!({"type": "end", "id": "b", "status": "ok"})
+    );
+    let ends: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["type"] == "end")
+        .collect();
+    assert_eq!(ends[1]["id"], 5);
+    assert_eq!((&ends[2]["id"], &ends[3]["id"]), (&json!(3), &json!(4)));
+    assert_eq!(ends[3]["status"], "error");
+    let shown: String = objects
+        .iter()
+        .filter_map(|object| object["text"].as_str())
+        .collect();
+    assert!(shown.contains("pagination"), "{shown}");
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 60),
+        "{shown}"
+    );
+}
+
+#[test]
+fn text_for_people_has_errors_and_colours() {
+    let ask = |color: &str| {
+        let line = format!(r#"{{"line":"frobnicate","as":"text","color":{color}}}"#);
+        let objects = answers(&[], &format!("{line}\n"));
+        assert_eq!(objects[1]["status"], "error");
+        objects[0]["text"].as_str().expect("a text").to_owned()
+    };
+    let plain = ask("false");
+    assert!(plain.starts_with("error: there is no command"), "{plain}");
+    assert!(ask("true").contains("\u{1b}["));
+    let request = r#"{"line":"frobnicate","as":"text","width":20,"errors":"json"}"#;
+    let objects = answers(&[], &format!("{request}\n"));
+    assert_eq!(kinds(&objects), ["error", "end"]);
+    assert_eq!(objects[0]["message"], "there is no command `frobnicate`");
+}
+
+#[test]
+fn a_request_can_be_cancelled_while_it_runs_and_before() {
+    use std::io::{BufRead, BufReader, Write};
+    let home = Home::new();
+    let mut child = home
+        .command(&["--serve", "-p", &std::process::id().to_string()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut requests = child.stdin.take().unwrap();
+    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next =
+        move || -> Value { serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap() };
+    while next()["type"] != "end" {}
+    writeln!(requests, r#"{{"id":1,"line":"watch $sp every 1h"}}"#).unwrap();
+    while next()["type"] != "watch-start" {}
+    for line in [
+        r#"{"cancel":2}"#,
+        r#"{"id":2,"line":"print 2"}"#,
+        r#"{"cancel":1}"#,
+        r#"{"id":3,"line":"print 3"}"#,
+    ] {
+        writeln!(requests, "{line}").unwrap();
+    }
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        let record = next();
+        match record["type"].as_str() {
+            Some("end") => seen.push((record["id"].as_u64(), record["status"].clone())),
+            Some("value") => assert_eq!(record["value"], "3"),
+            _ => {}
+        }
+    }
+    let expected = [(1, "interrupted"), (2, "interrupted"), (3, "ok")];
+    assert_eq!(seen, expected.map(|(id, status)| (Some(id), json!(status))));
+    drop(requests);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn without_a_shell_nothing_leaves_the_protocol() {
+    let lines = ["!touch f", "print 1 | tee f", "print 1 > ./f", "print 1"];
+    let objects = answers(&["--no-shell"], &(lines.join("\n") + "\n"));
+    assert_eq!(
+        kinds(&objects),
+        [
+            "error", "end", "error", "end", "error", "end", "value", "end"
+        ]
+    );
+    for error in objects.iter().filter(|object| object["type"] == "error") {
+        assert!(error["message"].as_str().unwrap().contains("--no-shell"));
+    }
+}
+
+/// The lines of a subject of the help that stand as they are, without their indent.
+fn code(subject: &str) -> String {
+    let run = Home::new().run(&["--json", "help", subject]);
+    let text = run.objects()[0]["text"]
+        .as_str()
+        .expect("a text")
+        .to_owned();
+    let lines = text
+        .lines()
+        .filter(|line| line.is_empty() || line.starts_with("  "));
+    lines
+        .map(|line| format!("{}\n", line.get(2..).unwrap_or_default()))
+        .collect()
+}
+
+#[test]
+fn the_client_of_the_help_works() {
+    let home = Home::new();
+    let client = code("python").replace(
+        "program=\"pmdb\"",
+        &format!("program={:?}", crate::run::PMDB),
+    );
+    assert!(
+        client.trim().lines().count() <= 50,
+        "short enough to be read"
+    );
+    let client = home.file("client.py", client);
+    let output = std::process::Command::new("python3").arg(client).output();
+    let Ok(output) = output else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(said.starts_with("run "), "{said}");
+    assert!(said.contains("[stack]"), "{said}");
+}
+
+#[test]
+fn the_filters_of_the_help_work() {
+    let has_jq = std::process::Command::new("jq")
+        .arg("--version")
+        .output()
+        .is_ok();
+    for line in code("jq").lines().filter(|line| line.contains("pmdb")) {
+        let line = line.replace("pmdb ", &format!("{} ", crate::run::PMDB));
+        let (ours, filter) = line.split_once(" | jq").expect("a filter");
+        let line = if has_jq { &line } else { ours };
+        let output = std::process::Command::new("sh")
+            .args(["-c", line])
+            .output()
+            .unwrap();
+        assert!(!output.stdout.is_empty(), "{ours} | jq{filter}: {output:?}");
+    }
 }

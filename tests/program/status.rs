@@ -145,22 +145,24 @@ fn quit_ends_with_the_status_it_is_given() {
 #[test]
 fn help_and_version_are_no_failures() {
     let home = Home::new();
+    let all = ["--keep-going", "--serve", "--report", "Exit status"];
     for option in ["--help", "-help", "-h"] {
         let run = home.run(&[option]);
-        for word in [
-            "-ex",
-            "--batch",
-            "--keep-going",
-            "--serve",
-            "--json",
-            "Exit status",
-        ] {
+        for word in ["-ex", "--batch", "--json"] {
             assert!(run.is_fine().out.contains(word), "{word} in {option}");
         }
+        let is_short = option == "-h";
+        for word in all {
+            assert_eq!(run.out.contains(word), !is_short, "{word} in {option}");
+        }
+        assert!(!is_short || run.out.lines().count() < 30, "{}", run.out);
     }
-    assert_eq!(
-        home.run(&["--version"]).is_fine().out,
-        concat!("pmdb ", env!("CARGO_PKG_VERSION"), "\n")
+    let version = concat!("pmdb ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(home.run(&["-V"]).is_fine().out, version);
+    let long = home.run(&["--version"]).is_fine().out.clone();
+    assert!(
+        long.starts_with(version) && long.contains("target"),
+        "{long}"
     );
 }
 
@@ -189,8 +191,10 @@ fn too_few_files_are_the_reason_and_not_an_absent_process() {
             .expect("a shell");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("there is no process"), "{files}: {said}");
+        // Files that other threads of the tests have open may reach the shell: then not even pmdb's libraries can be opened.
+        let is_started = !said.contains("error while loading shared libraries");
         assert!(
-            output.status.success() || said.to_lowercase().contains("open files"),
+            output.status.success() || !is_started || said.to_lowercase().contains("open files"),
             "{files}: {said}"
         );
     }

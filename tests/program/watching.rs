@@ -47,6 +47,43 @@ fn ctrl_c_ends_a_watch_with_its_summary_and_the_next_command_runs() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// A file that goes on counts on what it waited for.
+#[test]
+fn an_until_that_can_no_longer_come_true_ends_the_run() {
+    let home = Home::new();
+    let mut waits = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = waits.id().to_string();
+    let until = "watch [stack] every 10ms until none present";
+    let watch = [
+        "--json", "-batch", "-p", &pid, "-ex", until, "-ex", "print 1",
+    ];
+    let ends = |end: &mut dyn FnMut(&std::process::Child)| {
+        let mut child = home.command(&watch).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        until_started(&mut out);
+        end(&child);
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).unwrap();
+        assert!(!rest.contains("\"value\""), "{rest}");
+        (child.wait_with_output().unwrap(), rest)
+    };
+    let (interrupted, rest) = ends(&mut |child| {
+        kill_process(Pid::from_child(child), Signal::INT).unwrap();
+    });
+    assert!(rest.contains("\"ended\":\"interrupted\""), "{rest}");
+    assert_ne!(interrupted.status.code(), Some(0));
+    let (gone, rest) = ends(&mut |_| {
+        drop(waits.stdin.take());
+        waits.wait().unwrap();
+    });
+    assert!(rest.contains("\"ended\":\"exited\""), "{rest}");
+    assert_eq!(gone.status.code(), Some(3));
+}
+
 #[test]
 fn a_watch_that_nobody_reads_ends_although_nothing_happens() {
     let home = Home::new();

@@ -455,6 +455,13 @@ fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
     terminal.sees(">");
     terminal.types("\u{3}");
     terminal.sees(PROMPT);
+    // Ctrl-D closes one, as in gdb.
+    terminal.enters("if 1");
+    terminal.sees(">");
+    terminal.enters("echo inside");
+    terminal.sees(">");
+    terminal.types("\u{4}");
+    assert!(terminal.sees(PROMPT).contains("end\r\ninside"));
     let history = terminal.history();
     let lines = history
         .lines()
@@ -466,6 +473,25 @@ fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
         .expect("an entry");
     assert!(lines == 1 && entry.contains("end"), "{history}");
     assert!(terminal.answer("print $i").contains("$3 = 2"));
+}
+
+#[test]
+fn what_is_displayed_comes_before_each_prompt() {
+    let mut terminal = Terminal::new(&[]);
+    let first = terminal.answer("display 6 * 7");
+    assert_eq!(first.matches("1: 6 * 7 = 42").count(), 1, "{first}");
+    let next = terminal.answer("echo next");
+    let place = next.find("next\r\n").expect("the answer");
+    assert!(next[place..].contains("1: 6 * 7 = 42"), "{next}");
+    // What has no value now says why, and stays.
+    terminal.answer("set $x = 1");
+    terminal.answer("display $x / 0");
+    assert!(!terminal.answer("echo other").contains("2: "));
+    let gone = terminal.answer("undisplay 1");
+    assert!(!gone.contains("= 42"), "{gone}");
+    assert!(!terminal.answer("echo last").contains("= 42"));
+    terminal.types("\u{4}");
+    terminal.ends_with(0);
 }
 
 #[test]

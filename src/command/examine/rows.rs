@@ -4,7 +4,7 @@ use super::super::{Error, format, translate};
 use crate::inspect::{Absent, Contents, ReadEnd, Source, View};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
-use crate::report::{Memory, Record, Sink, SymbolBrief, Why};
+use crate::report::{Bytes, Memory, Record, Sink, SymbolBrief, Why};
 use crate::{process, symbol};
 
 /// Characters of a text that are shown, as in gdb.
@@ -199,7 +199,7 @@ impl Examination<'_> {
             length: bytes.len() as u64,
             format: self.format.letter(),
             unit: self.unit.bytes(),
-            bytes: Some(bytes.to_vec()),
+            bytes: Some(Bytes(bytes.to_vec())),
             values: Vec::new(),
             symbols: Vec::new(),
             source: Some(source.word()),

@@ -77,6 +77,10 @@ fn pages_are_counted_as_walk_counts_them() {
         ("size(longest(all where address >= 0x100a000)) / 1p", "3"),
         ("first(all where present)", "0x1002000"),
         ("last(all where present)", "0x1010000"),
+        ("first(0x1002123..0x1002fff)", "0x1002123"),
+        ("last(0x1002123..0x1002fff)", "0x1002123"),
+        ("state(0x1002000, +2p)", "present"),
+        ("kind(0x1000000, +4p)", "anonymous"),
         ("rss(all) / 1p", "12"),
         ("rss(0x1000000, +4p) / 1p", "2"),
         ("swapped(all)", "0"),
@@ -122,9 +126,19 @@ fn what_cannot_be_known_is_an_error_with_its_reason() {
     assert_eq!(session.value("count(all where present)"), "12");
     let mut session = Session::new(|_| {});
     for (text, says) in [
-        ("first(all where swapped)", "no page is so"),
-        ("longest(0x3000000, +4p)", "no page is so"),
-        ("count(pfn:1..pfn:2)", "not at frames"),
+        ("first(all where swapped)", "matches the filter"),
+        ("longest(0x3000000, +4p)", "has a frame of its own"),
+        ("state(0x1000000, +4p)", "differ, untouched and present"),
+        (
+            "state(0x1000000) == \"presnt\"",
+            "\"presnt\" is no state of a page",
+        ),
+        (
+            "\"anon\" != kind(0x1002000)",
+            "\"anon\" is no kind of a page",
+        ),
+        ("runs(pfn:1..pfn:2)", "not at frames"),
+        ("rss(pfn:1..pfn:2)", "not at frames"),
         ("kind(0x2000000)", "in no region"),
         ("name(0x2000000)", "nothing is mapped"),
     ] {
@@ -179,7 +193,76 @@ fn the_last_address_is_that_of_the_last_row() {
             None => assert!(session.refusal("$_").contains("no value"), "{line}"),
         }
     }
+    // What is displayed again and again is not what was asked for last.
+    session.run("walk all where present limit 1").unwrap();
+    session.run("display regions").unwrap();
+    assert_eq!(session.value("$_"), "0x1002000");
     assert!(session.refusal("$_exitcode").contains("not exited"));
+}
+
+#[test]
+fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
+    let mut session = Session::new(|_| {});
+    let notes = |records: &[Record]| -> Vec<String> {
+        let note = |record: &Record| match record {
+            Record::Note(note) => Some(note.message.clone()),
+            _ => None,
+        };
+        records.iter().filter_map(note).collect()
+    };
+    let largest = session.run("walk all top 1").unwrap();
+    assert!(
+        matches!(&largest[0], Record::Pages(row) if row.pages == 8),
+        "{largest:?}"
+    );
+    assert_eq!(
+        notes(&largest),
+        ["7 more rows; the totals are of all of them"]
+    );
+    assert_eq!(session.value("$_pages"), "24");
+    let groups = session.run("walk all by region, state top 2").unwrap();
+    let keys: Vec<_> = groups
+        .iter()
+        .filter_map(|record| match record {
+            Record::Group(group) => Some((group.pages, group.second_key.as_deref()?)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(keys, [(12, "present"), (8, "untouched")]);
+    assert_eq!(
+        notes(&groups),
+        ["1 more group; the totals are of all of them"]
+    );
+    for (line, start) in [
+        ("regions limit 1", "0x1000000"),
+        ("regions top 1", "0x1000000"),
+    ] {
+        let shown = session.run(line).unwrap();
+        assert!(
+            matches!(&shown[0], Record::Region(row) if row.start.to_string() == start),
+            "{line}: {shown:?}"
+        );
+        assert_eq!(
+            notes(&shown),
+            ["1 more region; the totals are of all of them"],
+            "{line}"
+        );
+    }
+    let shares = session.run("regions by pss").unwrap();
+    assert!(
+        matches!(&shares[0], Record::Region(row) if row.pss == Some(12 * PAGE)),
+        "{shares:?}"
+    );
+    assert_eq!(session.value("count(0x1000000, +4p where present)"), "2");
+    for (line, says) in [
+        ("walk all by run, state", "cannot be combined"),
+        ("walk all by state, state", "are the same"),
+        ("regions by name top 2", "names have no size"),
+        ("walk all top 0", "asks for nothing"),
+    ] {
+        let refused = session.run(line).map(|_| ());
+        assert!(format!("{refused:?}").contains(says), "{line}: {refused:?}");
+    }
 }
 
 #[test]

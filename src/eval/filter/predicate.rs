@@ -6,10 +6,11 @@ use crate::eval::Value;
 use crate::eval::error::{Error, Result};
 use crate::eval::evaluator::Evaluator;
 use crate::eval::{space, suggest};
-use crate::kernel::PageFlags;
 use crate::kernel::name::unescape;
 use crate::kernel::page_flags::FLAGS;
-use crate::lang::{self, BinaryOperator, Comparison, Filter, Spanned};
+use crate::kernel::{Name, PageFlags};
+use crate::lang::{self, BinaryOperator, Comparison, Filter, Span, Spanned, TextComparison};
+use regex_lite::{Regex, RegexBuilder};
 use std::cmp::Ordering;
 
 /// A question with three answers: yes, no, and none.
@@ -33,6 +34,11 @@ pub(super) enum Predicate<F> {
         text: Vec<u8>,
         /// The bytes that it stands for if it was copied from where a name was printed.
         printed: Vec<u8>,
+    },
+    /// Of the text as it is printed.
+    Matches {
+        field: F,
+        regex: Regex,
     },
 }
 
@@ -84,8 +90,13 @@ impl<F: Copy> Predicate<F> {
                     right,
                 }
             }
-            Filter::Text { field, equal, text } => {
+            Filter::Text {
+                field,
+                comparison,
+                text,
+            } => {
                 fields.ask(*field, at)?;
+                let place = text.at;
                 let text = match evaluator.evaluate(text)? {
                     Value::Text(text) => text,
                     other => {
@@ -93,11 +104,17 @@ impl<F: Copy> Predicate<F> {
                         return Err(Error::new(text.at, message));
                     }
                 };
-                Predicate::Text {
-                    field: *field,
-                    equal: *equal,
-                    printed: unescape(&text),
-                    text: text.into_bytes(),
+                match comparison {
+                    TextComparison::Matches => Predicate::Matches {
+                        field: *field,
+                        regex: regex(&text, place)?,
+                    },
+                    _ => Predicate::Text {
+                        field: *field,
+                        equal: *comparison == TextComparison::Equal,
+                        printed: unescape(&text),
+                        text: text.into_bytes(),
+                    },
                 }
             }
         })
@@ -157,9 +174,11 @@ impl<F: Copy> Predicate<F> {
                 text,
                 printed,
             } => {
-                let is = of.text_is(*field, text)?;
-                let is = is || (printed != text && of.text_is(*field, printed)?);
-                Some(is == *equal)
+                let same = |name: &[u8]| name == text.as_slice() || name == printed.as_slice();
+                Some(of.text_is(*field, &same)? == *equal)
+            }
+            Predicate::Matches { field, regex } => {
+                of.text_is(*field, &|name| regex.is_match(&Name::new(name).to_string()))
             }
         }
     }
@@ -210,4 +229,11 @@ fn flag(name: &Spanned<String>) -> Result<PageFlags> {
             _ => error.hint("flags ADDRESS prints their names; any bit can be written as bitNN"),
         }
     })
+}
+
+fn regex(text: &str, at: Span) -> Result<Regex> {
+    RegexBuilder::new(text)
+        .size_limit(1 << 20)
+        .build()
+        .map_err(|error| Error::new(at, format!("not a regular expression: {error}")))
 }

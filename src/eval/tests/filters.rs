@@ -33,7 +33,7 @@ fn present() -> Page {
         order: None,
         zone: None,
         cgroup: None,
-        behind: None,
+        content: None,
     }
 }
 

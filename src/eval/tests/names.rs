@@ -224,6 +224,12 @@ fn what_may_have_been_meant() {
             "multiply by the size of an element: buffer + 3*SIZE",
         ),
         (
+            "vector[3]",
+            "vector",
+            "MODULE[N] is a region of a module; for an element of an array, write vector + N*SIZE",
+        ),
+        ("bufer[3]", "bufer", "did you mean buffer?"),
+        (
             "c0ffee",
             "c0ffee",
             "a hexadecimal number is written 0xc0ffee",

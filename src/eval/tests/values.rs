@@ -71,7 +71,7 @@ fn what_does_not_fit_is_an_error_at_its_place() {
         ),
         ("pfn:1 * 2", "*: page frames cannot be multiplied"),
         ("-pfn:1", "-: page frames have no such opposite"),
-        ("\"a\" + 1", "\"a\": text is not a number"),
+        ("\"a\" + 1", "\"a\": the text \"a\" is not a number"),
         ("pfn:(0 - 1)", "(0 - 1): -1 is negative"),
         (
             "0x10000000000000p",

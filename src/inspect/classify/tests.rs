@@ -20,7 +20,7 @@ const ALL: Known = Known {
     recent: true,
 };
 
-impl Rules for Known {
+impl KernelBehaviour for Known {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         let options = SwapOptions {
             memory_failure: true,
@@ -48,8 +48,8 @@ impl Rules for Known {
     }
 }
 
-const fn place(backing: Backing, shared: bool) -> Option<Place> {
-    Some(Place {
+const fn place(backing: Backing, shared: bool) -> Option<RegionFacts> {
+    Some(RegionFacts {
         backing,
         shared,
         pfn_mapped: false,
@@ -58,23 +58,27 @@ const fn place(backing: Backing, shared: bool) -> Option<Place> {
         merged: Some(false),
     })
 }
-const HEAP: Option<Place> = place(Anonymous, false);
-const LIBRARY: Option<Place> = place(File, false);
+const HEAP: Option<RegionFacts> = place(Anonymous, false);
+const LIBRARY: Option<RegionFacts> = place(File, false);
 
-fn evidence(raw: u64) -> Evidence {
-    Evidence {
+fn evidence(raw: u64) -> PageObservation {
+    PageObservation {
         entry: Some(PageMapEntry::new(raw)),
         flags: None,
         categories: None,
-        behind: None,
+        content: None,
     }
 }
 
 /// As the kernel gives it, and as one does that tracks soft-dirty pages: it sets bit 55 also where nothing is.
-fn classify(evidence: Evidence, place: Option<Place>, rules: &dyn Rules) -> (State, Option<Kind>) {
+fn classify(
+    evidence: PageObservation,
+    place: Option<RegionFacts>,
+    rules: &dyn KernelBehaviour,
+) -> (State, Option<Kind>) {
     let plain = super::classify(evidence, place, rules);
     let with_bit = |entry: PageMapEntry| PageMapEntry::new(entry.raw() | 1 << 55);
-    let tracked = Evidence {
+    let tracked = PageObservation {
         entry: evidence.entry.map(with_bit),
         ..evidence
     };
@@ -84,10 +88,10 @@ fn classify(evidence: Evidence, place: Option<Place>, rules: &dyn Rules) -> (Sta
 
 #[test]
 fn what_is_behind_untouched_pages() {
-    use Behind::{Contents, Hole, PastEnd};
+    use BackingContent::{Contents, Hole, PastEnd};
     let shared = place(Shmem, true);
     let (is, is_not) = (Contents { cached: true }, Contents { cached: false });
-    for (place, behind, kind) in [
+    for (place, content, kind) in [
         (LIBRARY, None, Kind::File),
         (LIBRARY, Some(PastEnd), Kind::PastEnd),
         (LIBRARY, Some(is), Kind::Cached),
@@ -101,31 +105,31 @@ fn what_is_behind_untouched_pages() {
         (HEAP, Some(is), Kind::Anonymous),
         (place_of_kernel(), Some(is), Kind::Vdso),
     ] {
-        let evidence = Evidence {
-            behind,
+        let evidence = PageObservation {
+            content,
             ..evidence(0)
         };
         let classified = classify(evidence, place, &ALL);
-        assert_eq!(classified, (Untouched, Some(kind)), "{place:?} {behind:?}");
+        assert_eq!(classified, (Untouched, Some(kind)), "{place:?} {content:?}");
     }
     // A marker or a frame says what the page is, whatever is behind.
     for raw in [0x4400_0000_0000_009f, PLAIN] {
-        let evidence = Evidence {
-            behind: Some(PastEnd),
+        let evidence = PageObservation {
+            content: Some(PastEnd),
             ..evidence(raw)
         };
         assert_ne!(classify(evidence, LIBRARY, &ALL).1, Some(Kind::PastEnd));
     }
 }
 
-const fn place_of_kernel() -> Option<Place> {
+const fn place_of_kernel() -> Option<RegionFacts> {
     place(Kernel, false)
 }
 
 #[test]
 fn what_is_not_present() {
     // Raw entries as Linux 6.18 gave them, where not marked otherwise.
-    let table: &[(u64, Option<Place>, State, Option<Kind>)] = &[
+    let table: &[(u64, Option<RegionFacts>, State, Option<Kind>)] = &[
         (0, None, Unmapped, None),
         (0, HEAP, Untouched, Some(Kind::Anonymous)),
         (0, LIBRARY, Untouched, Some(Kind::File)),
@@ -236,7 +240,7 @@ fn without_the_configuration_a_pseudo_type_is_no_swap() {
 
 #[test]
 fn outside_and_pfn_mapped() {
-    let none = Evidence {
+    let none = PageObservation {
         entry: None,
         ..evidence(0)
     };
@@ -246,7 +250,7 @@ fn outside_and_pfn_mapped() {
     );
     assert_eq!(classify(none, None, &ALL), (Outside, None));
     let hidden = |backing| {
-        Some(Place {
+        Some(RegionFacts {
             backing,
             shared: true,
             pfn_mapped: true,
@@ -264,7 +268,7 @@ const PLAIN: u64 = 0x8000_0000_0012_3456;
 const EXCLUSIVE: u64 = PLAIN | 1 << 56;
 const FILE_BIT: u64 = PLAIN | 1 << 61;
 
-fn kind(evidence: Evidence, place: Option<Place>, rules: Known) -> Option<Kind> {
+fn kind(evidence: PageObservation, place: Option<RegionFacts>, rules: Known) -> Option<Kind> {
     let (state, kind) = classify(evidence, place, &rules);
     assert_eq!(state, Present);
     kind
@@ -272,7 +276,7 @@ fn kind(evidence: Evidence, place: Option<Place>, rules: Known) -> Option<Kind> 
 
 #[test]
 fn what_is_present() {
-    let table: &[(u64, Option<Place>, Option<Kind>)] = &[
+    let table: &[(u64, Option<RegionFacts>, Option<Kind>)] = &[
         (EXCLUSIVE, HEAP, Some(Kind::Anonymous)),
         // The zero page, or shared by fork: the entry alone does not say.
         (PLAIN, HEAP, None),
@@ -301,11 +305,11 @@ fn what_is_present() {
 
 #[test]
 fn what_flags_and_categories_add() {
-    let with_flags = |raw, flags| Evidence {
+    let with_flags = |raw, flags| PageObservation {
         flags: Some(flags),
         ..evidence(raw)
     };
-    let with_categories = |raw, categories| Evidence {
+    let with_categories = |raw, categories| PageObservation {
         categories: Some(categories),
         ..evidence(raw)
     };
@@ -364,9 +368,9 @@ fn merged_pages_where_their_flag_does_not_tell() {
         (None, Some(false), own),
         (None, None, None),
     ] {
-        let place = HEAP.map(|place| Place { merged, ..place });
+        let place = HEAP.map(|place| RegionFacts { merged, ..place });
         for raw in [PLAIN, EXCLUSIVE] {
-            let evidence = Evidence {
+            let evidence = PageObservation {
                 flags,
                 // It is not the page of zeros.
                 categories: Some(Categories::empty()),
@@ -382,7 +386,7 @@ fn merged_pages_where_their_flag_does_not_tell() {
 #[test]
 fn the_pool_shows_less_of_what_is_not_present() {
     let pool = place(Hugetlb, false);
-    let with = |raw, categories| Evidence {
+    let with = |raw, categories| PageObservation {
         categories,
         ..evidence(raw)
     };
@@ -411,16 +415,16 @@ fn bit_61_of_what_one_pmd_maps_is_missing_before_linux_6_11() {
         ..ALL
     };
     let room = |backing, shared| {
-        place(backing, shared).map(|place| Place {
+        place(backing, shared).map(|place| RegionFacts {
             may_be_huge: true,
             ..place
         })
     };
-    let flags = |flags| Evidence {
+    let flags = |flags| PageObservation {
         flags: Some(flags),
         ..evidence(PLAIN)
     };
-    let categories = |categories| Evidence {
+    let categories = |categories| PageObservation {
         categories: Some(categories),
         ..evidence(PLAIN)
     };
@@ -469,7 +473,7 @@ fn bit_61_of_what_one_pmd_maps_is_missing_before_linux_6_11() {
 
 #[test]
 fn what_lacks_the_flag_of_the_pool_is_not_of_it() {
-    let flags = |flags| Evidence {
+    let flags = |flags| PageObservation {
         flags: Some(flags),
         ..evidence(FILE_BIT)
     };

@@ -16,7 +16,7 @@ const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
 const TAIL: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_TAIL);
 
 /// A page of a private mapping, with nothing known beside.
-fn page(state: State, kind: Kind) -> Facts {
+fn page(state: State, kind: Kind) -> AccessFacts {
     let backing = match kind {
         Kind::Anonymous | Kind::Zero | Kind::HugeZero | Kind::Ksm => Backing::Anonymous,
         Kind::Hugetlb => Backing::Hugetlb,
@@ -24,7 +24,7 @@ fn page(state: State, kind: Kind) -> Facts {
         Kind::Vdso => Backing::Kernel,
         _ => Backing::File,
     };
-    Facts {
+    AccessFacts {
         state,
         state_certain: true,
         kind: Some(kind),
@@ -38,7 +38,7 @@ fn page(state: State, kind: Kind) -> Facts {
         head_flags: None,
         exclusive: None,
         huge: Some(false),
-        behind: None,
+        content: None,
         write_tracked: Some(false),
         missing_told: Some(false),
         minor_told: Some(false),
@@ -50,56 +50,62 @@ fn page(state: State, kind: Kind) -> Facts {
     }
 }
 
-fn present(flags: PageFlags, map_count: u64) -> Facts {
-    Facts {
+fn present(flags: PageFlags, map_count: u64) -> AccessFacts {
+    AccessFacts {
         flags: Some(flags),
         exclusive: Some(map_count == 1),
         ..page(State::Present, Kind::Anonymous)
     }
 }
 
-fn untouched(kind: Kind) -> Facts {
+fn untouched(kind: Kind) -> AccessFacts {
     page(State::Untouched, kind)
 }
 
 #[track_caller]
-fn check(facts: Facts, read: &[Effect], write: &[Effect]) {
+fn check(facts: AccessFacts, read: &[Effect], write: &[Effect]) {
     assert_eq!(outcome(&facts, Read).effects, read, "read of {facts:?}");
     assert_eq!(outcome(&facts, Write).effects, write, "write of {facts:?}");
 }
 
 #[test]
 fn where_nothing_is_mapped() {
-    let told = Facts {
+    let told = AccessFacts {
         missing_told: Some(true),
         ..untouched(Kind::Anonymous)
     };
-    let hole = Facts {
-        behind: Some(Behind::Hole),
+    let hole = AccessFacts {
+        content: Some(BackingContent::Hole),
         ..untouched(Kind::Shmem)
     };
     // Of what is behind it nothing is told.
     let pooled = untouched(Kind::Hugetlb);
-    let without = |behind, promised| Facts {
-        behind,
+    let without = |content, promised| AccessFacts {
+        content,
         pool_has_spare: Some(false),
         pool_promised: Some(promised),
         ..pooled
     };
-    let of_pool = |behind| Facts {
-        behind: Some(behind),
+    let of_pool = |content| AccessFacts {
+        content: Some(content),
         ..pooled
     };
-    let is_there = Behind::Contents { cached: true };
+    let is_there = BackingContent::Contents { cached: true };
     for (facts, effects) in [
         (untouched(Kind::Anonymous), &[Zeros][..]),
         (told, &[Notify]),
-        (of_pool(Behind::Hole), &[Zeros]),
+        (of_pool(BackingContent::Hole), &[Zeros]),
         (of_pool(is_there), &[MapCached]),
-        (of_pool(Behind::PastEnd), &[PastEnd]),
+        (of_pool(BackingContent::PastEnd), &[PastEnd]),
         (pooled, &[Zeros, MapCached]),
-        (without(Some(Behind::Hole), true), &[Zeros, PoolEmpty]),
-        (without(Some(Behind::Hole), false), &[PoolEmpty, Zeros]),
+        (
+            without(Some(BackingContent::Hole), true),
+            &[Zeros, PoolEmpty],
+        ),
+        (
+            without(Some(BackingContent::Hole), false),
+            &[PoolEmpty, Zeros],
+        ),
         (without(Some(is_there), false), &[MapCached]),
         (without(None, true), &[Zeros, MapCached, PoolEmpty]),
         (without(None, false), &[PoolEmpty, MapCached, Zeros]),
@@ -127,7 +133,7 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
         let private = untouched(kind);
         assert_eq!(outcome(&private, Write).copies, Some(copies), "{kind:?}");
         assert_eq!(outcome(&private, Read).copies, Some(false), "{kind:?}");
-        let shared = Facts {
+        let shared = AccessFacts {
             permissions: Some(SHARED),
             ..private
         };
@@ -138,8 +144,8 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
 /// Whether a huge page comes is up to what is free; without the right to read smaps also to settings.
 #[test]
 fn a_huge_page_may_come() {
-    let hole = Facts {
-        behind: Some(Behind::Hole),
+    let hole = AccessFacts {
+        content: Some(BackingContent::Hole),
         ..untouched(Kind::Shmem)
     };
     for (huge_may_come, effects) in [
@@ -148,14 +154,14 @@ fn a_huge_page_may_come() {
         (None, &[Zeros, HugeZeros]),
     ] {
         for facts in [untouched(Kind::Anonymous), hole] {
-            let facts = Facts {
+            let facts = AccessFacts {
                 huge_may_come,
                 ..facts
             };
             check(facts, effects, effects);
         }
     }
-    let before = Facts {
+    let before = AccessFacts {
         kernel: (6, 11),
         ..page(State::Present, Kind::HugeZero)
     };
@@ -164,7 +170,7 @@ fn a_huge_page_may_come() {
 
 #[test]
 fn anonymous_pages() {
-    let folio = |flags, huge, count| Facts {
+    let folio = |flags, huge, count| AccessFacts {
         huge: Some(huge),
         ..present(flags, count)
     };
@@ -203,7 +209,7 @@ fn anonymous_pages() {
     assert_eq!(super::owner(&cached), Err(OwnerUntold::SwapCache));
     let tail = folio(TAIL, false, 1);
     assert_eq!(super::owner(&tail), Err(OwnerUntold::MarkOfFolio));
-    let clean = Facts {
+    let clean = AccessFacts {
         soft_clean: true,
         ..present(OWN, 1)
     };
@@ -212,7 +218,7 @@ fn anonymous_pages() {
 
 #[test]
 fn without_the_rights_to_flags_and_counts() {
-    let seen = |exclusive| Facts {
+    let seen = |exclusive| AccessFacts {
         exclusive,
         ..page(State::Present, Kind::Anonymous)
     };
@@ -225,7 +231,7 @@ fn without_the_rights_to_flags_and_counts() {
         assert_eq!(super::owner(&seen(exclusive)).ok(), owner);
     }
     // The page of zeros, or one shared by a fork.
-    let either = Facts {
+    let either = AccessFacts {
         kind: None,
         ..seen(Some(false))
     };
@@ -236,16 +242,16 @@ fn without_the_rights_to_flags_and_counts() {
 
 #[test]
 fn other_pages_that_are_mapped() {
-    let mapped = |kind| Facts {
+    let mapped = |kind| AccessFacts {
         of_object: true,
         exclusive: Some(false),
         ..page(State::Present, kind)
     };
-    let shared = |kind| Facts {
+    let shared = |kind| AccessFacts {
         permissions: Some(SHARED),
         ..mapped(kind)
     };
-    let no_spare = Facts {
+    let no_spare = AccessFacts {
         of_object: false,
         pool_has_spare: None,
         ..mapped(Kind::Hugetlb)
@@ -271,7 +277,7 @@ fn other_pages_that_are_mapped() {
 
 #[test]
 fn userfaultfd_stands_before_the_rest() {
-    let protected = |write_tracked| Facts {
+    let protected = |write_tracked| AccessFacts {
         uffd_wp: true,
         write_tracked,
         ..present(OWN, 1)
@@ -279,7 +285,7 @@ fn userfaultfd_stands_before_the_rest() {
     check(protected(Some(true)), &[Nothing], &[Unprotect]);
     check(protected(Some(false)), &[Nothing], &[Notify]);
     check(protected(None), &[Nothing], &[Unprotect, Notify]);
-    let shared = Facts {
+    let shared = AccessFacts {
         uffd_wp: true,
         write_tracked: Some(true),
         ..present(PageFlags::ANON, 2)
@@ -289,7 +295,7 @@ fn userfaultfd_stands_before_the_rest() {
         Some(true),
         "and copy-on-write after it"
     );
-    let marker = |write_tracked| Facts {
+    let marker = |write_tracked| AccessFacts {
         uffd_wp: true,
         write_tracked,
         ..page(State::UffdWp, Kind::Anonymous)
@@ -297,7 +303,7 @@ fn userfaultfd_stands_before_the_rest() {
     check(marker(Some(true)), &[Zeros], &[Zeros]);
     check(marker(Some(false)), &[Zeros], &[Notify]);
     check(marker(None), &[Zeros], &[Notify, Zeros]);
-    let swapped = |write_tracked| Facts {
+    let swapped = |write_tracked| AccessFacts {
         uffd_wp: true,
         write_tracked,
         ..page(State::Swapped, Kind::Anonymous)
@@ -329,7 +335,7 @@ fn states_that_decide_alone() {
 
 #[test]
 fn what_the_region_does_not_permit() {
-    let rights = |read, write, execute| Facts {
+    let rights = |read, write, execute| AccessFacts {
         permissions: Some(Permissions {
             read,
             write,
@@ -347,7 +353,7 @@ fn what_the_region_does_not_permit() {
         &[Protection],
     );
     // The region is asked before the page is.
-    let guard = Facts {
+    let guard = AccessFacts {
         state: State::Poisoned,
         ..rights(false, false, false)
     };
@@ -356,7 +362,7 @@ fn what_the_region_does_not_permit() {
 
 #[test]
 fn in_no_region() {
-    let unmapped = |stack_grows| Facts {
+    let unmapped = |stack_grows| AccessFacts {
         permissions: None,
         backing: None,
         kind: None,
@@ -388,7 +394,7 @@ fn a_state_that_is_not_certain_leaves_open_what_happens() {
         State::UffdWp,
         State::Migrating,
     ] {
-        let facts = Facts {
+        let facts = AccessFacts {
             state_certain: false,
             ..page(state, Kind::Anonymous)
         };
@@ -402,7 +408,7 @@ fn a_state_that_is_not_certain_leaves_open_what_happens() {
 #[test]
 fn a_hidden_marker_may_be_no_more_than_that() {
     let certain = page(State::UffdWp, Kind::Anonymous);
-    let hidden = Facts {
+    let hidden = AccessFacts {
         state_certain: false,
         ..certain
     };
@@ -416,7 +422,7 @@ fn a_hidden_marker_may_be_no_more_than_that() {
 /// Linux before 5.19 does not mark what is one process's own, and until 6.9 `/proc/kpageflags` shows each page of a folio its own word.
 #[test]
 fn whose_a_page_is_on_older_kernels() {
-    let on = |kernel, huge, flags, head| Facts {
+    let on = |kernel, huge, flags, head| AccessFacts {
         kernel,
         huge,
         head_flags: head,
@@ -465,8 +471,8 @@ fn whose_a_page_is_on_older_kernels() {
 /// A userfaultfd is told of what is missing where nobody has it, and as minor of what the object has.
 #[test]
 fn which_pages_a_userfaultfd_is_told_of() {
-    let hole = |kind| Facts {
-        behind: Some(Behind::Hole),
+    let hole = |kind| AccessFacts {
+        content: Some(BackingContent::Hole),
         ..untouched(kind)
     };
     let notify: &[Effect] = &[Notify];
@@ -492,7 +498,7 @@ fn which_pages_a_userfaultfd_is_told_of() {
         ),
         (hole(Kind::Hugetlb), notify, &[Zeros], notify),
     ] {
-        let told = |missing, minor| Facts {
+        let told = |missing, minor| AccessFacts {
             missing_told: Some(missing),
             minor_told: Some(minor),
             ..facts
@@ -502,7 +508,7 @@ fn which_pages_a_userfaultfd_is_told_of() {
         check(told(true, true), both, both);
     }
     // What is behind a marker of write protection is missing too.
-    let marker = Facts {
+    let marker = AccessFacts {
         uffd_wp: true,
         missing_told: Some(true),
         write_tracked: Some(true),
@@ -513,7 +519,7 @@ fn which_pages_a_userfaultfd_is_told_of() {
 
 #[test]
 fn what_the_page_map_does_not_show_of_the_pool() {
-    let doubtful = |state| Facts {
+    let doubtful = |state| AccessFacts {
         state_certain: false,
         ..page(state, Kind::Hugetlb)
     };
@@ -525,7 +531,7 @@ fn what_the_page_map_does_not_show_of_the_pool() {
 
 #[test]
 fn whether_an_access_makes_a_copy() {
-    let copies = |facts: &Facts, access| outcome(facts, access).copies;
+    let copies = |facts: &AccessFacts, access| outcome(facts, access).copies;
     let shared_by_a_fork = present(PageFlags::ANON, 2);
     assert_eq!(copies(&shared_by_a_fork, Write), Some(true));
     assert_eq!(copies(&shared_by_a_fork, Read), Some(false));
@@ -535,7 +541,7 @@ fn whether_an_access_makes_a_copy() {
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);
     assert_eq!(copies(&swapped, Read), Some(false));
-    let uncertain = Facts {
+    let uncertain = AccessFacts {
         state_certain: false,
         ..swapped
     };
@@ -543,7 +549,7 @@ fn whether_an_access_makes_a_copy() {
     let moving = page(State::Migrating, Kind::Anonymous);
     assert_eq!(copies(&moving, Write), None);
     // Shared memory is not copied, however it comes back.
-    let shared = Facts {
+    let shared = AccessFacts {
         permissions: Some(SHARED),
         ..untouched(Kind::MaybeSwapped)
     };
@@ -560,24 +566,24 @@ fn how_swap_is_felt_depends_on_the_swap_cache() {
 
 #[test]
 fn a_write_to_a_private_mapping_of_a_file_of_the_pool() {
-    let copies = |behind, access| {
-        let facts = Facts {
-            behind,
+    let copies = |content, access| {
+        let facts = AccessFacts {
+            content,
             ..untouched(Kind::Hugetlb)
         };
         outcome(&facts, access).copies
     };
-    let is_there = Some(Behind::Contents { cached: true });
+    let is_there = Some(BackingContent::Contents { cached: true });
     assert_eq!(copies(is_there, Write), Some(true));
     assert_eq!(copies(is_there, Read), Some(false));
-    assert_eq!(copies(Some(Behind::Hole), Write), Some(false));
+    assert_eq!(copies(Some(BackingContent::Hole), Write), Some(false));
     assert_eq!(copies(None, Write), None);
 }
 
 /// A read of one's own page of the pool does not make it writable.
 #[test]
 fn the_first_write_to_ones_own_page_of_the_pool() {
-    let page = |flags| Facts {
+    let page = |flags| AccessFacts {
         kind: Some(Kind::Hugetlb),
         backing: Some(Backing::Hugetlb),
         ..present(flags | PageFlags::HUGE, 1)
@@ -591,7 +597,7 @@ fn the_first_write_to_ones_own_page_of_the_pool() {
 /// Nobody takes over a page of a large folio as long as another process has any of it.
 #[test]
 fn what_a_child_has_left_of_a_large_folio() {
-    let left = |flags, shared| Facts {
+    let left = |flags, shared| AccessFacts {
         folio_shared: shared,
         ..present(flags, 1)
     };
@@ -600,7 +606,7 @@ fn what_a_child_has_left_of_a_large_folio() {
     check(left(TAIL, true), &[Nothing], &[Copy, Nothing]);
     check(left(TAIL | OWN, true), &[Nothing], &[Nothing, Copy]);
     check(left(HEAD | OWN, true), &[Nothing], &[Nothing]);
-    let by_one_entry = Facts {
+    let by_one_entry = AccessFacts {
         huge: Some(true),
         ..left(TAIL, true)
     };

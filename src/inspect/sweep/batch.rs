@@ -8,7 +8,7 @@ use super::chunk::Chunk;
 use super::frames::Gather;
 use super::pieces::{Pieces, Words};
 use super::plan::{Action, Plan, READ_PAGES, Step};
-use super::{behind, huge, lookup, marks};
+use super::{backing, huge, lookup, marks};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process;
 use crate::report::Stopped;
@@ -77,8 +77,8 @@ impl Batch {
             }
             left = later;
         }
-        if question.need.contains(Need::BEHIND) {
-            behind::find(pieces, view);
+        if question.need.contains(Need::CONTENT) {
+            backing::find(pieces, view);
         }
         lookup::all(pieces, gather, view, question)
     }

@@ -76,11 +76,13 @@ impl<'v> Changes<'v> {
 
     fn compare_on(&self, bytes: usize) -> Result<Text> {
         let process = &self.view.target().process;
-        Ok(match process.still_says(self.view.text(), bytes)? {
-            Some(0) => Text::SameToTheEnd,
-            Some(more) => Text::Same(bytes + more),
-            None => Text::Other,
-        })
+        Ok(
+            match process.maps_unchanged_from(self.view.text(), bytes)? {
+                Some(0) => Text::SameToTheEnd,
+                Some(more) => Text::Same(bytes + more),
+                None => Text::Other,
+            },
+        )
     }
 
     /// Returns the regions that have changed. All must have been delivered.

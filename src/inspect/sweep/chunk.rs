@@ -1,13 +1,13 @@
 //! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
 
-use super::super::classify::{Backing, Evidence, Place, classify};
+use super::super::classify::{Backing, PageObservation, RegionFacts, classify};
+use super::super::kernel_behaviour::KernelBehaviour;
 use super::super::page::{Need, Page};
 use super::super::reason::reason;
 use super::super::region::ViewedRegion;
-use super::super::rules::Rules;
 use crate::kernel::zones::Zones;
 use crate::kernel::{Kind, PageMapEntry, PageSize, State, VirtualAddress};
-use crate::process::{Behind, BehindRun, Categories};
+use crate::process::{BackingContent, BackingRun, Categories};
 use crate::report::Reason;
 
 /// Stands in [`Entries::flags`] and [`Entries::counts`] where there is no frame, or the file ended before it.
@@ -25,8 +25,8 @@ pub struct Chunk<'a> {
     /// Pages in it.
     pub pages: u64,
     pub(in crate::inspect) content: Content<'a>,
-    pub(super) place: Option<Place>,
-    pub(super) rules: &'a dyn Rules,
+    pub(super) place: Option<RegionFacts>,
+    pub(super) rules: &'a dyn KernelBehaviour,
     pub(super) size: PageSize,
     pub(super) need: Need,
     /// The zones of the machine, when asked for.
@@ -34,7 +34,7 @@ pub struct Chunk<'a> {
     /// Whether map counts are of one page.
     pub(super) exact_counts: bool,
     /// What is behind its untouched pages, in address order; empty when not asked for.
-    pub(super) behind: &'a [BehindRun],
+    pub(super) backing: &'a [BackingRun],
 }
 
 #[derive(Clone, Copy)]
@@ -98,13 +98,12 @@ impl<'a> Chunk<'a> {
                 .all(|words| words.is_empty())
     }
 
-    /// Pages for which it could not be told what is behind them, and why not for the first.
-    pub fn untold(&self) -> Option<(u64, Reason)> {
-        let untold = |run: &'a BehindRun| Some((run.range, run.behind.as_ref().err()?));
-        let mut runs = self.behind.iter().filter_map(untold);
-        let (range, why) = runs.next()?;
-        let pages = runs.map(|(range, _)| range.pages(self.size)).sum::<u64>();
-        Some((pages + range.pages(self.size), reason(why)))
+    /// Numbers of pages for which it is unknown what is behind them, each with the reason.
+    pub fn untold(&self) -> impl Iterator<Item = (u64, Reason)> {
+        self.backing.iter().filter_map(|run| {
+            let why = run.content.as_ref().err()?;
+            Some((run.range.pages(self.size), reason(why)))
+        })
     }
 
     /// Of a region without room for a huge mapping it is known that there is none.
@@ -120,18 +119,18 @@ impl<'a> Chunk<'a> {
         first: u64,
         pages: u64,
         entry: Option<PageMapEntry>,
-        behind: Option<Behind>,
+        content: Option<BackingContent>,
     ) -> Page {
-        let evidence = Evidence {
+        let evidence = PageObservation {
             entry,
             flags: None,
             // A scan has found nothing, or there is no region.
             categories: Some(Categories::empty()),
-            behind,
+            content,
         };
         let (state, kind) = classify(evidence, self.place, self.rules);
         Page {
-            behind,
+            content,
             ..self.known(first, pages, entry.unwrap_or_default(), state, kind)
         }
     }
@@ -165,7 +164,7 @@ impl<'a> Chunk<'a> {
             order: None,
             zone: None,
             cgroup: None,
-            behind: None,
+            content: None,
         }
     }
 }

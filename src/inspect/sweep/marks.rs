@@ -2,8 +2,8 @@
 
 use super::super::classify::Backing;
 use super::super::filter::Question;
+use super::super::kernel_behaviour::KernelBehaviour as _;
 use super::super::page::Need;
-use super::super::rules::Rules as _;
 use super::super::view::View;
 use super::chunk::Mark;
 use super::pieces::Pieces;

@@ -5,8 +5,8 @@
 //! [`threads`](super::ordered_pool::run). A [`Chunk`] gives the visitor, who sees them in order and on the caller's thread, the raw words of
 //! one stretch and makes pages of them on the fly. At no time are more than a few batches in memory.
 
+mod backing;
 mod batch;
-mod behind;
 mod changes;
 mod chunk;
 mod frames;

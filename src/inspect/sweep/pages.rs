@@ -1,11 +1,11 @@
 //! The pages of a stretch, made one by one of the words that were read: neighbours that are the same as one.
 
-use super::super::classify::{Evidence, classify};
+use super::super::classify::{PageObservation, classify};
 use super::super::doubt::doubt;
 use super::super::page::{InZone, Need, Page};
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
-use crate::process::{Behind, Categories};
+use crate::process::{BackingContent, Categories};
 
 /// The pages of a [`Chunk`].
 pub struct Pages<'a> {
@@ -79,11 +79,11 @@ impl Pages<'_> {
             _ if self.next as u64 >= self.chunk.pages => None,
             Content::Nothing => {
                 let first = self.next as u64;
-                let (behind, limit) = self.behind(first);
+                let (content, limit) = self.backing_content(first);
                 let pages = limit.min(self.chunk.pages - first);
                 self.next += pages as usize;
                 let empty = Some(PageMapEntry::default());
-                Some(self.chunk.empty(first, pages, empty, behind))
+                Some(self.chunk.empty(first, pages, empty, content))
             }
             Content::Outside => {
                 self.next = self.chunk.pages as usize;
@@ -108,11 +108,11 @@ impl Pages<'_> {
             self.next += present;
             return Some(self.chunk.present(first as u64, present as u64));
         }
-        let (behind, limit) = match entry.is_present() || entry.swap().is_some() {
+        let (content, limit) = match entry.is_present() || entry.swap().is_some() {
             true => (None, limit),
             false => {
-                let (behind, pages) = self.behind(first as u64);
-                (behind, limit.min(usize::try_from(pages).unwrap_or(limit)))
+                let (content, pages) = self.backing_content(first as u64);
+                (content, limit.min(usize::try_from(pages).unwrap_or(limit)))
             }
         };
         let mut alike = alike(rest.get(..limit.min(rest.len()))?, words.stride);
@@ -129,11 +129,11 @@ impl Pages<'_> {
         }
         self.next += alike;
         let flags = flags.map(PageFlags::from_bits_retain);
-        let evidence = Evidence {
+        let evidence = PageObservation {
             entry: Some(entry),
             flags,
             categories,
-            behind,
+            content,
         };
         let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
@@ -157,7 +157,7 @@ impl Pages<'_> {
             order: order.and_then(|order| u8::try_from(order).ok()),
             zone,
             cgroup,
-            behind,
+            content,
         };
         if !parted {
             return Some(page);
@@ -194,11 +194,11 @@ impl Pages<'_> {
         let (state, kind) = match self.class {
             Some((last, state, kind)) if last == bits => (state, kind),
             _ => {
-                let evidence = Evidence {
+                let evidence = PageObservation {
                     entry: Some(entry),
                     flags: None,
                     categories: None,
-                    behind: None,
+                    content: None,
                 };
                 let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
                 self.class = Some((bits, state, kind));
@@ -214,16 +214,16 @@ impl Pages<'_> {
 
     /// What is behind page `index`, and for how many pages from there on that holds.
     #[inline]
-    fn behind(&mut self, index: u64) -> (Option<Behind>, u64) {
+    fn backing_content(&mut self, index: u64) -> (Option<BackingContent>, u64) {
         let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
         let at = start + (index << shift);
-        while let Some(run) = self.chunk.behind.get(self.run) {
+        while let Some(run) = self.chunk.backing.get(self.run) {
             let (first, end) = (run.range.start().get(), run.range.end().get());
             if at < first {
                 return (None, (first - at) >> shift);
             }
             if at < end {
-                return (run.behind.as_ref().ok().copied(), (end - at) >> shift);
+                return (run.content.as_ref().ok().copied(), (end - at) >> shift);
             }
             self.run += 1;
         }

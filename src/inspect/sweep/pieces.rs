@@ -4,7 +4,7 @@ use super::super::page::Need;
 use super::super::view::View;
 use super::chunk::{Chunk, Content, Entries, Mark};
 use crate::kernel::{AddressRange, PageMapEntry};
-use crate::process::{BehindRun, Categories};
+use crate::process::{BackingRun, Categories};
 use std::ops::Range;
 
 /// Stretches in address order, and the words that were read of them; used again and again.
@@ -27,7 +27,7 @@ pub(super) struct Piece {
     pub range: AddressRange,
     pub words: Words,
     /// What is behind its untouched pages, when asked for.
-    pub behind: Vec<BehindRun>,
+    pub content: Vec<BackingRun>,
 }
 
 pub(super) enum Words {
@@ -63,7 +63,7 @@ impl Pieces {
             region,
             range,
             words,
-            behind: Vec::new(),
+            content: Vec::new(),
         });
     }
 
@@ -113,7 +113,7 @@ impl Pieces {
             need,
             zones: need.contains(Need::ZONES).then(zones).flatten(),
             exact_counts: need.contains(Need::COUNTS) && view.has_exact_counts(),
-            behind: &piece.behind,
+            backing: &piece.content,
         }
     }
 }

@@ -144,7 +144,7 @@ impl<'a> Plan<'a> {
     /// Whether it is asked what is behind the pages of an empty stretch.
     fn asks_behind(&self, step: &Step) -> bool {
         let region = step.region.and_then(|index| self.view.regions().get(index));
-        self.need.contains(Need::BEHIND)
+        self.need.contains(Need::CONTENT)
             && region.is_some_and(|viewed| self.view.has_object(viewed))
     }
 
@@ -446,7 +446,7 @@ mod tests {
         };
         let (_, target) = world.target();
         let view = View::of(&target).expect("a view");
-        for (need, most) in [(Need::BEHIND, BEHIND_PAGES), (Need::empty(), PAGES)] {
+        for (need, most) in [(Need::CONTENT, BEHIND_PAGES), (Need::empty(), PAGES)] {
             let mut plan = Plan::new(&view, &view.spans(), need);
             let (mut pages, mut longest, mut weight) = (0, 0, 0);
             while let Some(step) = plan.next().expect("a step") {
@@ -457,7 +457,7 @@ mod tests {
             }
             assert_eq!(pages, PAGES);
             assert!(longest <= most, "{longest} pages at a time");
-            assert_eq!(weight > 0, need.contains(Need::BEHIND));
+            assert_eq!(weight > 0, need.contains(Need::CONTENT));
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Sweep, sweep};
 use crate::inspect::{Error, Filter, Need, Page, Question, View};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
-use crate::process::{Behind, Liveness, Target};
+use crate::process::{BackingContent, Liveness, Target};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn swept(target: &Target, need: Need) -> (Vec<Page>, Sweep) {
@@ -549,22 +549,22 @@ fn what_is_behind_is_asked_only_where_it_matters() {
     for page in 0x3000..0x300a {
         world.entries.insert(page, PRESENT | FILE | page);
     }
-    let is = |cached| Behind::Contents { cached };
-    world.behind.extend([
+    let is = |cached| BackingContent::Contents { cached };
+    world.content.extend([
         (0x2001, is(true)),
         (0x2002, is(true)),
         (0x2003, is(false)),
-        (0x2004, Behind::PastEnd),
-        (0x2008, Behind::PastEnd),
+        (0x2004, BackingContent::PastEnd),
+        (0x2008, BackingContent::PastEnd),
         (0x1_0fff, is(false)),
     ]);
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.behind_asked), 0);
-    assert!(pages.iter().all(|page| page.behind.is_none()));
+    assert!(pages.iter().all(|page| page.content.is_none()));
 
-    let (pages, _) = swept(&target, Need::BEHIND);
+    let (pages, _) = swept(&target, Need::CONTENT);
     assert_complete(&world, &pages);
     // Neither of memory without a file, nor where everything is mapped; the long region comes in two pieces.
     assert_eq!(read(&world.behind_asked), 4);
@@ -595,10 +595,10 @@ fn what_is_behind_is_asked_only_where_it_matters() {
     let count = sweep(
         &view,
         &view.spans(),
-        Need::BEHIND,
+        Need::CONTENT,
         &mut || Ok(()),
         &mut |chunk| {
-            untold += chunk.untold().map_or(0, |(pages, _)| pages);
+            untold += chunk.untold().map(|(pages, _)| pages).sum::<u64>();
             Ok(())
         },
     );

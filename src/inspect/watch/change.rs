@@ -1,6 +1,6 @@
 //! A change between two samples.
 
-use crate::kernel::{Region, VirtualAddress};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::report::{EventKind, PageFacts, Stopped};
 
 /// What happened between two samples.
@@ -13,6 +13,8 @@ pub struct Change {
     /// Pages to which it happened, one after the other; 0 for the whole process. Where there are frames, before and after, those of the
     /// pages follow each other too.
     pub pages: u64,
+    /// For changes of a region: the addresses that changed.
+    pub range: Option<AddressRange>,
     /// The first page as it was.
     pub before: Option<PageFacts>,
     /// The first page as it is.
@@ -32,6 +34,7 @@ impl Change {
             kind,
             address: None,
             pages: 0,
+            range: None,
             before: None,
             after: None,
             region: None,

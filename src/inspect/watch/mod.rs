@@ -5,25 +5,26 @@ mod change;
 mod pages;
 mod regions;
 mod sample;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod words;
 
+use super::kernel_behaviour::KernelBehaviour;
 use super::page::Need;
 use super::reason::no_scan;
 use super::region::ViewedRegion;
-use super::rules::Rules;
-use super::sweep::{Sweep, sweep};
 use super::view::View;
 use super::{Backing, Error, Result};
 use crate::kernel::{AddressRange, Region};
 use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, Reason, Stopped};
-use pages::Merger;
+use pages::{Join, Merger};
 use sample::Sample;
 use words::PageWords;
 
 pub use change::{Change, ChangeSink};
+pub use snapshot::{Relation, SharedPages, Snapshot};
 
 /// The target after a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,14 +114,16 @@ impl Watcher {
         let (view, now) = loop {
             tries += 1;
             let view = View::of(target)?;
-            let (now, swept) = self.take(&view, spans(&view), check)?;
+            let nothing = PageWords::default();
+            let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
+            let (now, swept) = Sample::take(&view, spans(&view), self.extra, before, check)?;
             if swept.changed.is_empty() || tries == TRIES {
                 break (view, now);
             }
         };
         if let Some(before) = &self.last {
             report_regions(before, &now, sink)?;
-            let mut merger = Merger::new(before, &now, &view, self.extra);
+            let mut merger = Merger::new(before, &now, &view, self.extra, Join::SameFrames);
             now.words.differences(&before.words, |page, then, now| {
                 merger.push(page, then, now, sink)
             })?;
@@ -128,35 +131,6 @@ impl Watcher {
         }
         self.last = Some(now);
         Ok(())
-    }
-
-    /// Takes a sample, and returns how its sweep went.
-    fn take(
-        &self,
-        view: &View<'_>,
-        spans: Vec<AddressRange>,
-        check: &mut dyn FnMut() -> Result<(), Stopped>,
-    ) -> Result<(Sample, Sweep)> {
-        let size = view.page();
-        let extra = self.extra & (Need::FLAGS | Need::COUNTS);
-        let need = view.obtainable(Need::HUGE) | extra | Need::ENTRIES;
-        let nothing = PageWords::default();
-        let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
-        let mut words = before.next();
-        let swept = sweep(view, &spans, need, check, &mut |chunk| {
-            words.add(chunk, size, before);
-            Ok(())
-        })?;
-        let regions = view
-            .regions()
-            .iter()
-            .map(|viewed| (viewed.region.clone(), viewed.backing));
-        let now = Sample {
-            words,
-            regions: regions.collect(),
-            spans,
-        };
-        Ok((now, swept))
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.
@@ -224,6 +198,7 @@ fn report_regions(before: &Sample, now: &Sample, sink: &mut ChangeSink<'_>) -> R
                 kind: change.kind,
                 address: Some(change.range.start()),
                 pages: 0,
+                range: Some(change.range),
                 before: None,
                 after: None,
                 region: change.before.clone().or(change.after.clone()),

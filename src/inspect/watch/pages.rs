@@ -3,33 +3,50 @@
 use super::change::{Change, ChangeSink};
 use super::sample::Sample;
 use super::words::SampledPage;
-use crate::inspect::classify::{Evidence, classify};
+use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::doubt::{Doubt, doubt};
+use crate::inspect::kernel_behaviour::KernelBehaviour;
 use crate::inspect::page::Need;
-use crate::inspect::rules::Rules;
 use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
-use crate::report::{EventKind, PageFacts, Stopped, Why};
+use crate::report::{EventKind, FlagNames, PageFacts, Stopped, Why};
+
+/// Which neighbouring pages that changed the same way share a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Join {
+    /// Those whose frames follow each other.
+    SameFrames,
+    /// All whose states are the same.
+    SameStates,
+}
 
 /// Joins neighbouring pages that changed the same way.
 pub(super) struct Merger<'a> {
     before: &'a Sample,
     now: &'a Sample,
-    rules: &'a dyn Rules,
+    rules: &'a dyn KernelBehaviour,
     size: PageSize,
     extra: Need,
+    join: Join,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
     growing: Vec<Change>,
 }
 
 impl<'a> Merger<'a> {
-    pub fn new(before: &'a Sample, now: &'a Sample, view: &'a View<'_>, extra: Need) -> Self {
+    pub fn new(
+        before: &'a Sample,
+        now: &'a Sample,
+        view: &'a View<'_>,
+        extra: Need,
+        join: Join,
+    ) -> Self {
         Merger {
             before,
             now,
             rules: view,
             size: view.page(),
             extra,
+            join,
             growing: Vec::new(),
         }
     }
@@ -49,11 +66,11 @@ impl<'a> Merger<'a> {
         };
         let place_then = self.before.place(address).map(|(_, place)| place);
         let state = |seen: SampledPage, place| {
-            let evidence = Evidence {
+            let evidence = PageObservation {
                 entry: Some(seen.entry),
                 flags: seen.flags,
                 categories: None,
-                behind: None,
+                content: None,
             };
             let doubt = doubt(evidence, place, self.rules);
             (classify(evidence, place, self.rules).0, doubt)
@@ -65,6 +82,7 @@ impl<'a> Merger<'a> {
                 kind,
                 address: Some(address),
                 pages: 1,
+                range: None,
                 before: Some(before.clone()),
                 after: Some(after.clone()),
                 region: Some(region.clone()),
@@ -76,13 +94,13 @@ impl<'a> Merger<'a> {
     }
 
     fn add(&mut self, change: Change, sink: &mut ChangeSink<'_>) -> Result<(), Stopped> {
-        let size = self.size;
+        let (size, join) = (self.size, self.join);
         let slot = self
             .growing
             .iter_mut()
             .find(|growing| growing.kind == change.kind);
         match slot {
-            Some(growing) if goes_on(growing, &change, size) => growing.pages += 1,
+            Some(growing) if goes_on(growing, &change, size, join) => growing.pages += 1,
             Some(growing) => sink(std::mem::replace(growing, change))?,
             None => self.growing.push(change),
         }
@@ -105,15 +123,16 @@ fn facts(seen: SampledPage, (state, doubt): (State, Option<Doubt>)) -> PageFacts
         why,
         state,
         pfn: seen.entry.frame(),
-        flags: seen.flags,
+        flags: seen.flags.map(FlagNames),
         map_count: seen.map_count,
         map_count_average: false,
     }
 }
 
-/// Whether `next` is the same change of the page after those of `growing`, and its frames follow theirs.
-fn goes_on(growing: &Change, next: &Change, size: PageSize) -> bool {
+/// Whether `next` is the same change of the page after those of `growing`, and joins them.
+fn goes_on(growing: &Change, next: &Change, size: PageSize, join: Join) -> bool {
     let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
+        _ if join == Join::SameStates => true,
         (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
         (a, b) => a.is_none() && b.is_none(),
     };
@@ -152,8 +171,15 @@ fn kinds(
     let counts = differ(then.map_count != now.map_count && extra.contains(Need::COUNTS));
     let soft_dirty =
         extra.contains(Need::SOFT_DIRTY) && then.entry.is_soft_dirty() != now.entry.is_soft_dirty();
+    let main = main_kind(then, before, now, after);
+    let written = match (then.contents, now.contents) {
+        // A copy on write has been written to.
+        (Some(then), Some(now)) => then != now && main != Some(EventKind::CopiedOnWrite),
+        _ => false,
+    };
     [
-        main_kind(then, before, now, after),
+        main,
+        written.then_some(EventKind::Written),
         flags.map(|()| EventKind::FlagsChanged),
         counts.map(|()| EventKind::MapCountChanged),
         soft_dirty.then_some(EventKind::SoftDirty),

@@ -1,8 +1,13 @@
 //! A sample of the watched addresses.
 
 use super::words::PageWords;
-use crate::inspect::classify::{Backing, Place};
+use crate::inspect::Result;
+use crate::inspect::classify::{Backing, RegionFacts};
+use crate::inspect::page::Need;
+use crate::inspect::sweep::{Sweep, sweep};
+use crate::inspect::view::View;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::report::Stopped;
 
 /// The words and regions of the watched addresses at one time.
 pub(super) struct Sample {
@@ -12,15 +17,44 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// Samples `spans`, and returns how the sweep went. Of `extra`, flags and map counts are read. Words that are the same as in
+    /// `before` are shared with it. `check` is called between reads.
+    pub fn take(
+        view: &View<'_>,
+        spans: Vec<AddressRange>,
+        extra: Need,
+        before: &PageWords,
+        check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
+    ) -> Result<(Sample, Sweep)> {
+        let size = view.page();
+        let extra = extra & (Need::FLAGS | Need::COUNTS);
+        let need = view.obtainable(Need::HUGE) | extra | Need::ENTRIES;
+        let mut words = before.next();
+        let swept = sweep(view, &spans, need, check, &mut |chunk| {
+            words.add(chunk, size, before);
+            Ok(())
+        })?;
+        let regions = view
+            .regions()
+            .iter()
+            .map(|viewed| (viewed.region.clone(), viewed.backing));
+        let sample = Sample {
+            words,
+            regions: regions.collect(),
+            spans,
+        };
+        Ok((sample, swept))
+    }
+
     /// The region of `address`, and what classification needs to know of it.
-    pub fn place(&self, address: VirtualAddress) -> Option<(&Region, Place)> {
+    pub fn place(&self, address: VirtualAddress) -> Option<(&Region, RegionFacts)> {
         let after = self
             .regions
             .partition_point(|(region, _)| region.range.start() <= address);
         let (region, backing) = self.regions.get(after.checked_sub(1)?)?;
         region.range.contains(address).then_some((
             region,
-            Place {
+            RegionFacts {
                 backing: *backing,
                 shared: region.permissions.shared,
                 pfn_mapped: false,
@@ -32,8 +66,6 @@ impl Sample {
     }
 
     pub fn covers(&self, range: AddressRange) -> bool {
-        self.spans
-            .iter()
-            .any(|span| span.intersection(range).is_some())
+        range.within(&self.spans).next().is_some()
     }
 }

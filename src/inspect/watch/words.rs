@@ -4,6 +4,7 @@ use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::process::Categories;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// The words of one sample, in address order.
@@ -36,6 +37,8 @@ struct Words {
     counts: Vec<u64>,
     /// Entries that huge mappings cover, as pairs of indices.
     huge: Vec<(usize, usize)>,
+    /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
+    contents: Vec<Option<NonZeroU64>>,
 }
 
 /// The words of one page.
@@ -45,6 +48,8 @@ pub(super) struct SampledPage {
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
     pub huge: bool,
+    /// A hash of the contents, where they were asked for and read.
+    pub contents: Option<NonZeroU64>,
 }
 
 impl Words {
@@ -65,6 +70,7 @@ impl Words {
             flags: words.flags.to_vec(),
             counts: words.counts.to_vec(),
             huge: huge.collect(),
+            contents: Vec::new(),
         })
     }
 
@@ -109,6 +115,7 @@ impl Words {
                 .huge
                 .get(within)
                 .is_some_and(|&(first, _)| first <= index),
+            contents: self.contents.get(into as usize).copied().flatten(),
         }
     }
 }
@@ -160,30 +167,111 @@ impl PageWords {
         mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
     ) -> Result<(), E> {
         let old = before.extents.iter().zip(&self.same);
-        let mut old = old
+        let old = old
             .filter(|(_, same)| !**same)
-            .map(|(extent, _)| &*extent.words)
-            .peekable();
+            .map(|(extent, _)| &*extent.words);
         let new = self.extents.iter().filter(|extent| extent.fresh);
-        let mut new = new.map(|extent| &*extent.words).peekable();
-        let mut page = 0;
-        loop {
-            while old.next_if(|words| words.end() <= page).is_some() {}
-            while new.next_if(|words| words.end() <= page).is_some() {}
-            let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
-            let Some(start) = starts.into_iter().flatten().min() else {
-                return Ok(());
+        differences(old, new.map(|extent| &*extent.words), &mut visit)
+    }
+
+    /// The same where `before` may be any sample, not only the one that this one was taken after.
+    pub fn differences_from_any<E>(
+        &self,
+        before: &PageWords,
+        mut visit: impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
+    ) -> Result<(), E> {
+        differences(before.words(), self.words(), &mut visit)
+    }
+
+    fn words(&self) -> impl Iterator<Item = &Words> {
+        self.extents.iter().map(|extent| &*extent.words)
+    }
+
+    /// The populated pages from index `first` up to `end`, in order.
+    pub fn pages(&self, first: u64, end: u64) -> impl Iterator<Item = (u64, SampledPage)> {
+        let begin = self
+            .extents
+            .partition_point(|extent| extent.words.end() <= first);
+        let extents = self.extents.iter().skip(begin).map(|extent| &*extent.words);
+        let within = extents.take_while(move |words| words.first < end);
+        let pages = within.flat_map(move |words| {
+            let pages = words.first.max(first)..words.end().min(end);
+            pages.map(|page| (page, words.page(page)))
+        });
+        pages.filter(|(_, page)| *page != SampledPage::default())
+    }
+
+    /// Has `read` fill in the hashes of each stretch of present pages, told the index of its first page.
+    pub fn add_contents<E>(
+        &mut self,
+        mut read: impl FnMut(u64, &mut [Option<NonZeroU64>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for extent in &mut self.extents {
+            let Some(words) = Arc::get_mut(&mut extent.words) else {
+                continue;
             };
-            page = page.max(start);
-            let seen = |one: Option<&&Words>| match one {
-                Some(words) if words.first <= page => words.page(page),
-                _ => SampledPage::default(),
-            };
-            let (then, now) = (seen(old.peek()), seen(new.peek()));
-            if then != now {
-                visit(page, then, now)?;
+            let stride = words.stride as usize;
+            let mut contents = vec![None; words.entries.len() * stride];
+            let mut index = 0;
+            for present in words
+                .entries
+                .chunk_by(|a, b| a.is_present() == b.is_present())
+            {
+                let pages = present.len() * stride;
+                let is_present = present.first().is_some_and(|entry| entry.is_present());
+                if let Some(hashes) = contents.get_mut(index..index + pages)
+                    && is_present
+                {
+                    read(words.first + index as u64, hashes)?;
+                }
+                index += pages;
             }
-            page += 1;
+            words.contents = contents;
         }
+        Ok(())
+    }
+
+    /// Bytes of memory that the words take.
+    pub fn size(&self) -> usize {
+        let words = |words: &Words| {
+            size_of::<Words>()
+                + 8 * (words.entries.capacity()
+                    + words.flags.capacity()
+                    + words.counts.capacity()
+                    + words.contents.capacity())
+                + 16 * words.huge.capacity()
+        };
+        self.extents
+            .iter()
+            .map(|extent| size_of::<Extent>() + words(&extent.words))
+            .sum()
+    }
+}
+
+/// Visits each page whose words in `old` and `new` differ, both in address order.
+fn differences<'a, E>(
+    old: impl Iterator<Item = &'a Words>,
+    new: impl Iterator<Item = &'a Words>,
+    visit: &mut impl FnMut(u64, SampledPage, SampledPage) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut old, mut new) = (old.peekable(), new.peekable());
+    let mut page = 0;
+    loop {
+        while old.next_if(|words| words.end() <= page).is_some() {}
+        while new.next_if(|words| words.end() <= page).is_some() {}
+        let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
+        let Some(start) = starts.into_iter().flatten().min() else {
+            return Ok(());
+        };
+        page = page.max(start);
+        let seen = |one: Option<&&Words>| match one {
+            Some(words) if words.first <= page => words.page(page),
+            _ => SampledPage::default(),
+        };
+        let (then, now) = (seen(old.peek()), seen(new.peek()));
+        if then != now {
+            visit(page, then, now)?;
+        }
+        page += 1;
     }
 }

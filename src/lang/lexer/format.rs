@@ -11,8 +11,8 @@ use nom::sequence::{delimited, preceded, terminated};
 use super::rule::{Lexed, blanks0};
 use super::token::TokenKind;
 use super::word::word_ends;
+use crate::kernel::words::Worded;
 use crate::lang::layout::{Format, Layout, Unit};
-use crate::lang::words::{FORMATS, UNITS};
 
 /// How often, in which form, in units of what: each part at most once, and at least one of them. A `-` in front turns it backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
@@ -48,19 +48,16 @@ fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Lay
 }
 
 /// What a letter stands for.
-fn meant<T: Copy>(letters: &[(&str, T)], letter: char) -> Option<T> {
-    let mut letters = letters.iter();
-    letters
-        .find(|(text, _)| text.chars().eq([letter]))
-        .map(|(_, meaning)| *meaning)
+fn meant<T: Worded>(letter: char) -> Option<T> {
+    T::from_word(letter.encode_utf8(&mut [0; 4]))
 }
 
 fn letter(text: &str) -> Lexed<'_, Format> {
-    map_opt(one_of("xduotaczsf"), |letter| meant(FORMATS, letter)).parse(text)
+    map_opt(one_of("xduotaczsf"), meant).parse(text)
 }
 
 fn unit(text: &str) -> Lexed<'_, Unit> {
-    map_opt(one_of("bhwg"), |letter| meant(UNITS, letter)).parse(text)
+    map_opt(one_of("bhwg"), meant).parse(text)
 }
 
 fn count(text: &str) -> Lexed<'_, u64> {

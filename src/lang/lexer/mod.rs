@@ -7,16 +7,19 @@ mod format;
 mod line;
 mod number;
 mod pasted;
+mod pasted_row;
 mod quoted;
 mod rule;
 mod token;
 mod word;
 
-use super::place::Place;
-pub(super) use quoted::{escape, unescape};
+use super::span::Span;
+pub(super) use pasted_row::{is_pasted_row, only_address};
+pub use quoted::escape;
+pub(super) use quoted::unescape;
 use rule::Lexed;
 pub(super) use rule::is_blank;
-pub(super) use token::{NumberFault, Token, TokenKind};
+pub(super) use token::{NumberFault, Pasted, Token, TokenKind};
 pub(super) use word::is_plain_name;
 
 /// The line as tokens.
@@ -26,23 +29,26 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
     let mut text = skip_blanks(line);
     while !text.is_empty() {
         let start = line.len() - text.len();
-        let surroundings = Surroundings {
+        let context = LexContext {
             first: tokens.is_empty(),
             inside_parentheses: open_parentheses > 0,
             behind_command: is_command(&tokens, start),
+            begins_arguments: begins_arguments(&tokens),
         };
-        let (kind, length) = longest(text, surroundings);
+        let (kind, length) = longest(text, context);
         let (taken, remaining) = text.split_at(length);
         match taken {
             "(" => open_parentheses += 1,
             ")" => open_parentheses = open_parentheses.saturating_sub(1),
             _ => {}
         }
-        let glued = tokens.last().is_some_and(|before| before.at.end == start);
+        // gdb takes a blank before a format, and so do fingers.
+        let is_format = matches!(kind, TokenKind::Format(_));
+        let glued = is_format || tokens.last().is_some_and(|before| before.at.end == start);
         tokens.push(Token {
             kind,
             text: taken,
-            at: Place::new(start, start + length),
+            at: Span::new(start, start + length),
             glued,
         });
         text = skip_blanks(remaining);
@@ -52,15 +58,17 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
 
 /// What decides which rules may match at a place.
 #[derive(Clone, Copy)]
-struct Surroundings {
+struct LexContext {
     first: bool,
     inside_parentheses: bool,
-    /// Glued to the name of a command.
+    /// Directly behind the name of a command.
     behind_command: bool,
+    /// Where a pasted row may stand.
+    begins_arguments: bool,
 }
 
 /// The longest token at the start of `text`, which is not empty.
-fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
+fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     let rules: &[fn(&str) -> Lexed<'_, TokenKind>] = &[
         line::comment,
         word::name,
@@ -73,34 +81,35 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
         number::number,
         pasted::value,
         pasted::address,
-        pasted::frame,
-        pasted::maps_line,
-        pasted::pmap_line,
-        pasted::mapping_line,
         word::option,
         format::bytes,
         word::mark,
         word::other,
     ];
-    let at_line_start: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.first {
+    let at_line_start: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.first {
         &[line::comment_line, line::shell]
     } else {
         &[]
     };
-    let at_top: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.inside_parentheses {
+    let at_top: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.inside_parentheses {
         &[]
     } else {
         &[line::pipe, line::lone_pipe, line::redirect]
     };
-    let behind_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if surroundings.behind_command {
+    let behind_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.behind_command {
         &[format::format]
+    } else {
+        &[]
+    };
+    let begins_arguments: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.begins_arguments {
+        &[pasted_row::row]
     } else {
         &[]
     };
 
     let mut best = (TokenKind::Other, 0);
     let by_place = at_line_start.iter().chain(at_top).chain(behind_command);
-    for rule in by_place.chain(rules) {
+    for rule in by_place.chain(rules).chain(begins_arguments) {
         if let Ok((remaining, kind)) = rule(text) {
             let length = text.len() - remaining.len();
             if length > best.1 {
@@ -111,14 +120,47 @@ fn longest(text: &str, surroundings: Surroundings) -> (TokenKind, usize) {
     best
 }
 
-/// Whether what is glued to the last token, at `start`, is glued to the name of a command: the first word, or the one behind `pipe`.
+/// Whether the last token is the name of a command, with what may be a format at `start`: the first word, the one behind `pipe`, or, if
+/// that is glued to it, the one behind `display`.
 fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,
         [pipe, name] if matches!(pipe.text, "pi" | "pip" | "pipe") => name,
+        [display, name] if display.text == "display" && name.at.end == start => name,
         _ => return false,
     };
-    name.kind == TokenKind::Name && name.at.end == start
+    name.kind == TokenKind::Name
+}
+
+/// Whether the arguments of a command begin behind these tokens: the words of a command and its options, `set $name =`, or `… in`.
+fn begins_arguments(tokens: &[Token<'_>]) -> bool {
+    let is_option = |token: &Token<'_>| {
+        matches!(
+            token.kind,
+            TokenKind::How | TokenKind::Fault | TokenKind::Format(_)
+        )
+    };
+    let words = tokens.len()
+        - tokens
+            .iter()
+            .rev()
+            .take_while(|token| is_option(token))
+            .count();
+    let words = tokens.get(..words).unwrap_or_default();
+    let is_name = |token: &Token<'_>| token.kind == TokenKind::Name;
+    match words {
+        [_, .., last] if last.text == "in" => true,
+        [_, variable, equals] if variable.kind == TokenKind::Variable => equals.text == "=",
+        [first, second] => {
+            let has_two = matches!(
+                first.text,
+                "i" | "in" | "inf" | "info" | "pi" | "pip" | "pipe" | "display"
+            );
+            has_two && is_name(second)
+        }
+        [first] => is_name(first),
+        _ => false,
+    }
 }
 
 fn skip_blanks(text: &str) -> &str {

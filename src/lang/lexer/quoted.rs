@@ -71,8 +71,8 @@ pub(in crate::lang) fn unescape(text: &str) -> String {
     plain
 }
 
-/// `text` between two `quote`s, so that [`unescape`] gives it back.
-pub(in crate::lang) fn escape(quote: char, text: &str) -> String {
+/// `text` between two `quote`s, as it is written in a line.
+pub fn escape(quote: char, text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(quote);
     let mut characters = text.chars().peekable();

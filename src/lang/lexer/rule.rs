@@ -1,7 +1,6 @@
 //! What the rules for tokens are made of.
 
-use nom::bytes::complete::{take_while, take_while1};
-use nom::character::complete::one_of;
+use nom::bytes::complete::take_while;
 
 /// What nom's parsers return here: the rest, and what was found.
 pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
@@ -22,19 +21,10 @@ pub(super) fn blanks0(text: &str) -> Lexed<'_, &str> {
     take_while(is_blank)(text)
 }
 
-pub(super) fn blanks1(text: &str) -> Lexed<'_, &str> {
-    take_while1(is_blank)(text)
-}
-
 /// The rule does not match here.
 pub(super) fn no_match<T>(text: &str) -> Lexed<'_, T> {
     Err(nom::Err::Error(nom::error::Error::new(
         text,
         nom::error::ErrorKind::Verify,
     )))
-}
-
-/// One of two characters, as the permissions of maps and pmap are made of.
-pub(super) fn either(letters: &'static str) -> impl Fn(&str) -> Lexed<'_, char> {
-    move |text| one_of(letters)(text)
 }

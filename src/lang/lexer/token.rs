@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::lang::expression::HistoryReference;
 use crate::lang::layout::Layout;
-use crate::lang::place::Place;
+use crate::lang::span::Span;
 
 /// What a token is, with its value where it has one. The names are those of the grammar's rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,15 +38,7 @@ pub(in crate::lang) enum TokenKind {
     BadNumber(NumberFault),
     PastedValue(u64),
     PastedAddress(u64),
-    PastedFrame(u64),
-    MapsLine {
-        start: u64,
-        end: u64,
-    },
-    PmapLine {
-        start: u64,
-        length: u64,
-    },
+    PastedRow(Pasted),
     /// `hex"de ad"`
     HexBytes(Vec<u8>),
     /// `/8xg`, glued to the name of a command.
@@ -62,12 +54,31 @@ pub(in crate::lang) enum TokenKind {
     Other,
 }
 
+/// What a pasted row shows.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::lang) enum Pasted {
+    Address(u64),
+    /// From the first to the second, which is not part of it.
+    Span(u64, u64),
+    Length {
+        start: u64,
+        length: u64,
+    },
+    /// A symbol, and a distance from its first byte.
+    Symbol {
+        /// The name of the file that it is of.
+        module: Option<String>,
+        name: String,
+        offset: u64,
+    },
+}
+
 /// A token, where it stands, and whether it follows the one before with nothing between.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::lang) struct Token<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
-    pub at: Place,
+    pub at: Span,
     pub glued: bool,
 }
 

@@ -4,7 +4,7 @@ use super::range::range;
 use super::raw::split_text;
 use super::stream::{Notes, Tokens};
 use crate::lang::lexer::{self, Token};
-use crate::lang::place::Spanned;
+use crate::lang::span::Spanned;
 use crate::lang::syntax::Argument;
 
 /// The arguments in a text.

@@ -4,7 +4,7 @@ use super::stream::{Parsed, Tokens};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, Name, Register};
 use crate::lang::lexer::TokenKind;
-use crate::lang::place::{Place, Spanned};
+use crate::lang::span::{Span, Spanned};
 
 /// Numbers, and what begins with `$`.
 pub(super) fn constant(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -47,8 +47,8 @@ pub(super) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         } => {
             let middle = token.at.start + module_length;
             Some(Expression::ModuleRegion {
-                module: Spanned::new(Name(module.clone()), Place::new(token.at.start, middle)),
-                index: Spanned::new(*index, Place::new(middle + 1, token.at.end - 1)),
+                module: Spanned::new(Name(module.clone()), Span::new(token.at.start, middle)),
+                index: Spanned::new(*index, Span::new(middle + 1, token.at.end - 1)),
             })
         }
         _ => None,

@@ -2,45 +2,37 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::{cut, map, opt};
-use nom::multi::separated_list1;
-use nom::sequence::preceded;
+use nom::combinator::{cut, map, opt, peek};
+use nom::multi::{many0, many1, separated_list1};
+use nom::sequence::{preceded, terminated};
 
 use super::arguments as values;
 use super::control::new_name;
-use super::expression::expression;
+use super::expression::{expression, place};
 use super::filter::{filter, quoted_text};
 use super::find::find;
 use super::layout::{format, layout};
 use super::names::symbol;
-use super::range::{address, range, value};
-use super::raw::{Raw, pattern, raw, raw_text, split_text, target};
-use super::setting::{setting, setting_value};
-use super::stream::{Failed, Parsed, Tokens, mark, number, one_of, silent_mark, variable, word};
+use super::range::{address, listed, range};
+use super::raw::{Raw, part, pattern, raw, raw_text, split_text, target};
+use super::rows::{after, clause, regions, walk};
+use super::setting::{log, setting, setting_value};
+use super::stream::{
+    Failed, Parsed, Tokens, count, cut_to, mark, number, one_of, silent_mark, time, variable, word,
+};
+use crate::kernel::words::Worded;
 use crate::lang::class::Class;
-use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
+use crate::lang::commands::{
+    COMMANDS, CommandName, Resolved, is_displayed, resolve_first, resolve_second, second_words,
+};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::lexer::{TokenKind, unescape};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::lexer::{Token, TokenKind, unescape};
+use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
-    Assignment, Command, Layout, OnRequest, Quantifier, Shown, Summarized, Until,
+    Assignment, Command, Compared, Cut, Diff, Displayed, Kept, Layout, OnRequest, ProcessOrder,
+    Quantifier, Shown, Summarized, Typed, Until,
 };
-use crate::lang::words::{GROUP_KEYS, ON_REQUEST, READINGS, REGION_ORDERS};
-
-/// The commands that look at pages, each of which can show its reads.
-const LOOKING: &[&str] = &[
-    "translate",
-    "region",
-    "regions",
-    "walk",
-    "flags",
-    "who",
-    "summary",
-    "explain",
-    "x",
-    "telescope",
-];
 
 /// The name of a command, in full.
 pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str>> {
@@ -61,12 +53,8 @@ pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
         .map_or(Expected::Command, Expected::Word);
     let (rest, typed) = cut(|input| typed_word(input, fallback)).parse(behind)?;
     let full = |second| {
-        let is_it =
-            |row: &&crate::lang::CommandName| row.name.split_once(' ') == Some((first, second));
-        crate::lang::COMMANDS
-            .iter()
-            .find(is_it)
-            .map_or(first, |row| row.name)
+        let is_it = |row: &&CommandName| row.name.split_once(' ') == Some((first, second));
+        COMMANDS.iter().find(is_it).map_or(first, |row| row.name)
     };
     match resolve_second(first, typed.node) {
         Resolved::One(second) => Ok((rest, Spanned::new(full(second), typed.at))),
@@ -94,7 +82,7 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
 
 /// The arguments of the command with that name, `--how` before them where it may stand.
 pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
-    if !LOOKING.contains(&name) {
+    if !COMMANDS.iter().any(|row| row.name == name && row.how) {
         return own_arguments(input, name);
     }
     let (input, layout) = match name {
@@ -114,7 +102,7 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
 }
 
 /// `--how`
-fn how(input: Tokens<'_>) -> Parsed<'_, Place> {
+fn how(input: Tokens<'_>) -> Parsed<'_, Span> {
     let (behind, found) = input.accept(Expected::How, |token| {
         (token.kind == TokenKind::How).then_some(())
     })?;
@@ -137,7 +125,7 @@ fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
 }
 
 /// `--fault`
-fn fault(input: Tokens<'_>) -> Parsed<'_, Place> {
+fn fault(input: Tokens<'_>) -> Parsed<'_, Span> {
     let (behind, found) = input.accept(Expected::Fault, |token| {
         (token.kind == TokenKind::Fault).then_some(())
     })?;
@@ -145,32 +133,47 @@ fn fault(input: Tokens<'_>) -> Parsed<'_, Place> {
     Ok((behind, found.at))
 }
 
+/// The arguments of one group of commands; `None` for a name of another.
+type OfGroup = for<'a> fn(Tokens<'a>, &str) -> Option<Parsed<'a, Command>>;
+
+/// In groups: a function of all of them would need too much of the stack below an expression that is nested deeply.
 fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
-    match name {
+    let groups: [OfGroup; 4] = [of_targets, that_look, of_scripts, of_sessions];
+    let parsed = groups.iter().find_map(|group| group(input, name));
+    parsed.unwrap_or_else(|| input.fail(Expected::Command))
+}
+
+/// Processes, and what is known of them.
+fn of_targets<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
+    Some(match name {
         "attach" => map(raw(Expected::Process), |raw| Command::Attach(target(raw))).parse(input),
         "detach" => Ok((input, Command::Detach)),
-        "ps" => map(opt(raw(Expected::Text)), |filter| Command::Ps {
-            filter: filter.map(|raw| raw.node.text),
-        })
-        .parse(input),
+        "ps" => processes(input),
         "info process" => Ok((input, Command::InfoProcess)),
         "info capabilities" => Ok((input, Command::InfoCapabilities)),
         "info symbol" => map(address, Command::InfoSymbol).parse(input),
         "info address" => map(symbol, Command::InfoAddress).parse(input),
-        "info symbols" => {
-            let limit = opt(after("limit", number));
-            map((pattern(Expected::Regex), limit), |(pattern, limit)| {
-                Command::InfoSymbols { pattern, limit }
-            })
-            .parse(input)
-        }
+        "info symbols" => map((pattern(Expected::Regex), opt(cut_to)), |(pattern, cut)| {
+            Command::InfoSymbols { pattern, cut }
+        })
+        .parse(input),
         "info modules" => Ok((input, Command::InfoModules)),
+        "info threads" => Ok((input, Command::InfoThreads)),
+        "info registers" => Ok((input, Command::InfoRegisters)),
         "info line" => {
             input.expect(Expected::SourceFile);
             map(preceded(opt(silent_mark("*")), address), Command::InfoLine).parse(input)
         }
-        "translate" => map((range, opt(after("limit", number))), |(range, limit)| {
-            Command::Translate { range, limit }
+        _ => return None,
+    })
+}
+
+/// What looks at pages and memory.
+fn that_look<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
+    Some(match name {
+        "translate" => map((range, opt(cut_to)), |(range, cut)| Command::Translate {
+            range,
+            cut,
         })
         .parse(input),
         "region" => map((address, full), |(address, full)| Command::Region {
@@ -180,22 +183,28 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
         .parse(input),
         "regions" => regions(input),
         "walk" => walk(input),
+        "map" => drawn(input),
         "flags" => map(address, |place| Command::Flags { place }).parse(input),
-        "who" => map((address, opt(after("limit", number))), |(place, limit)| {
+        "who" => map((address, opt(after("limit", count))), |(place, limit)| {
             Command::Who { place, limit }
         })
         .parse(input),
         "summary" => map(summarized, Command::Summary).parse(input),
         "explain" => map(address, |address| Command::Explain { address }).parse(input),
         "decode" => {
-            let reading = opt(preceded(word("as"), cut(one_of(READINGS))));
-            map((value, reading), |(value, reading)| Command::Decode {
+            let reading = opt(preceded(word("as"), cut(one_of)));
+            map((address, reading), |(value, reading)| Command::Decode {
                 value,
                 reading,
             })
             .parse(input)
         }
         "watch" => watch(input),
+        "snapshot" => snapshot(input),
+        "info snapshots" => Ok((input, Command::InfoSnapshots)),
+        "diff" => diff(input),
+        "compare" => compare(input),
+        "patched" => map(opt(range), |range| Command::Patched { range }).parse(input),
         "find" => find(input),
         "telescope" => map((address, opt(number)), |(address, count)| {
             Command::Telescope { address, count }
@@ -206,17 +215,22 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             value,
         })
         .parse(input),
-        "set" => map(assignment, Command::Set).parse(input),
-        "show" => {
-            let shown = alt((
-                map(setting, Shown::Setting),
-                map(word("convenience"), |_| Shown::Convenience),
-            ));
-            map(opt(shown), |shown| {
-                Command::Show(shown.unwrap_or(Shown::All))
-            })
-            .parse(input)
-        }
+        _ => return None,
+    })
+}
+
+/// What command files are made of.
+fn of_scripts<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
+    Some(match name {
+        "printf" => printf(input),
+        "output" => map((opt(format), range), |(format, value)| Command::Output {
+            format,
+            value,
+        })
+        .parse(input),
+        "display" => display(input),
+        "undisplay" => map(many0(number), Command::Undisplay).parse(input),
+        "info display" => Ok((input, Command::InfoDisplay)),
         "echo" => {
             let text = |raw: Option<Spanned<Raw>>| {
                 raw.map_or_else(String::new, |raw| match raw.node.quoted {
@@ -226,11 +240,7 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             };
             map(opt(raw(Expected::Text)), |raw| Command::Echo(text(raw))).parse(input)
         }
-        "source" => {
-            let (behind, path) = pattern(Expected::File)(input)?;
-            let arguments = values::of_tokens(behind);
-            Ok((split_text(behind).1, Command::Source { path, arguments }))
-        }
+        "source" => source(input),
         "assert" => map(
             (expression, opt(preceded(mark(","), cut(quoted_text)))),
             |(condition, message)| Command::Assert {
@@ -244,77 +254,199 @@ fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
             |(name, _, text)| Command::Alias { name, text },
         )
         .parse(input),
+        _ => return None,
+    })
+}
+
+/// Settings, and the prompt itself.
+fn of_sessions<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
+    Some(match name {
+        "set" => map(assignment, Command::Set).parse(input),
+        "show" => {
+            let shown = alt((
+                map((word("logging"), end_of_text), |_| Shown::Logging),
+                map(setting, Shown::Setting),
+                map(word("convenience"), |_| Shown::Convenience),
+                map(word("version"), |_| Shown::Version),
+            ));
+            map(opt(shown), |shown| {
+                Command::Show(shown.unwrap_or(Shown::All))
+            })
+            .parse(input)
+        }
         "history" => map(opt(number), |limit| Command::History { limit }).parse(input),
+        "complete" => map(opt(raw(Expected::Text)), |text| {
+            Command::Complete(text.map_or_else(String::new, |text| text.node.text))
+        })
+        .parse(input),
         "help" => map(opt(raw_text(Expected::Topic)), |topic| Command::Help {
             topic,
         })
         .parse(input),
         "apropos" => map(raw_text(Expected::Regex), Command::Apropos).parse(input),
-        "quit" => map(opt(value), |status| Command::Quit { status }).parse(input),
-        _ => input.fail(Expected::Command),
-    }
+        "quit" => map(opt(address), |status| Command::Quit { status }).parse(input),
+        _ => return None,
+    })
 }
 
-/// Takes a clause if it stands here and was not given yet; whether it was.
-fn clause<'a, T>(
-    input: &mut Tokens<'a>,
-    slot: &mut Option<T>,
-    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
-) -> Result<bool, nom::Err<Failed>> {
-    if slot.is_some() {
-        return Ok(false);
-    }
-    match parser(*input) {
-        Ok((behind, found)) => {
-            *input = behind;
-            *slot = Some(found);
-            Ok(true)
+/// `PATH ARGUMENT …`
+fn source(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (behind, path) = pattern(Expected::File)(input)?;
+    let arguments = values::of_tokens(behind);
+    Ok((split_text(behind).1, Command::Source { path, arguments }))
+}
+
+/// `[TEXT] [by KEY] [limit N|top N]`: the text goes up to where nothing but clauses follows.
+fn processes(input: Tokens<'_>) -> Parsed<'_, Command> {
+    input.expect(Expected::Text);
+    let (text, behind) = split_text(input);
+    for length in 0..=text.len() {
+        let (before, rest) = input.rest.split_at(length);
+        let Ok((after, (by, cut))) = process_clauses(Tokens { rest, ..input }) else {
+            continue;
+        };
+        if after.rest.len() != behind.rest.len() {
+            continue;
         }
-        Err(nom::Err::Error(_)) => Ok(false),
-        Err(failure) => Err(failure),
+        let filter = match before.is_empty() {
+            true => None,
+            false => Some(part(input, before)),
+        };
+        let filter = filter.map(|raw| raw.map(|raw| raw.text));
+        return Ok((after, Command::Ps { filter, by, cut }));
+    }
+    input.fail(Expected::Text)
+}
+
+/// The order and the number of rows of `ps`.
+type ProcessClauses = (Option<ProcessOrder>, Option<Cut>);
+
+fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
+    let (mut by, mut cut) = (None, None);
+    while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)?
+    {
+    }
+    Ok((input, (by, cut)))
+}
+
+/// `"FORMAT", VALUE, …`
+fn printf(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (behind, text) = quoted_text(input)?;
+    let (behind, values) = many0(preceded(mark(","), cut(listed))).parse(behind)?;
+    Ok((
+        behind,
+        Command::Printf {
+            format: text,
+            values,
+        },
+    ))
+}
+
+/// `[/FMT] EXPRESSION` or `COMMAND …`, then how often.
+fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (behind, layout) = opt(layout).parse(input)?;
+    let command = match layout.is_none() && is_command_displayed(behind) {
+        true => before_every(behind).or_else(|| {
+            terminated(displayed_command, peek(end_of_displayed))
+                .parse(behind)
+                .ok()
+        }),
+        false => None,
+    };
+    let (mut behind, what) = match command {
+        Some((behind, command)) => (behind, Some(command)),
+        None => {
+            let value = |value| Displayed::Value {
+                layout: layout.unwrap_or_default(),
+                value,
+            };
+            match layout {
+                Some(_) => map(map(cut(range), value), Some).parse(behind)?,
+                None => opt(map(range, value)).parse(behind)?,
+            }
+        }
+    };
+    let (mut every, mut count) = (None, None);
+    if what.is_some() && clause(&mut behind, &mut every, after("every", time))? {
+        clause(
+            &mut behind,
+            &mut count,
+            after("count", super::stream::count),
+        )?;
+    }
+    Ok((behind, Command::Display { what, every, count }))
+}
+
+/// A command that is whole before `every`, which is then no name of its own: `x/u every 1s`.
+fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
+    let at = input.rest.iter().skip(1).position(is_every)? + 1;
+    let (before, behind) = input.rest.split_at_checked(at)?;
+    let (left, name) = command_name(Tokens {
+        rest: before,
+        ..input
+    })
+    .ok()?;
+    let (left, command) = arguments(left, name.node).ok()?;
+    let behind = Tokens {
+        rest: behind,
+        ..input
+    };
+    let is_whole = left.rest.is_empty();
+    is_whole.then(|| (behind, displayed(input, behind, command, name.at)))
+}
+
+fn is_every(token: &Token<'_>) -> bool {
+    token.kind == TokenKind::Name && token.text == "every"
+}
+
+/// A command that `display` runs.
+fn displayed_command(input: Tokens<'_>) -> Parsed<'_, Displayed> {
+    let (behind, name) = command_name(input)?;
+    let (behind, command) = arguments(behind, name.node)?;
+    Ok((behind, displayed(input, behind, command, name.at)))
+}
+
+/// The command, with the text of it that stands before `behind`.
+fn displayed(input: Tokens<'_>, behind: Tokens<'_>, command: Command, at: Span) -> Displayed {
+    let command = Box::new(Spanned::new(command, at));
+    let start = input.place().start;
+    let end = input.notes.line.len().min(behind.place().start);
+    let text = input.notes.line.get(start..end).unwrap_or_default().trim();
+    let text = Typed(text.to_owned());
+    Displayed::Command { text, command }
+}
+
+/// Where nothing, or `every`, follows.
+fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match split_text(input).0 {
+        [] => Ok((input, ())),
+        [first, ..] if first.text == "every" => Ok((input, ())),
+        _ => Err(nom::Err::Error(Failed)),
     }
 }
 
-/// A word, and then for certain what belongs to it.
-fn after<'a, T>(
-    keyword: &'static str,
-    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
-) -> impl Fn(Tokens<'a>) -> Parsed<'a, T> {
-    move |input| preceded(word(keyword), cut(&parser)).parse(input)
+/// Whether a command follows that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
+fn is_command_displayed(input: Tokens<'_>) -> bool {
+    let Some(first) = input.first().filter(|token| token.kind == TokenKind::Name) else {
+        return false;
+    };
+    let next = split_text(input).0.get(1).map(|token| &token.kind);
+    let is_name = first.text == "x" && matches!(next, None | Some(TokenKind::Mark));
+    is_displayed(first.text) && !is_name
 }
 
-fn regions(mut input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (mut where_, mut by, mut full) = (None, None, None);
-    while clause(&mut input, &mut where_, after("where", filter))?
-        || clause(&mut input, &mut by, after("by", one_of(REGION_ORDERS)))?
-        || clause(&mut input, &mut full, word("full"))?
-    {}
-    Ok((
-        input,
-        Command::Regions {
-            filter: where_,
-            by,
-            full: full.is_some(),
-        },
-    ))
-}
-
-fn walk(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (mut input, range) = range(input)?;
-    let (mut where_, mut by, mut limit) = (None, None, None);
-    while clause(&mut input, &mut where_, after("where", filter))?
-        || clause(&mut input, &mut by, after("by", one_of(GROUP_KEYS)))?
-        || clause(&mut input, &mut limit, after("limit", number))?
-    {}
-    Ok((
-        input,
-        Command::Walk {
-            range,
-            filter: where_,
-            by,
-            limit,
-        },
-    ))
+/// `map`: a filter alone is of the whole process. Where it is none, `where` is a name like any other.
+fn drawn(input: Tokens<'_>) -> Parsed<'_, Command> {
+    if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
+        let (range, filter) = (None, Some(filter));
+        return Ok((behind, Command::Map { range, filter }));
+    }
+    let (behind, range) = opt(range).parse(input)?;
+    let (behind, filter) = match range {
+        Some(_) => opt(after("where", filter)).parse(behind)?,
+        None => (behind, None),
+    };
+    Ok((behind, Command::Map { range, filter }))
 }
 
 /// `frames` by itself is a word; in an expression, or in quotes, it is a name.
@@ -335,9 +467,9 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
     while clause(&mut input, &mut every, after("every", time))?
         || clause(&mut input, &mut duration, after("for", time))?
-        || clause(&mut input, &mut count, after("count", number))?
+        || clause(&mut input, &mut count, after("count", super::stream::count))?
         || clause(&mut input, &mut until, after("until", until_clause))?
-        || clause(&mut input, &mut with, after("with", on_request))?
+        || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
     {}
     let with = with.unwrap_or_default();
     Ok((
@@ -353,6 +485,73 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     ))
 }
 
+fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::Snapshot, |token| {
+        let is_name = token.kind == TokenKind::Name && !CLAUSES.contains(&token.text);
+        is_name.then(|| token.text.to_owned())
+    })
+}
+
+/// Words that begin a clause of `snapshot` and `diff`, and so name no snapshot.
+const CLAUSES: [&str; 7] = ["in", "with", "where", "by", "top", "limit", "delete"];
+
+fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
+    if let Ok((behind, _)) = word("delete")(input) {
+        return map(cut(snapshot_name), Command::SnapshotDelete).parse(behind);
+    }
+    let (mut input, name) = opt(snapshot_name).parse(input)?;
+    let (mut in_, mut with) = (None, None);
+    while clause(&mut input, &mut in_, after("in", range))?
+        || clause(&mut input, &mut with, after("with", list_once::<Kept>))?
+    {}
+    let (range, with) = (in_, with.unwrap_or_default());
+    Ok((input, Command::Snapshot { name, range, with }))
+}
+
+fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let (input, from) = opt(snapshot_name).parse(input)?;
+    let (mut input, to) = match from {
+        Some(_) => opt(snapshot_name).parse(input)?,
+        None => (input, None),
+    };
+    let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);
+    while clause(&mut input, &mut in_, after("in", range))?
+        || clause(&mut input, &mut where_, after("where", filter))?
+        || clause(&mut input, &mut by, after("by", one_of))?
+        || clause(&mut input, &mut cut, cut_to)?
+    {}
+    Ok((
+        input,
+        Command::Diff(Box::new(Diff {
+            from,
+            to,
+            range: in_,
+            filter: where_,
+            by,
+            cut,
+        })),
+    ))
+}
+
+fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
+    let children = map(word("children"), |_| Compared::Children);
+    let processes = map(many1(place), Compared::Processes);
+    let (mut input, with) = alt((children, processes)).parse(input)?;
+    let (mut in_, mut by, mut cut) = (None, None, None);
+    while clause(&mut input, &mut in_, after("in", range))?
+        || clause(&mut input, &mut by, after("by", one_of))?
+        || clause(&mut input, &mut cut, cut_to)?
+    {}
+    let range = in_;
+    let command = Command::Compare {
+        with,
+        range,
+        by,
+        cut,
+    };
+    Ok((input, command))
+}
+
 fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
     let quantifier = alt((
         map(word("all"), |_| Quantifier::All),
@@ -364,8 +563,9 @@ fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {
     Ok((behind, Until { of, filter }))
 }
 
-fn on_request(input: Tokens<'_>) -> Parsed<'_, Vec<OnRequest>> {
-    let (behind, kinds) = separated_list1(mark(","), cut(one_of(ON_REQUEST))).parse(input)?;
+/// Words with commas between them, each kept once.
+fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
+    let (behind, kinds) = separated_list1(mark(","), cut(one_of)).parse(input)?;
     let mut once = Vec::new();
     for kind in kinds {
         if !once.contains(&kind) {
@@ -379,14 +579,12 @@ fn full(input: Tokens<'_>) -> Parsed<'_, bool> {
     map(opt(word("full")), |full| full.is_some()).parse(input)
 }
 
-/// `duration`: bare numbers are seconds.
-fn time(input: Tokens<'_>) -> Parsed<'_, std::time::Duration> {
-    let (behind, found) = input.accept(Expected::Duration, |token| match token.kind {
-        TokenKind::Duration(duration) => Some(duration),
-        TokenKind::Number(seconds) => Some(std::time::Duration::from_secs(seconds)),
-        _ => None,
-    })?;
-    Ok((behind, found.node))
+/// Where the arguments end.
+fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
+    match split_text(input).0 {
+        [] => Ok((input, ())),
+        _ => Err(nom::Err::Error(Failed)),
+    }
 }
 
 fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
@@ -394,5 +592,5 @@ fn assignment(input: Tokens<'_>) -> Parsed<'_, Assignment> {
         (variable, cut(mark("=")), cut(range)),
         |(name, _, value)| Assignment::Variable { name, value },
     );
-    alt((variable, setting_value)).parse(input)
+    alt((variable, log, setting_value)).parse(input)
 }

@@ -2,19 +2,18 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::{cut, map, opt, peek};
+use nom::combinator::{cut, map, peek};
 use nom::multi::separated_list1;
-use nom::sequence::{preceded, terminated};
+use nom::sequence::terminated;
 
-use super::expression::{expression, whole};
-use super::filter::filter;
-use super::range::range;
+use super::expression::expression;
+use super::range::listed;
+use super::rows::{regions, ungrouped};
 use super::stream::{Failed, Parsed, Tokens, mark, variable, word};
 use crate::lang::expected::Expected;
-use crate::lang::expression::Range;
 use crate::lang::lexer::TokenKind;
-use crate::lang::place::Spanned;
-use crate::lang::syntax::{Command, Control, Rows};
+use crate::lang::span::Spanned;
+use crate::lang::syntax::{Control, Rows};
 
 /// What follows the word of a line that opens, parts or closes a block; an error if it is none of them.
 pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> {
@@ -43,11 +42,12 @@ pub(super) fn new_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     })
 }
 
-/// `rows`: where a symbol is called `regions` or `walk`, what follows tells which is meant.
+/// `rows`: where a symbol is called `regions` or `walk`, what follows tells which is meant; one called `threads` stands in quotes.
 fn rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let commands = alt((
         terminated(region_rows, peek(end)),
         terminated(page_rows, peek(end)),
+        terminated(map(word("threads"), |_| Rows::Threads), peek(end)),
     ))
     .parse(input);
     let failure = match commands {
@@ -70,37 +70,12 @@ fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
 
 fn region_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let (behind, at) = word("regions")(input)?;
-    let (behind, filter) = opt(preceded(word("where"), cut(filter))).parse(behind)?;
-    let command = Command::Regions {
-        filter,
-        by: None,
-        full: false,
-    };
+    let (behind, command) = regions(behind)?;
     Ok((behind, Rows::Of(Spanned::new(command, at).into())))
 }
 
 fn page_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let (behind, at) = word("walk")(input)?;
-    let (behind, range) = range(behind)?;
-    let (behind, filter) = opt(preceded(word("where"), cut(filter))).parse(behind)?;
-    let command = Command::Walk {
-        range,
-        filter,
-        by: None,
-        limit: None,
-    };
+    let (behind, command) = ungrouped(behind)?;
     Ok((behind, Rows::Of(Spanned::new(command, at).into())))
-}
-
-/// A value, or `A..B`.
-fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
-    let (behind, start) = expression(input)?;
-    match mark("..")(behind) {
-        Ok((behind, _)) => {
-            let (behind, end) = cut(expression).parse(behind)?;
-            let at = start.at.to(end.at);
-            Ok((behind, Spanned::new(Range::Span { start, end }, at)))
-        }
-        Err(_) => Ok((behind, whole(start, true))),
-    }
 }

@@ -8,12 +8,12 @@ use super::atoms::{bracketed, constant, indexed, text};
 use super::names::{named, symbol};
 use super::operators::{Chain, unary_operator};
 use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_word};
+use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, Range};
+use crate::lang::expression::{Expression, Function, IntegerType, Name, Range};
 use crate::lang::lexer::TokenKind;
-use crate::lang::place::Spanned;
-use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
+use crate::lang::span::Spanned;
 
 /// `expression`
 pub(super) fn expression(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -100,7 +100,7 @@ fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, function) = before_parenthesis(input, FUNCTIONS)?;
+    let (behind, function) = before_parenthesis::<Function>(input)?;
     let inside = || {
         let (behind, argument) = cut(span).parse(behind)?;
         let (behind, filter) = match function.node.takes_filter() {
@@ -120,7 +120,7 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (behind, as_type) = before_parenthesis(input, INTEGER_TYPES)?;
+    let (behind, as_type) = before_parenthesis::<IntegerType>(input)?;
     let inside = || (cut(expression), cut(mark(")"))).parse(behind);
     let (behind, (address, close)) = input.nested(inside)?;
     let node = Expression::Read {
@@ -131,19 +131,16 @@ fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 }
 
 /// A known word and the `(` behind it: only that makes a name a function.
-fn before_parenthesis<'a, T: Copy>(
-    input: Tokens<'a>,
-    known: &'static [(&'static str, T)],
-) -> Parsed<'a, Spanned<T>> {
+fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
     let found = input
         .first()
         .filter(|token| token.kind == TokenKind::Name)
-        .and_then(|token| known.iter().find(|(name, _)| *name == token.text));
+        .and_then(|token| T::from_word(token.text));
     match found {
-        Some((name, meaning)) => {
-            let (behind, (at, _)) = (silent_word(name), silent_mark("(")).parse(input)?;
+        Some(meaning) => {
+            let (behind, (at, _)) = (silent_word(meaning.word()), silent_mark("(")).parse(input)?;
             input.notes.note_class(Class::Function, at);
-            Ok((behind, Spanned::new(*meaning, at)))
+            Ok((behind, Spanned::new(meaning, at)))
         }
         None => Err(nom::Err::Error(Failed)),
     }

@@ -7,11 +7,19 @@ use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{NumberFault, Token, TokenKind};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::lexer::{self, NumberFault, Token, TokenKind};
+use crate::lang::span::{Span, Spanned};
 
 /// The error of a line that failed.
 pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {
+    let mut error = without_pasted(line, tokens, notes);
+    if let Some(hint) = pasted(line, tokens, &error) {
+        error.hint = Some(hint);
+    }
+    error
+}
+
+fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {
     if let Some(fault) = notes.fault() {
         return fault;
     }
@@ -24,7 +32,7 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
             .get(position)
             .map_or(line.trim_end().len(), |comment| comment.at.start);
         return SyntaxError {
-            at: Place::new(end, end),
+            at: Span::new(end, end),
             message: "something is missing at the end".into(),
             expected: describe_all(&expected),
             hint: typed_name::quotes_around(line, tokens, position).or_else(|| last_value(tokens)),
@@ -34,15 +42,64 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
         return fault;
     }
     let (message, hint) = about(token, &expected);
-    let hint = hint_from_the_line(line, tokens, position, &expected).or(hint);
+    let hint = path_without_quotes(line, tokens, position, &expected)
+        .or_else(|| else_if(tokens, position))
+        .or(hint);
     let hint = typed_name::quotes_around(line, tokens, position)
         .or(hint)
-        .or_else(|| typed_name::quotes_near(tokens, position));
+        .or_else(|| typed_name::quotes_near(tokens, position))
+        .or_else(|| second_operand(tokens, position, &expected));
     SyntaxError {
         at: token.at,
         message,
         expected: describe_all(&expected),
         hint,
+    }
+}
+
+/// Commands that look at an address, and often get one pasted with what stands around it.
+const LOOK_AT_ADDRESSES: &[&str] = &[
+    "translate",
+    "region",
+    "walk",
+    "flags",
+    "explain",
+    "who",
+    "x",
+    "telescope",
+    "print",
+    "watch",
+    "map",
+    "summary",
+    "decode",
+];
+
+/// The remedy for pasted text that no command takes as it is: a command before a row, or the one address that is in the text.
+fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
+    let [command, first, ..] = tokens else {
+        return None;
+    };
+    let arguments = line.get(first.at.start..)?;
+    match resolve_first(command.text) {
+        Resolved::One(name) if LOOK_AT_ADDRESSES.contains(&name) => {
+            let address = lexer::only_address(arguments)?;
+            let is_behind = lexer::only_address(line.get(error.at.start..)?).is_some();
+            let is_filter = error.expected.contains(&Expected::Comparison.describe());
+            let in_place = lexer::only_address(line.get(error.at.start..error.at.end)?).is_some();
+            let is_explained = in_place && error.hint.is_some();
+            (is_behind && !is_filter && !is_explained).then(|| {
+                format!(
+                    "the one address in this line is {address:#x}: {} {address:#x}",
+                    command.text
+                )
+            })
+        }
+        Resolved::One(_) => None,
+        _ if lexer::is_pasted_row(line.trim_start()) => Some(format!(
+            "a command stands before what is pasted: translate {}",
+            short(line.trim_start())
+        )),
+        _ => None,
     }
 }
 
@@ -74,28 +131,14 @@ fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
     })
 }
 
-/// The way out that takes more than the one token: a path without quotes, or two addresses without `..`.
-fn hint_from_the_line(
+/// The remedy for a path without quotes.
+fn path_without_quotes(
     line: &str,
     tokens: &[Token<'_>],
     position: usize,
     expected: &[Expected],
 ) -> Option<String> {
     let token = tokens.get(position)?;
-    let before = tokens.get(position.checked_sub(1)?)?;
-    let is_value = |token: &Token<'_>| {
-        matches!(token.kind, TokenKind::Number(_)) && token.text.starts_with("0x")
-    };
-    if expected.contains(&Expected::Mark(".."))
-        && is_value(token)
-        && is_value(before)
-        && !token.glued
-    {
-        return Some(format!(
-            "a range is written A..B: {}..{}",
-            before.text, token.text
-        ));
-    }
     let is_name = [Expected::Range, Expected::Expression];
     if token.text != "/" || token.glued || !is_name.iter().any(|one| expected.contains(one)) {
         return None;
@@ -104,6 +147,48 @@ fn hint_from_the_line(
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
     is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
+}
+
+/// Commands that are given two names where a range is meant.
+const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
+
+/// Words that begin a clause behind a range.
+const CLAUSES: [&str; 8] = [
+    "where", "by", "limit", "top", "every", "for", "until", "with",
+];
+
+/// The remedy where a second value follows the first without anything between them.
+fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+    let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
+        return None;
+    };
+    let token = tokens.get(position)?;
+    let before = tokens.get(position.checked_sub(1)?)?;
+    let is_value = |token: &Token<'_>| match token.kind {
+        TokenKind::Number(_) => true,
+        TokenKind::Name => TAKE_RANGES.contains(&command) && !CLAUSES.contains(&token.text),
+        _ => false,
+    };
+    if !is_value(token) || token.glued {
+        return None;
+    }
+    if command == "find" && expected.contains(&Expected::Mark(",")) {
+        return Some(format!(
+            "a comma separates the values: \u{2026}, {}",
+            token.text
+        ));
+    }
+    (expected.contains(&Expected::Mark("..")) && is_value(before))
+        .then(|| format!("a range is written A..B: {}..{}", before.text, token.text))
+}
+
+/// `else if`, which gdb has not either.
+fn else_if(tokens: &[Token<'_>], position: usize) -> Option<String> {
+    let [first, second] = tokens.get(..2)? else {
+        return None;
+    };
+    let is = position == 1 && first.text == "else" && second.text == "if";
+    is.then(|| "`else` has a line of its own; the `if` below it has an `end` of its own".to_owned())
 }
 
 /// What is wrong with this token here, and the way out.
@@ -202,7 +287,11 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                 None => SyntaxError::did_you_mean(word, words),
             }
         }
-        (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) => {
+        (_, "=")
+            if wanted(Expected::Comparison)
+                || wanted(Expected::Mark("=="))
+                || wanted(Expected::Operator) =>
+        {
             Some("a comparison for equality is written ==".into())
         }
         (TokenKind::Number(_), number) if wanted(Expected::Command) => {

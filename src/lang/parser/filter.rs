@@ -13,15 +13,15 @@ use super::operators::{Chain, unary_operator};
 use super::stream::{
     Failed, Parsed, Tokens, is_mark, mark, silent_mark, silent_word, variable, word,
 };
+use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Filter, Quantity};
+use crate::lang::expression::{Comparison, Expression, Filter, Function, Quantity, TextComparison};
 use crate::lang::field::{FilterField, PageField, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::operators::{COMPARISONS, Level};
-use crate::lang::place::{Place, Spanned};
-use crate::lang::words::FUNCTIONS;
+use crate::lang::operators::Level;
+use crate::lang::span::{Span, Spanned};
 
 /// What a parenthesis can hold.
 enum Part<F> {
@@ -49,7 +49,7 @@ pub(super) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Fi
 fn joint<'a>(
     as_word: &'static str,
     as_mark: &'static str,
-) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let (behind, at) = alt((word(as_word), silent_mark(as_mark))).parse(input)?;
         let (behind, ()) = behind.count_operator()?;
@@ -108,24 +108,31 @@ fn test<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
 /// A whole test, or a quantity that no comparison follows.
 fn test_or_quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     input.expect(condition_of::<F>());
-    if let Ok((behind, at)) = alt((silent_word("not"), silent_mark("!"))).parse(input) {
-        let (behind, condition) = input.nested(|| cut(test).parse(behind))?;
-        let at = at.to(condition.at);
-        return Ok((
-            behind,
-            Part::Condition(Spanned::new(Filter::Not(Box::new(condition)), at)),
-        ));
+    match negated(input) {
+        Err(nom::Err::Error(_)) => {}
+        found => return found,
     }
-    let (behind, first) = alt((condition, primary)).parse(input)?;
-    let Part::Quantity(first) = first else {
-        return Ok((behind, first));
-    };
-    let (behind, left) = arithmetic(behind, first, |level| level >= Level::Shift)?;
+    match alt((condition, primary)).parse(input)? {
+        (behind, Part::Quantity(first)) => compared(behind, first),
+        condition => Ok(condition),
+    }
+}
+
+/// `( "not" | "!" ) test<S>`. A function of its own, as `compared` is: what nests deepest has to be small on the stack.
+fn negated<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
+    let (behind, at) = alt((silent_word("not"), silent_mark("!"))).parse(input)?;
+    let (behind, condition) = input.nested(|| cut(test).parse(behind))?;
+    let at = at.to(condition.at);
+    let not = Spanned::new(Filter::Not(Box::new(condition)), at);
+    Ok((behind, Part::Condition(not)))
+}
+
+/// What stands behind the beginning of a quantity: the rest of it, and a comparison if there is one.
+fn compared<F: FilterField>(input: Tokens<'_>, first: Spanned<Quantity<F>>) -> Parsed<'_, Part<F>> {
+    let (behind, left) = arithmetic(input, first, |level| level >= Level::Shift)?;
     let compared = behind.accept(Expected::Comparison, |token| {
-        COMPARISONS
-            .iter()
-            .find(|(text, _)| is_mark(token, text))
-            .map(|(_, comparison)| *comparison)
+        let mut all = Comparison::ALL.iter().copied();
+        all.find(|comparison| is_mark(token, comparison.text()))
     });
     let Ok((behind, comparison)) = compared else {
         return Ok((behind, Part::Quantity(left)));
@@ -160,12 +167,12 @@ fn quantity_of<F: FilterField>() -> Expected {
 fn field<'a, F: FilterField>(
     input: Tokens<'a>,
     expected: Expected,
-    wanted: impl Fn(ValueType<F>) -> bool,
+    wanted: impl Fn(ValueType) -> bool,
 ) -> Parsed<'a, Spanned<F>> {
     // `swapped(R)`: before a parenthesis it is the function of that name.
     let called = input.rest.get(1).is_some_and(|next| is_mark(next, "("));
     let (behind, field) = input.accept(expected, |token| {
-        let is_function = || FUNCTIONS.iter().any(|(name, _)| *name == token.text);
+        let is_function = || Function::from_word(token.text).is_some();
         let field = if token.kind == TokenKind::Name && !(called && is_function()) {
             F::from_name(token.text)
         } else {
@@ -191,9 +198,9 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     let comparable = |kind| !matches!(kind, ValueType::Integer);
     let (behind, field) = field::<F>(input, condition_of::<F>(), comparable)?;
     match field.node.value_type() {
-        ValueType::Word(words) => {
+        ValueType::Word => {
             let (behind, equal) = cut(equality).parse(behind)?;
-            let (behind, value) = cut(|input| one_field(input, words)).parse(behind)?;
+            let (behind, value) = cut(|input| one_field(input, field.node)).parse(behind)?;
             let at = field.at.to(value.at);
             let is = Spanned::new(Filter::Is(value.node), at);
             let node = if equal {
@@ -204,12 +211,12 @@ fn condition<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
             Ok((behind, Part::Condition(Spanned::new(node, at))))
         }
         ValueType::Text => {
-            let (behind, equal) = cut(equality).parse(behind)?;
+            let (behind, comparison) = cut(text_comparison).parse(behind)?;
             let (behind, text) = cut(text_value).parse(behind)?;
             let at = field.at.to(text.at);
             let node = Filter::Text {
                 field: field.node,
-                equal,
+                comparison,
                 text,
             };
             Ok((behind, Part::Condition(Spanned::new(node, at))))
@@ -247,14 +254,20 @@ fn equality(input: Tokens<'_>) -> Parsed<'_, bool> {
     alt((mark("==").map(|_| true), mark("!=").map(|_| false))).parse(input)
 }
 
+/// `==`, `!=` or `~`
+fn text_comparison(input: Tokens<'_>) -> Parsed<'_, TextComparison> {
+    let found = TextComparison::ALL.iter().find_map(|comparison| {
+        let (behind, _) = mark(comparison.text())(input).ok()?;
+        Some((behind, *comparison))
+    });
+    found.ok_or(nom::Err::Error(Failed))
+}
+
 /// One of the fields that a word field is compared with.
-fn one_field<'a, F: FilterField>(
-    input: Tokens<'a>,
-    fields: &'static [F],
-) -> Parsed<'a, Spanned<F>> {
-    for field in fields {
+fn one_field<F: FilterField>(input: Tokens<'_>, compared: F) -> Parsed<'_, Spanned<F>> {
+    for field in F::all().filter(|field| compared.takes(*field)) {
         if let Ok((behind, at)) = word(field.name())(input) {
-            return Ok((behind, Spanned::new(*field, at)));
+            return Ok((behind, Spanned::new(field, at)));
         }
     }
     Err(nom::Err::Error(Failed))

@@ -11,7 +11,7 @@ use super::stream::{Parsed, Tokens, is_mark, mark, silent_mark};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{Expression, Range};
 use crate::lang::lexer::TokenKind;
-use crate::lang::place::Spanned;
+use crate::lang::span::Spanned;
 use crate::lang::syntax::{Command, Pattern};
 
 /// `[/UN] RANGE, PATTERN, …`
@@ -21,12 +21,14 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, first) = cut(preceded(mark(","), pattern)).parse(input)?;
     let (input, more) = many0(preceded(mark(","), cut(pattern))).parse(input)?;
     let patterns = [vec![first], more].concat();
+    let (input, filter) = input.page_filter()?;
     Ok((
         input,
         Command::Find {
             layout: layout.unwrap_or_default(),
             range,
             patterns,
+            filter,
         },
     ))
 }

@@ -1,11 +1,11 @@
-//! What is glued to a command's name behind a `/`.
+//! What stands behind a command's name and a `/`.
 
-use super::stream::{Failed, Parsed, Tokens, glued, mark};
+use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::layout::{Format, Layout};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::place::Place;
+use crate::lang::span::Span;
 
 /// `/FMT` of `print`: a letter.
 pub(super) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
@@ -67,14 +67,14 @@ fn slash<'a, T>(
 }
 
 /// Where `/i`, `/5i`, `/-5i` and the like stand.
-fn instructions(input: Tokens<'_>) -> Option<Place> {
+fn instructions(input: Tokens<'_>) -> Option<Span> {
     let (slash, word) = match input.rest {
         [slash, minus, word, ..] if minus.glued && minus.text == "-" => (slash, word),
         [slash, word, ..] => (slash, word),
         _ => return None,
     };
     let letters = word.text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is = glued(input, "/") && word.glued && letters.contains('i');
+    let is = is_mark(slash, "/") && word.glued && letters.contains('i');
     let short = letters.chars().all(|c| "ibhwg".contains(c));
     (is && short).then(|| slash.at.to(word.at))
 }

@@ -13,6 +13,7 @@ mod names;
 mod operators;
 mod range;
 mod raw;
+mod rows;
 mod setting;
 mod stream;
 mod typed_name;
@@ -23,22 +24,49 @@ use nom::combinator::cut;
 use super::class::Class;
 use super::error::SyntaxError;
 use super::expected::Expected;
+use super::habits::{self, Does};
 use super::lexer::{self, Token, TokenKind};
-use super::place::{Place, Spanned};
+use super::span::{Span, Spanned};
 use super::syntax::{Argument, Line, Output};
 use super::words::CONTROL_WORDS;
 use stream::{Failed, Notes, Parsed, Tokens};
 
-/// Parses one line.
+/// Parses one line. What is none may begin with the words of another program.
 pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
     let tokens = lexer::tokens(line);
+    parse_tokens(line, &tokens).or_else(|error| {
+        let Some(found) = habits::of(line) else {
+            return Err(error);
+        };
+        match found.does {
+            Does::Nothing => Ok(Line::Comment),
+            Does::Refuse(hint) => Err(found.refusal(hint)),
+            Does::Run(ours, hint) => parse_tokens(line, &found.replaced(ours, &tokens))
+                .map_err(|error| error.or_hint(hint)),
+        }
+    })
+}
+
+fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
     let notes = Notes::new(line, tokens.len());
-    match whole_line(Tokens {
-        rest: &tokens,
+    let input = Tokens {
+        rest: tokens,
         notes: &notes,
-    }) {
+    };
+    match whole_line(input) {
         Ok((_, parsed)) => Ok(parsed),
-        Err(_) => Err(fault::error(line, &tokens, &notes)),
+        Err(_) => Err(fault::error(line, tokens, &notes)),
+    }
+}
+
+/// The tokens of a line as it is parsed: with our words in the place of another program's.
+fn as_parsed<'a>(line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
+    let found = habits::of(line)?;
+    match found.does {
+        Does::Run(ours, _) if parse_tokens(line, tokens).is_err() => {
+            Some(found.replaced(ours, tokens))
+        }
+        _ => None,
     }
 }
 
@@ -47,11 +75,33 @@ pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
     arguments::of_text(text)
 }
 
+/// The arguments of a command that the user made, and its output.
+pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
+    let tokens = lexer::tokens(text);
+    let notes = Notes::new(text, tokens.len());
+    let input = Tokens {
+        rest: &tokens,
+        notes: &notes,
+    };
+    let arguments = arguments::of_tokens(input);
+    let (_, behind) = raw::split_text(input);
+    let called = output(behind, false).and_then(|(behind, output)| {
+        let (behind, ()) = end(behind)?;
+        Ok((behind, output))
+    });
+    match called {
+        Ok((_, output)) => Ok((arguments, output)),
+        Err(_) => Err(fault::error(text, &tokens, &notes)),
+    }
+}
+
 /// What may stand at the end of the tokens, were the line to go on; and the raw text that goes on there, if any.
 pub(super) fn expected_at_end(
     line: &str,
     tokens: &[Token<'_>],
 ) -> (Vec<Expected>, Option<(Expected, usize)>) {
+    let replaced = as_parsed(line, tokens);
+    let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
     let raw = match whole_line(Tokens {
         rest: tokens,
@@ -69,7 +119,9 @@ pub(super) fn expected_at_end(
 }
 
 /// What the words of a line were taken for, and the first token that cannot stand where it does.
-pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Place>) {
+pub(super) fn classes(line: &str, tokens: &[Token<'_>]) -> (Vec<Spanned<Class>>, Option<Span>) {
+    let replaced = as_parsed(line, tokens);
+    let tokens = replaced.as_deref().unwrap_or(tokens);
     let notes = Notes::new(line, tokens.len());
     let wrong = match whole_line(Tokens {
         rest: tokens,
@@ -146,14 +198,14 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
         match &token.kind {
             TokenKind::Pipe { text, offset } => Some(Output::Pipe(Spanned::new(
                 text.clone(),
-                Place::new(token.at.start + offset, end),
+                Span::new(token.at.start + offset, end),
             ))),
             TokenKind::Redirect {
                 append,
                 path,
                 offset,
             } if !must_pipe => {
-                let path = Spanned::new(path.clone(), Place::new(token.at.start + offset, end));
+                let path = Spanned::new(path.clone(), Span::new(token.at.start + offset, end));
                 Some(Output::File {
                     path,
                     append: *append,

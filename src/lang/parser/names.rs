@@ -5,12 +5,12 @@ use nom::combinator::cut;
 
 use super::stream::{Parsed, Tokens, glued, is_mark, mark};
 use super::typed_name;
+use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Name, SymbolName};
+use crate::lang::expression::{Expression, Function, IntegerType, Name, SymbolName};
 use crate::lang::lexer::TokenKind;
-use crate::lang::place::Spanned;
-use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
+use crate::lang::span::Spanned;
 
 /// `name`
 fn name(input: Tokens<'_>, expected: Expected) -> Parsed<'_, Spanned<Name>> {
@@ -117,11 +117,7 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
 }
 
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
-    let known: Vec<&str> = FUNCTIONS
-        .iter()
-        .map(|(name, _)| *name)
-        .chain(INTEGER_TYPES.iter().map(|(name, _)| *name))
-        .collect();
+    let known: Vec<&str> = Function::words().chain(IntegerType::words()).collect();
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),

@@ -7,8 +7,8 @@ use super::stream::{Parsed, Tokens, is_mark};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, UnaryOperator};
 use crate::lang::lexer::Token;
-use crate::lang::operators::{BINARY, Level, UNARY};
-use crate::lang::place::Spanned;
+use crate::lang::operators::Level;
+use crate::lang::span::Spanned;
 
 /// The tree of an operator and its operands.
 type Join<T> = fn(Spanned<BinaryOperator>, Box<Spanned<T>>, Box<Spanned<T>>) -> T;
@@ -38,11 +38,12 @@ impl<'a, T> Chain<'a, T> {
         wanted: fn(Level) -> bool,
         loosest: Level,
     ) -> Parsed<'a, Spanned<T>> {
-        while let (behind, Some((operator, level))) =
+        while let (behind, Some(operator)) =
             operator(input, |level| wanted(level) && level >= loosest)?
         {
             let (behind, right) = cut(self.operand).parse(behind)?;
-            let (behind, right) = self.climb(behind, right, wanted, level.tighter())?;
+            let tighter = operator.node.level().tighter();
+            let (behind, right) = self.climb(behind, right, wanted, tighter)?;
             let at = left.at.to(right.at);
             left = Spanned::new((self.join)(operator, Box::new(left), Box::new(right)), at);
             input = behind;
@@ -55,20 +56,15 @@ impl<'a, T> Chain<'a, T> {
 fn operator(
     input: Tokens<'_>,
     wanted: impl Fn(Level) -> bool,
-) -> Parsed<'_, Option<(Spanned<BinaryOperator>, Level)>> {
+) -> Parsed<'_, Option<Spanned<BinaryOperator>>> {
     let known = |token: &Token<'_>| {
-        let row = BINARY
-            .iter()
-            .find(|(text, level, _)| is_mark(token, text) && wanted(*level))?;
-        Some((row.2, row.1))
+        let mut all = BinaryOperator::ALL.iter().copied();
+        all.find(|operator| is_mark(token, operator.text()) && wanted(operator.level()))
     };
     match input.accept(Expected::Operator, known) {
         Ok((behind, found)) => {
             let (behind, ()) = behind.count_operator()?;
-            Ok((
-                behind,
-                Some((Spanned::new(found.node.0, found.at), found.node.1)),
-            ))
+            Ok((behind, Some(found)))
         }
         Err(_) => Ok((input, None)),
     }
@@ -77,9 +73,7 @@ fn operator(
 /// The operator before an operand, if one stands here.
 pub(super) fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
     input.accept(Expected::Expression, |token| {
-        UNARY
-            .iter()
-            .find(|(text, _)| is_mark(token, text))
-            .map(|(_, operator)| *operator)
+        let mut all = UnaryOperator::ALL.iter().copied();
+        all.find(|operator| is_mark(token, operator.text()))
     })
 }

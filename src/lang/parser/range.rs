@@ -2,20 +2,20 @@
 
 use nom::Parser;
 use nom::branch::alt;
+use nom::combinator::cut;
 
-use super::expression::{expression, span};
+use super::expression::{expression, span, whole};
 use super::raw::split_text;
-use super::stream::{Failed, Parsed, Tokens};
+use super::stream::{Failed, Parsed, Tokens, mark};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Range};
-use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::place::Spanned;
+use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
+use crate::lang::lexer::{Pasted, TokenKind};
+use crate::lang::span::{Span, Spanned};
 
 /// `range`
 pub(super) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
-    let single = |found: Spanned<Expression>| found.map(Range::Expression);
-    alt((pasted_range, pasted_address.map(single), span)).parse(input)
+    alt((pasted, span)).parse(input)
 }
 
 /// `address`: of a pasted range, its start.
@@ -25,34 +25,33 @@ pub(super) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         Range::Expression(expression) => Some(Spanned::new(expression, range.at)),
         Range::All => None,
     };
-    alt((pasted_range.map_opt(start), pasted_address, expression)).parse(input)
+    alt((pasted.map_opt(start), expression)).parse(input)
 }
 
-/// `value`
-pub(super) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((pasted_address, expression)).parse(input)
-}
-
-fn integer(value: u64) -> Expression {
-    Expression::Integer(i128::from(value))
-}
-
-/// `pasted_range`: a line of maps or pmap. What follows the permissions is passed over.
-fn pasted_range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+/// `pasted`: what a row shows. What follows in the line is passed over.
+fn pasted(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let Some((token, rest)) = input.rest.split_first() else {
         return Err(nom::Err::Error(Failed));
     };
+    let TokenKind::PastedRow(pasted) = &token.kind else {
+        return Err(nom::Err::Error(Failed));
+    };
     let spanned = |value| Spanned::new(integer(value), token.at);
-    let range = match token.kind {
-        TokenKind::MapsLine { start, end } => Range::Span {
-            start: spanned(start),
-            end: spanned(end),
+    let range = match pasted {
+        Pasted::Address(address) => Range::Expression(integer(*address)),
+        Pasted::Span(start, end) => Range::Span {
+            start: spanned(*start),
+            end: spanned(*end),
         },
-        TokenKind::PmapLine { start, length } => Range::Length {
-            start: spanned(start),
-            length: spanned(length),
+        Pasted::Length { start, length } => Range::Length {
+            start: spanned(*start),
+            length: spanned(*length),
         },
-        _ => return Err(nom::Err::Error(Failed)),
+        Pasted::Symbol {
+            module,
+            name,
+            offset,
+        } => Range::Expression(symbol(module.as_deref(), name, *offset, token.at)),
     };
     Ok((
         split_text(Tokens { rest, ..input }).1,
@@ -60,26 +59,39 @@ fn pasted_range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     ))
 }
 
-/// `pasted_address`: a frame of a backtrace, or a line of gdb's `info registers`.
-fn pasted_address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let (address, at, rest) = match input.rest {
-        [
-            Token {
-                kind: TokenKind::PastedFrame(address),
-                at,
-                ..
-            },
-            rest @ ..,
-        ] => (*address, *at, split_text(Tokens { rest, ..input }).1.rest),
-        [register, first, second, rest @ ..] => match (&register.kind, &first.kind, &second.kind) {
-            (
-                TokenKind::Name,
-                TokenKind::Number(value),
-                TokenKind::Number(_) | TokenKind::PastedAddress(_),
-            ) => (*value, register.at.to(second.at), rest),
-            _ => return Err(nom::Err::Error(Failed)),
+fn integer(value: u64) -> Expression {
+    Expression::Integer(i128::from(value))
+}
+
+/// A symbol that a row names, and a distance from it.
+fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression {
+    let name = Name(name.to_owned());
+    let symbol = match module {
+        None => Expression::Name(name),
+        Some(module) => Expression::ModuleSymbol {
+            module: Spanned::new(Name(module.to_owned()), at),
+            symbol: Spanned::new(name, at),
         },
-        _ => return Err(nom::Err::Error(Failed)),
     };
-    Ok((Tokens { rest, ..input }, Spanned::new(integer(address), at)))
+    if offset == 0 {
+        return symbol;
+    }
+    Expression::Binary {
+        operator: Spanned::new(BinaryOperator::Add, at),
+        left: Box::new(Spanned::new(symbol, at)),
+        right: Box::new(Spanned::new(integer(offset), at)),
+    }
+}
+
+/// A value, or `A..B`.
+pub(super) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+    let (behind, start) = expression(input)?;
+    match mark("..")(behind) {
+        Ok((behind, _)) => {
+            let (behind, end) = cut(expression).parse(behind)?;
+            let at = start.at.to(end.at);
+            Ok((behind, Spanned::new(Range::Span { start, end }, at)))
+        }
+        Err(_) => Ok((behind, whole(start, true))),
+    }
 }

@@ -4,7 +4,7 @@ use super::stream::{Parsed, Tokens};
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::TargetName;
 
 /// Raw text, and whether it stood in quotes.
@@ -37,31 +37,53 @@ pub(super) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
 /// `pattern`: raw text up to a blank, or one quoted token without its quotes.
 pub(super) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
-        let (text, _) = split_text(input);
-        let blank = text.iter().skip(1).position(|token| !token.glued);
-        let length = blank.map_or(text.len(), |blank| blank + 1);
-        let (tokens, rest) = input.rest.split_at(length);
-        let (behind, raw) = taken(input, what, tokens, Tokens { rest, ..input })?;
+        let (tokens, behind) = up_to_blank(input);
+        let (behind, raw) = taken(input, what, tokens, behind)?;
         Ok((behind, raw.map(|raw| raw.text)))
     }
 }
 
-fn taken<'a>(
-    input: Tokens<'a>,
-    what: Expected,
-    tokens: &[Token<'_>],
-    behind: Tokens<'a>,
-) -> Parsed<'a, Spanned<Raw>> {
-    let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
-        return input.fail(what);
+/// The same where words of the language could stand too: completion offers both.
+/// One of the words of `clauses` ends the part, also if it is glued.
+pub(super) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a, Spanned<String>> {
+    let (tokens, _) = up_to_blank(input);
+    let is_clause = |token: &Token<'_>| clauses.contains(&token.text);
+    let length = tokens.iter().skip(1).position(is_clause);
+    let length = length.map_or(tokens.len(), |before| before + 1);
+    let (tokens, rest) = input.rest.split_at(length);
+    let behind = Tokens { rest, ..input };
+    let may_begin = |token: &Token<'_>| match token.kind {
+        TokenKind::Name | TokenKind::Quoted(_) | TokenKind::Text(_) => true,
+        TokenKind::Bracketed => true,
+        TokenKind::Variable => !matches!(token.text, "$_" | "$pc" | "$sp"),
+        _ => token.text == "/",
     };
-    if behind.rest.is_empty() {
-        input.notes.note_raw_text(what, first.at.start);
+    match tokens.first().is_some_and(may_begin) {
+        false => input.fail(Expected::RegionName),
+        true => Ok((behind, part(input, tokens).map(|raw| raw.text))),
     }
-    let at = first.at.to(last.at);
+}
+
+fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
+    let (text, _) = split_text(input);
+    let blank = text.iter().skip(1).position(|token| !token.glued);
+    let length = blank.map_or(text.len(), |blank| blank + 1);
+    let (tokens, rest) = input.rest.split_at(length);
+    (tokens, Tokens { rest, ..input })
+}
+
+/// The text of some of the tokens, of which there is one at least.
+pub(super) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
+    let first = tokens.first().map_or(input.place(), |token| token.at);
+    let at = first.to(tokens.last().map_or(first, |token| token.at));
     input.notes.note_class(Class::Text, at);
-    let raw = match &first.kind {
-        TokenKind::Quoted(text) | TokenKind::Text(text) if tokens.len() == 1 => Raw {
+    let raw = match tokens {
+        [
+            Token {
+                kind: TokenKind::Quoted(text) | TokenKind::Text(text),
+                ..
+            },
+        ] => Raw {
             text: text.clone(),
             quoted: true,
         },
@@ -70,7 +92,22 @@ fn taken<'a>(
             quoted: false,
         },
     };
-    Ok((behind, Spanned::new(raw, at)))
+    Spanned::new(raw, at)
+}
+
+fn taken<'a>(
+    input: Tokens<'a>,
+    what: Expected,
+    tokens: &[Token<'_>],
+    behind: Tokens<'a>,
+) -> Parsed<'a, Spanned<Raw>> {
+    let Some(first) = tokens.first() else {
+        return input.fail(what);
+    };
+    if behind.rest.is_empty() {
+        input.notes.note_raw_text(what, first.at.start);
+    }
+    Ok((behind, part(input, tokens)))
 }
 
 /// `raw`, its text alone.
@@ -81,7 +118,7 @@ pub(super) fn raw_text<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
     }
 }
 
-fn slice(line: &str, at: Place) -> String {
+fn slice(line: &str, at: Span) -> String {
     line.get(at.start..at.end).unwrap_or_default().to_owned()
 }
 
@@ -90,6 +127,19 @@ pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
     raw.map(|raw| match raw.text.parse::<u32>() {
         Ok(id) if !raw.quoted && id.to_string() == raw.text => TargetName::Id(id),
         _ if raw.text == "self" && !raw.quoted => TargetName::Itself,
+        _ if !raw.quoted && is_variable(&raw.text) => {
+            TargetName::Variable(raw.text.trim_start_matches('$').to_owned())
+        }
         _ => TargetName::Name(raw.text),
     })
+}
+
+/// Whether a text is `$name` and nothing more: then the variable may stand for it.
+fn is_variable(text: &str) -> bool {
+    let name = text.strip_prefix('$').unwrap_or_default();
+    let mut letters = name.chars();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }

@@ -1,15 +1,18 @@
 //! What nom's combinators run over: tokens, and the notes that all attempts at parsing a line share.
 
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 use nom::error::{ErrorKind, ParseError};
-use nom::{IResult, Input, Needed};
+use nom::{IResult, Input, Needed, Parser};
 
+use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::place::{Place, Spanned};
+use crate::lang::span::{Span, Spanned};
+use crate::lang::syntax::{Count, Cut, Time};
 
 /// Nesting deeper than this is an error, so that no line can exhaust the stack here or in what walks the tree.
 pub(super) const DEEPEST_NESTING: usize = 64;
@@ -73,7 +76,7 @@ impl<'a> Notes<'a> {
         self.classes.borrow().clone()
     }
 
-    pub(super) fn note_class(&self, class: Class, at: Place) {
+    pub(super) fn note_class(&self, class: Class, at: Span) {
         self.classes.borrow_mut().push(Spanned::new(class, at));
     }
 
@@ -111,9 +114,9 @@ impl<'a> Tokens<'a> {
     }
 
     /// Where the next token stands, or the end of the line.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Span {
         let end = self.notes.line.trim_end().len();
-        self.first().map_or(Place::new(end, end), |token| token.at)
+        self.first().map_or(Span::new(end, end), |token| token.at)
     }
 
     /// Notes that `expected` could have stood here.
@@ -189,7 +192,7 @@ impl<'a> Tokens<'a> {
 }
 
 /// Exactly this word.
-pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let wanted =
             |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
@@ -200,7 +203,7 @@ pub(super) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
 }
 
 /// Exactly this mark.
-pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| {
         let (rest, found) = input.accept(Expected::Mark(mark), |token| {
             is_mark(token, mark).then_some(())
@@ -210,16 +213,16 @@ pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
 }
 
 /// This mark; a failure is not noted, because the caller's own alternatives say what could stand here.
-pub(super) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+pub(super) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     silent(move |token| is_mark(token, mark))
 }
 
 /// This word; a failure is not noted.
-pub(super) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+pub(super) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     silent(move |token| token.kind == TokenKind::Name && token.text == word)
 }
 
-fn silent<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Place> {
+fn silent<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| match input.rest.split_first() {
         Some((token, rest)) if wanted(token) => Ok((Tokens { rest, ..input }, token.at)),
         _ => Err(nom::Err::Error(Failed)),
@@ -239,17 +242,13 @@ pub(super) fn glued(input: Tokens<'_>, text: &str) -> bool {
 }
 
 /// One of these words, with what it stands for.
-pub(super) fn one_of<'a, T: Copy>(
-    words: &'static [(&'static str, T)],
-) -> impl Fn(Tokens<'a>) -> Parsed<'a, T> {
-    move |input| {
-        for (text, meaning) in words {
-            if let Ok((rest, _)) = word(text)(input) {
-                return Ok((rest, *meaning));
-            }
+pub(super) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
+    for meaning in T::ALL {
+        if let Ok((rest, _)) = word(meaning.word())(input) {
+            return Ok((rest, *meaning));
         }
-        Err(nom::Err::Error(Failed))
     }
+    Err(nom::Err::Error(Failed))
 }
 
 /// A number, as a count.
@@ -259,6 +258,36 @@ pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
         _ => None,
     })?;
     Ok((behind, found.node))
+}
+
+/// How many: a number, or a variable that holds one.
+pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
+    let at = input.place();
+    if let Ok((behind, number)) = number(input) {
+        return Ok((behind, Spanned::new(Count::Number(number), at)));
+    }
+    let (behind, name) = variable(input)?;
+    Ok((behind, name.map(Count::Variable)))
+}
+
+/// How long: bare numbers are seconds; or a variable.
+pub(super) fn time(input: Tokens<'_>) -> Parsed<'_, Spanned<Time>> {
+    let found = input.accept(Expected::Duration, |token| match token.kind {
+        TokenKind::Duration(duration) => Some(Time::Duration(duration)),
+        TokenKind::Number(seconds) => Some(Time::Duration(Duration::from_secs(seconds))),
+        _ => None,
+    });
+    found.or_else(|_| {
+        let (behind, name) = variable(input)?;
+        Ok((behind, name.map(Time::Variable)))
+    })
+}
+
+/// `limit COUNT`, `top COUNT`
+pub(super) fn cut_to(input: Tokens<'_>) -> Parsed<'_, Cut> {
+    let (behind, which) = one_of(input)?;
+    let (behind, rows) = nom::combinator::cut(count).parse(behind)?;
+    Ok((behind, Cut { which, rows }))
 }
 
 /// A variable that can be set.

@@ -1,7 +1,8 @@
 //! Names of C++ and Rust written as the compiler has them, without the quotes that their brackets and blanks need.
 
+use crate::kernel::words::Worded;
+use crate::lang::expression::{Function, IntegerType};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::words::{FUNCTIONS, INTEGER_TYPES};
 
 /// For names of C++ and Rust as their sources spell them.
 pub(super) const QUOTES: &str =
@@ -60,9 +61,9 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
     let [name, bracket, ..] = tokens else {
         return false;
     };
-    let functions = FUNCTIONS.iter().map(|(name, _)| *name);
-    let mut known = functions.chain(INTEGER_TYPES.iter().map(|(name, _)| *name));
-    bracket.text == "(" && known.any(|known| known == name.text)
+    let is_known =
+        Function::from_word(name.text).is_some() || IntegerType::from_word(name.text).is_some();
+    bracket.text == "(" && is_known
 }
 
 /// A hint to put a name in quotes of which the end is not known, where what is around a failure looks like one.

@@ -9,7 +9,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress,
 };
-use crate::process::{Behind, Layout, Liveness, Relation};
+use crate::process::{BackingContent, Layout, Liveness, Relation};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -62,8 +62,8 @@ pub struct World {
     pub tmpfs: Option<Device>,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
-    /// What is behind pages of files, by page index; [`Behind::Hole`] behind all others.
-    pub behind: BTreeMap<u64, Behind>,
+    /// What is behind pages of files, by page index; [`BackingContent::Hole`] behind all others.
+    pub content: BTreeMap<u64, BackingContent>,
     /// The files tell what is behind their pages instead.
     pub asks_files: bool,
     pub behind_asked: AtomicU64,
@@ -149,7 +149,7 @@ impl World {
             hidden: false,
             tmpfs: None,
             average_counts: false,
-            behind: BTreeMap::new(),
+            content: BTreeMap::new(),
             asks_files: false,
             behind_asked: AtomicU64::new(0),
             behind_pages: AtomicU64::new(0),

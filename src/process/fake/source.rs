@@ -4,10 +4,12 @@ use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{Relation, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, Held, InMemory, List, Listed, Mapping, PageRegion, Place, Probe,
-    Query, Scan, Setting, Source, WordFile,
+    Answer, ConfigPlace, File, FileLocation, Held, InMemory, List, Listed, Mapping, PageRegion,
+    Probe, Query, Scan, Setting, Source, WordFile,
 };
-use crate::source::{Behind, BehindRun, Categories, Error, Identity, Liveness, ReadAt, Result};
+use crate::source::{
+    BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -182,7 +184,7 @@ impl Source for Bytes {
                 let pid = world.pid;
                 format!("State:\tS (sleeping)\nTgid:\t{pid}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n")
             }
-            File::Syscall => world.syscall.clone(),
+            File::Syscall | File::ThreadSyscall(_) => world.syscall.clone(),
             File::Program => match &world.executable {
                 Some(path) => return Ok(path.as_bytes().to_vec()),
                 None => return none(),
@@ -387,15 +389,15 @@ impl Source for Bytes {
         }
     }
 
-    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let path = match place {
-            Place::Region(region) => region.name.as_bytes(),
-            Place::Path(path) | Place::Trusted(path, _) => path,
-            Place::OwnPath(_) | Place::OwnVdso(_) => return Ok(None),
+            FileLocation::Region(region) => region.name.as_bytes(),
+            FileLocation::Path(path) | FileLocation::Trusted(path, _) => path,
+            FileLocation::OwnPath(_) | FileLocation::OwnVdso(_) => return Ok(None),
         };
         let file = self.0.files.get(&Name::new(path));
         let file = file.map(|bytes| Box::new(InMemory::file(bytes.clone())) as Box<dyn ReadAt>);
-        if let Place::Region(region) = place {
+        if let FileLocation::Region(region) = place {
             self.0.watched.files_opened.fetch_add(1, Ordering::Relaxed);
             return match file {
                 Some(file) => Ok(Some(file)),
@@ -405,7 +407,7 @@ impl Source for Bytes {
         Ok(file)
     }
 
-    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let world = &*self.0;
         world.behind_asked.fetch_add(1, Ordering::Relaxed);
         match world.asks_files {
@@ -418,23 +420,27 @@ impl Source for Bytes {
         let pages = range.start().get() / PAGE..range.end().get() / PAGE;
         let asked = pages.end - pages.start;
         world.behind_pages.fetch_add(asked, Ordering::Relaxed);
-        let mut runs: Vec<BehindRun> = Vec::new();
+        let mut runs: Vec<BackingRun> = Vec::new();
         for page in pages {
-            let behind = match world.asks_files {
-                false => world.behind.get(&page).copied().unwrap_or(Behind::Hole),
-                true => Behind::Contents {
+            let content = match world.asks_files {
+                false => world
+                    .content
+                    .get(&page)
+                    .copied()
+                    .unwrap_or(BackingContent::Hole),
+                true => BackingContent::Contents {
                     cached: world.cached.contains(&page),
                 },
             };
             let range = self::region(page, 1).range;
             match runs.last_mut() {
-                Some(last) if last.behind.as_ref().ok() == Some(&behind) => {
+                Some(last) if last.content.as_ref().ok() == Some(&content) => {
                     let both = AddressRange::new(last.range.start(), range.end());
                     last.range = both.expect("pages");
                 }
-                _ => runs.push(BehindRun {
+                _ => runs.push(BackingRun {
                     range,
-                    behind: Ok(behind),
+                    content: Ok(content),
                 }),
             }
         }

@@ -4,6 +4,7 @@ use super::samples::*;
 use super::{rendered, text};
 use crate::kernel::name::is_plain;
 use crate::kernel::*;
+use crate::render::theme::Background;
 use crate::render::{Json, Text, Theme};
 use crate::report::*;
 use jiff::tz::TimeZone;
@@ -113,7 +114,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         at: Some(RegionPlace {
             address,
             region_offset: number,
-            file_offset: Some(number),
+            file_offset: Some(Hex(number)),
             section: Some(name.clone()),
             symbol: Some(symbol_brief.clone()),
         }),
@@ -121,7 +122,10 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             code: text.clone(),
             meaning: "unknown",
         }]),
-        smaps: Some(vec![(text.clone(), number), (text.clone() + "2", 0)]),
+        smaps: Some(Numbers(vec![
+            (text.clone(), number),
+            (text.clone() + "2", 0),
+        ])),
         why: why.clone(),
         ..row.clone()
     };
@@ -135,8 +139,8 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         folio: Err(Reason::not_permitted(text.clone())),
         ..flags_report(number)
     };
-    let decoded = Decoded::Entry {
-        raw: number,
+    let decoded = Decoded::Entry(DecodedEntry {
+        raw: Hex(number),
         state: Some(State::Swapped),
         pfn: Some(frame),
         physical: Some(physical),
@@ -146,7 +150,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             name: "swap type",
             meaning: text.clone(),
         }],
-    };
+    });
     let change = Event {
         time: number as f64,
         address: Some(address),
@@ -168,7 +172,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         name: Some(text.clone()),
         value: text.clone(),
         also: Some(text.clone()),
-        symbol: Some(symbol_brief.clone()),
+        symbol: Some(AsText(symbol_brief.clone())),
         region: Some(name.clone()),
         ..value()
     };
@@ -227,6 +231,7 @@ fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         ..process()
     };
     let listed = ProcessRow {
+        memory: None,
         state: text.chars().next().unwrap_or('?'),
         resident: Some(number),
         name: name.clone(),
@@ -353,7 +358,7 @@ proptest! {
         width in prop::option::of(0usize..200),
         coloured: bool,
     ) {
-        let theme = Theme::new(coloured);
+        let theme = Theme::new(coloured.then_some(Background::Any));
         let mut renderer = Text::with_time_zone(theme, width, TimeZone::UTC);
         let shown = rendered(&mut renderer, &hostile(&bytes, number));
         let plain = without_colours(&shown);
@@ -366,7 +371,7 @@ proptest! {
 
     #[test]
     fn colours_change_no_text(bytes in names(), number in numbers(), width in prop::option::of(0usize..200)) {
-        let mut coloured = Text::with_time_zone(Theme::new(true), width, TimeZone::UTC);
+        let mut coloured = Text::with_time_zone(Theme::new(Some(Background::Any)), width, TimeZone::UTC);
         let records = hostile(&bytes, number);
         let shown = without_colours(&rendered(&mut coloured, &records));
         prop_assert_eq!(shown, text(width, &records));

@@ -24,7 +24,7 @@ pub fn memory() -> Memory {
         length: 16,
         format: "a",
         unit: 8,
-        bytes: Some(bytes),
+        bytes: Some(Bytes(bytes)),
         values: vec!["0x7ffff7de80c0".into(), "0x10".into()],
         symbols: vec![Some(brief("malloc", 16)), None],
         source: Some("memory"),
@@ -44,7 +44,7 @@ pub fn memory_of_file() -> Memory {
         length: 4,
         format: "x",
         unit: 1,
-        bytes: Some(vec![0x48, 0x8b, 0x05, 0]),
+        bytes: Some(Bytes(vec![0x48, 0x8b, 0x05, 0])),
         values: ["0x48", "0x8b", "0x05", "0x00"].map(str::to_owned).into(),
         symbols: Vec::new(),
         source: Some("file"),
@@ -60,7 +60,7 @@ pub fn memory_of_text() -> Memory {
         length: 6,
         format: "s",
         unit: 1,
-        bytes: Some(b"h\x1bllo\0".into()),
+        bytes: Some(Bytes(b"h\x1bllo\0".into())),
         values: vec![r#""h\033llo""#.into()],
         symbols: Vec::new(),
         ..memory()
@@ -119,7 +119,7 @@ pub fn memory_in_doubt() -> Memory {
 
 pub fn memory_of_text_cut() -> Memory {
     Memory {
-        bytes: Some(b"h\x1bllo".into()),
+        bytes: Some(Bytes(b"h\x1bllo".into())),
         length: 5,
         cut_by: Some(State::Swapped),
         why: why_in_doubt("cut_by"),
@@ -155,6 +155,58 @@ pub fn place_found_in_file() -> Match {
     }
 }
 
+pub fn patch() -> Patch {
+    Patch {
+        address: VirtualAddress::new(0x7fff_f7de_80c4),
+        length: 1,
+        symbol: Some(brief("malloc", 20)),
+        memory: Some(Bytes(vec![0xcc])),
+        file: Some(Bytes(vec![0x55])),
+        file_offset: Hex(0x280c4),
+        breakpoint: Some("int3"),
+        region: libc(),
+    }
+}
+
+pub fn patch_of_many() -> Patch {
+    Patch {
+        length: 20,
+        memory: Some(Bytes(vec![0x90; 20])),
+        file: Some(Bytes((0..20).collect())),
+        breakpoint: None,
+        ..patch()
+    }
+}
+
+pub fn patch_taken_back() -> Patch {
+    Patch {
+        address: VirtualAddress::new(0x7fff_f7de_8000),
+        length: 8192,
+        symbol: None,
+        memory: None,
+        file: None,
+        file_offset: Hex(0x28000),
+        breakpoint: None,
+        ..patch()
+    }
+}
+
+pub fn patched_summary() -> PatchedSummary {
+    let mut why = Why::default();
+    let reason = Reason::NotInFile("swapped pages are not read".into());
+    why.note("uncompared", &reason);
+    PatchedSummary {
+        private_copies: 4,
+        equal: 2,
+        stretches: 2,
+        bytes: 21,
+        breakpoints: 1,
+        uncompared: 1,
+        cut_short: true,
+        why,
+    }
+}
+
 pub fn find_summary() -> FindSummary {
     FindSummary {
         matches: 1,
@@ -164,11 +216,11 @@ pub fn find_summary() -> FindSummary {
         cache_unread: 0,
         why: Why::default(),
         cut_short: false,
-        states: BTreeMap::from([
+        states: EveryState(BTreeMap::from([
             (State::Present, 33),
             (State::Untouched, 31),
             (State::Swapped, 1),
-        ]),
+        ])),
     }
 }
 
@@ -180,7 +232,10 @@ pub fn find_summary_early() -> FindSummary {
         cache_unread: 3,
         why: cache_unread(),
         cut_short: true,
-        states: BTreeMap::from([(State::Present, 35), (State::Untouched, 3)]),
+        states: EveryState(BTreeMap::from([
+            (State::Present, 35),
+            (State::Untouched, 3),
+        ])),
         ..find_summary()
     }
 }
@@ -199,7 +254,7 @@ fn link(symbol: Option<SymbolBrief>, address: u64, value: Option<u64>) -> Link {
         symbol,
         state: State::Present,
         source: Some("memory"),
-        value,
+        value: value.map(Hex),
         text: None,
         why: Why::default(),
     }
@@ -210,7 +265,7 @@ pub fn telescope() -> Telescope {
         address: VirtualAddress::new(0x7fff_ffff_e010),
         offset: 8,
         symbol: None,
-        value: Some(0x7fff_f7de_80c0),
+        value: Some(Hex(0x7fff_f7de_80c0)),
         state: State::Present,
         source: Some("memory"),
         chain: vec![
@@ -248,7 +303,7 @@ pub fn telescope_of_file() -> Telescope {
 pub fn telescope_cycle() -> Telescope {
     let mut row = telescope();
     if let Some(link) = row.chain.last_mut() {
-        link.value = Some(0x7fff_f7de_80c0);
+        link.value = Some(Hex(0x7fff_f7de_80c0));
     }
     row.ends = "cycle";
     row

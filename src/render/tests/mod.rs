@@ -7,13 +7,14 @@ mod reads;
 mod regions;
 mod samples;
 mod session;
+mod snapshots;
 mod who;
 
-use super::{Json, Renderer, Text, Theme};
+use super::{Json, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, Outcome, Record, SearchEnd, Translation,
-    WhoCounts, WhoSummary,
+    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record,
+    SearchEnd, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -52,6 +53,27 @@ fn every_record_in_a_narrow_terminal() {
 }
 
 #[test]
+fn every_record_at_60_100_120_and_200_columns() {
+    assert_data_eq!(gallery(Some(60)), file!["golden/60.txt"].raw());
+    assert_data_eq!(gallery(Some(100)), file!["golden/100.txt"].raw());
+    assert_data_eq!(gallery(Some(120)), file!["golden/120.txt"].raw());
+    assert_data_eq!(gallery(Some(200)), file!["golden/200.txt"].raw());
+}
+
+#[test]
+fn no_line_is_wider_than_its_terminal() {
+    for width in [60, 72, 80, 100, 120, 200] {
+        for line in gallery(Some(width)).lines() {
+            let columns = printable::columns(line);
+            // A name without blanks may be longer than any line.
+            let longest = line.split(' ').map(printable::columns).max();
+            let is_one_word = longest.is_some_and(|word| word + 34 > width);
+            assert!(columns <= width || is_one_word, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
 fn every_record_in_a_pipe_is_whole() {
     assert_data_eq!(gallery(None), file!["golden/piped.txt"].raw());
 }
@@ -74,7 +96,7 @@ const FIELDS: &[(&str, &str)] = &[
     (
         "explanation",
         "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count folio zone node iomem cgroup \
+         file_mapped huge swap flags flags_raw map_count [map_count_average] folio zone node iomem cgroup \
          cgroup_path region symbol [nearest] why owner file next_read next_write",
     ),
     ("run", "start end physical pfn pages state [why]"),
@@ -84,7 +106,7 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "frames",
-        "pfn physical frames bytes flags flags_raw map_count [map_count_average] zone node",
+        "pfn physical frames bytes flags flags_raw map_count [map_count_average] zone node [why]",
     ),
     (
         "walk-summary",
@@ -92,7 +114,8 @@ const FIELDS: &[(&str, &str)] = &[
          device untouched pfn_mapped outside unmapped",
     ),
     ("frames-summary", "frames bytes cut_short memory_ends"),
-    ("group", "by key pages bytes [why]"),
+    ("group", "by key [second_by] [second_key] pages bytes [why]"),
+    ("map-region", "start end perms name pages cell_pages cells"),
     ("summary", "flags flags_raw letters state pages bytes [why]"),
     ("mapper", "pid name address pages region symbol"),
     (
@@ -127,6 +150,31 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("watch-start", "pages every blind"),
     ("watch-summary", "looks seconds events rows ended"),
+    (
+        "snapshot",
+        "name pid process time pages swapped with unread memory",
+    ),
+    (
+        "diff-summary",
+        "from to seconds changes came went cut uncompared blind",
+    ),
+    (
+        "change",
+        "change start end pages before after region symbol [detail]",
+    ),
+    ("change-group", "by key pages came went"),
+    (
+        "comparison",
+        "other start end region shared copied only_here only_there about_to_copy",
+    ),
+    (
+        "comparison-group",
+        "other symbol shared copied only_here only_there about_to_copy",
+    ),
+    (
+        "comparison-summary",
+        "pid other process page_size [memory] shared copied only_here only_there about_to_copy",
+    ),
     ("read", "file offset length words what found times repeat"),
     ("reads-summary", "reads more_reads more_words repeat"),
     (
@@ -139,6 +187,14 @@ const FIELDS: &[(&str, &str)] = &[
         "find-summary",
         "matches searched unread cached cache_unread cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
          pfn_mapped outside unmapped [why]",
+    ),
+    (
+        "patch",
+        "address length symbol memory file file_offset breakpoint region",
+    ),
+    (
+        "patched-summary",
+        "private_copies equal stretches bytes breakpoints uncompared cut_short [why]",
     ),
     (
         "telescope",
@@ -159,21 +215,29 @@ const FIELDS: &[(&str, &str)] = &[
         "pid parent name state threads user tracer executable command_line age page_size pointer_bytes memory \
          frames_hidden",
     ),
-    ("process-entry", "pid user state resident name command_line"),
+    (
+        "process-entry",
+        "pid user state resident [memory] name command_line",
+    ),
+    ("thread", "id name state sp pc symbol [why]"),
     (
         "line",
         "address start end module symbol file line column [first] frames why",
     ),
     ("target", "event pid name executable regions [remarks]"),
+    ("display", "number expression value [reason]"),
     ("setting", "name value meaning"),
     ("history", "number line"),
     ("text", "text"),
     (
         "help",
-        "topic name [about] [commands] [short] [usage] [summary] [text] [examples]",
+        "topic [name] [about] [commands] [short] [usage] [summary] [text] [examples]",
     ),
     ("note", "message"),
+    ("assertion", "expression holds message values where"),
+    ("assertions-summary", "held failed unknown"),
     ("error", "message where [expected] hint [nearest]"),
+    ("hello", "program version protocol"),
     ("end", "id status"),
 ];
 
@@ -196,6 +260,36 @@ fn json_has_the_promised_fields_and_no_others() {
     }
     for (name, _) in FIELDS {
         assert!(seen.contains(name), "no sample of {name}");
+    }
+}
+
+/// The reference that is made of the declarations says the same.
+#[test]
+fn the_description_of_each_record_has_the_promised_fields() {
+    for (name, promised) in FIELDS {
+        let mut described: Vec<FieldDescription> = Vec::new();
+        for shape in RECORDS.iter().filter(|shape| shape.name == *name) {
+            described = shape.form.fields();
+        }
+        let described: BTreeSet<String> = described
+            .iter()
+            .map(|field| match field.is_optional {
+                true => format!("[{}]", field.name),
+                false => field.name.to_owned(),
+            })
+            .collect();
+        let promised: BTreeSet<String> = promised.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(described, promised, "{name}");
+    }
+    for shape in RECORDS {
+        assert!(
+            FIELDS.iter().any(|(name, _)| *name == shape.name),
+            "{}",
+            shape.name
+        );
+        for field in shape.form.fields() {
+            assert!(!field.about.is_empty(), "{} of {}", field.name, shape.name);
+        }
     }
 }
 
@@ -349,18 +443,17 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
         Record::WalkSummary(walk_summary()),
     ];
     assert_data_eq!(text(Some(120), &walk), str![[r#"
-start          end                size  state      kind           frame     count  region         flags
-0x7ffff7dc0000 0x7ffff7de8000  160 KiB  present    file           0x1a4eac     31  libc.so.6      referenced active …
-0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
-0x7ffff7de8000 0x7ffff7de9000    4 KiB  present    file           hidden        ?  libc.so.6      ?
-0x7fffe0000000 0x7fffe0200000    2 MiB  present    anonymous huge 0x13d400     ~1  (anonymous)    active thp owner_2 …
-0x555555579000 0x555555679000    1 MiB  untouched  anonymous      -             -  [heap]         -
+start          end                size  pages  state      kind           frame     count  region       flags
+0x7ffff7dc0000 0x7ffff7de8000  160 KiB     40  present    file           0x1a4eac     31  libc.so.6    referenced activ…
+0x7ffff7de8000 0x7ffff7de9000    4 KiB      1  present    file           hidden        ?  libc.so.6    ?
+0x7ffff7de8000 0x7ffff7de9000    4 KiB      1  present    file           hidden        ?  libc.so.6    ?
+0x7fffe0000000 0x7fffe0200000    2 MiB    512  present    anonymous huge 0x13d400     ~1  (anonymous)  active thp owner…
+0x555555579000 0x555555679000    1 MiB    256  untouched  anonymous      -             -  [heap]       -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
 stopped early: the totals are of what was looked at
 the regions changed meanwhile: run it again for a consistent picture
-no room   pages: the terminal is too narrow
-hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb outside of containers and with that
-          capability: sudo or setcap give it)
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as root outside of containers, or give it
+          that capability with setcap)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
 "#]].raw());

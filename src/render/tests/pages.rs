@@ -59,6 +59,24 @@ pub fn data() -> RegionBrief {
     }
 }
 
+pub fn map_region() -> MapRegion {
+    let cells = |cells, mark, mixed| MapCells { cells, mark, mixed };
+    MapRegion {
+        start: va(0x5555_5555_9000),
+        end: va(0x5555_5599_9000),
+        perms: Some(data().perms),
+        name: Some(Name::from("[heap]")),
+        pages: 1088,
+        cell_pages: 4,
+        cells: vec![
+            cells(100, Mark::Anonymous, false),
+            cells(4, Mark::Guard, false),
+            cells(12, Mark::PrivateCopy, true),
+            cells(156, Mark::Untouched, false),
+        ],
+    }
+}
+
 pub fn counter() -> SymbolBrief {
     SymbolBrief {
         name: Name::from("counter"),
@@ -356,16 +374,18 @@ pub fn walk_summary() -> WalkSummary {
         longest_run_start: Some(VirtualAddress::new(0x5555_5555_8000)),
         changed: true,
         cut_short: true,
-        states: BTreeMap::from([
+        states: EveryState(BTreeMap::from([
             (State::Present, 40_000),
             (State::Swapped, 2),
             (State::Untouched, 510),
-        ]),
+        ])),
     }
 }
 
 pub fn group(key: &str, pages: u64) -> Group {
     Group {
+        second_by: None,
+        second_key: None,
         by: "state",
         key: key.into(),
         pages,
@@ -414,8 +434,8 @@ pub fn flags() -> FlagsReport {
 }
 
 pub fn decoded_entry() -> Decoded {
-    Decoded::Entry {
-        raw: 0x440000000000009f,
+    Decoded::Entry(DecodedEntry {
+        raw: Hex(0x440000000000009f),
         state: Some(State::Guard),
         pfn: None,
         physical: None,
@@ -437,18 +457,18 @@ pub fn decoded_entry() -> Decoded {
                 meaning: "31: a marker".into(),
             },
         ],
-    }
+    })
 }
 
 pub fn decoded_flags() -> Decoded {
     let flags = PageFlags::DIRTY;
-    Decoded::Flags {
-        flags,
-        names: flags,
+    Decoded::Flags(DecodedFlags {
+        raw: Hex(flags.bits()),
+        flags: FlagNames(flags),
         bits: vec![FlagMeaning {
             bit: 4,
             name: "dirty".into(),
             meaning: "written to since it was last saved".into(),
         }],
-    }
+    })
 }

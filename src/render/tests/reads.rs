@@ -5,9 +5,9 @@ use crate::report::*;
 pub fn read_of_words() -> KernelRead {
     KernelRead {
         file: "/proc/812/pagemap".into(),
-        offset: Some(0x2aaaaaaac0),
+        offset: Some(Hex(0x2aaaaaaac0)),
         length: Some(16),
-        words: vec![0x8100_0000_001a_4eac, 0],
+        words: vec![Hex(0x8100_0000_001a_4eac), Hex(0)],
         what: "page-map entries from 0x555555558000 on".into(),
         found: None,
         times: 1,
@@ -31,7 +31,7 @@ pub fn read_of_text() -> KernelRead {
 pub fn read_of_behind() -> KernelRead {
     KernelRead {
         file: "/proc/812/map_files/7ffff7dc0000-7ffff7de8000".into(),
-        offset: Some(0x3000),
+        offset: Some(Hex(0x3000)),
         length: Some(4096),
         words: Vec::new(),
         what: "what is behind 0x7ffff7dc3000..0x7ffff7dc4000 (SEEK_DATA, cachestat)".into(),

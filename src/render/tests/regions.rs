@@ -11,7 +11,7 @@ pub fn region_row() -> RegionReport {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
         perms: permissions("r"),
-        offset: 0,
+        offset: Hex(0),
         device: Device { major: 8, minor: 2 },
         inode: 1311,
         name: Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6"),
@@ -44,7 +44,7 @@ pub fn region_full() -> RegionReport {
         start: va(0x555555558000),
         end: va(0x555555578000),
         perms: permissions("rw"),
-        offset: 0x3000,
+        offset: Hex(0x3000),
         name: Name::from("/usr/bin/demo"),
         deleted: true,
         size: 128 << 10,
@@ -75,7 +75,7 @@ pub fn region_full() -> RegionReport {
         at: Some(RegionPlace {
             address: va(0x555555558010),
             region_offset: 0x10,
-            file_offset: Some(0x3010),
+            file_offset: Some(Hex(0x3010)),
             section: Some(Name::from(".data")),
             symbol: Some(counter()),
         }),
@@ -94,12 +94,12 @@ pub fn region_full() -> RegionReport {
                 meaning: "counted against the overcommit limit",
             },
         ]),
-        smaps: Some(vec![
+        smaps: Some(Numbers(vec![
             ("Size".into(), 128 << 10),
             ("Rss".into(), 12 << 10),
             ("Shared_Clean".into(), 0),
             ("Locked".into(), 0),
-        ]),
+        ])),
         changed: true,
         why: Why::default(),
         ..region_row()
@@ -147,7 +147,7 @@ pub fn event() -> Event {
 
 pub fn flags_event() -> Event {
     let side = |flags, map_count| PageFacts {
-        flags: Some(flags),
+        flags: Some(FlagNames(flags)),
         map_count: Some(map_count),
         map_count_average: map_count == 2,
         ..facts(State::Present, Some(0x2b3f00))
@@ -216,16 +216,16 @@ pub fn watch_summary() -> WatchSummary {
     WatchSummary {
         looks: 124,
         seconds: 12.34,
-        events: vec![
+        events: Numbers(vec![
             (EventKind::Came, 3),
             (EventKind::CopiedOnWrite, 1),
             (EventKind::RegionGrew, 1),
-        ],
-        rows: vec![
+        ]),
+        rows: Numbers(vec![
             (EventKind::Came, 2),
             (EventKind::CopiedOnWrite, 1),
             (EventKind::RegionGrew, 1),
-        ],
+        ]),
         ended: "interrupted",
     }
 }

@@ -5,6 +5,7 @@ pub use super::pages::*;
 pub use super::reads::*;
 pub use super::regions::*;
 pub use super::session::*;
+pub use super::snapshots::*;
 pub use super::who::*;
 use crate::kernel::Name;
 use crate::report::*;
@@ -22,8 +23,13 @@ pub fn all() -> Vec<(&'static str, Record)> {
         number: 7,
         line: Name::from("translate $sp"),
     };
+    let hello = Hello {
+        program: "pmdb",
+        version: "0.1.0",
+        protocol: 1,
+    };
     let end = End {
-        id: 1,
+        id: RequestId::Number(1),
         status: "ok",
     };
     vec![
@@ -58,6 +64,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("walk-summary", Record::WalkSummary(walk_summary())),
         ("frames-summary", Record::FramesSummary(frames_summary())),
         ("group", Record::Group(group("present", 40_000))),
+        ("map-region", Record::MapRegion(map_region())),
         ("summary", Record::Summary(summary())),
         ("summary", Record::Summary(summary_without_frame())),
         ("summary", Record::Summary(summary_unreadable())),
@@ -102,6 +109,14 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("match", Record::Match(place_found_in_file())),
         ("find-summary", Record::FindSummary(find_summary())),
         ("find-summary", Record::FindSummary(find_summary_early())),
+        ("patch", Record::Patch(Box::new(patch()))),
+        ("patch", Record::Patch(Box::new(patch_of_many()))),
+        ("patch", Record::Patch(Box::new(patch_taken_back()))),
+        ("patched-summary", Record::PatchedSummary(patched_summary())),
+        (
+            "patched-summary",
+            Record::PatchedSummary(PatchedSummary::default()),
+        ),
         ("telescope", Record::Telescope(Box::new(telescope()))),
         ("telescope", Record::Telescope(Box::new(telescope_text()))),
         ("telescope", Record::Telescope(Box::new(telescope_cycle()))),
@@ -113,7 +128,26 @@ pub fn all() -> Vec<(&'static str, Record)> {
             "telescope",
             Record::Telescope(Box::new(telescope_swapped())),
         ),
+        ("snapshot", Record::Snapshot(snapshot())),
+        (
+            "diff-summary",
+            Record::DiffSummary(Box::new(diff_summary())),
+        ),
+        ("change", Record::Change(Box::new(change_of_pages()))),
+        ("change", Record::Change(Box::new(change_of_region()))),
+        ("change-group", Record::ChangeGroup(change_group())),
+        ("comparison", Record::Comparison(comparison())),
+        (
+            "comparison-group",
+            Record::ComparisonGroup(comparison_group()),
+        ),
+        (
+            "comparison-summary",
+            Record::ComparisonSummary(comparison_summary()),
+        ),
         ("value", Record::Value(value())),
+        ("display", Record::Display(displayed())),
+        ("display", Record::Display(displayed_in_vain())),
         ("symbol", Record::Symbol(symbol())),
         ("symbol", Record::SymbolRow(symbol_row())),
         ("symbols-summary", Record::SymbolsSummary(symbols_summary())),
@@ -131,14 +165,24 @@ pub fn all() -> Vec<(&'static str, Record)> {
             Record::Capabilities(Box::new(capabilities())),
         ),
         ("process-entry", Record::ProcessEntry(process_row())),
+        ("process-entry", Record::ProcessEntry(process_memory_row())),
+        ("thread", Record::Thread(thread())),
+        ("thread", Record::Thread(running_thread())),
         ("target", Record::Target(target())),
         ("setting", Record::Setting(setting())),
         ("history", Record::History(history)),
         ("text", Record::Text(text)),
         ("help", Record::Help(help_group())),
         ("help", Record::Help(help_command())),
+        ("help", Record::Help(help_subject())),
         ("note", Record::Note(note)),
+        ("assertion", Record::Assertion(assertion())),
+        (
+            "assertions-summary",
+            Record::AssertionsSummary(assertions()),
+        ),
         ("error", Record::Error(error())),
+        ("hello", Record::Hello(hello)),
         ("end", Record::End(end)),
     ]
 }

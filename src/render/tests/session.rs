@@ -1,9 +1,8 @@
 //! Samples of records about the session, its target, and values.
 
-use super::pages::{data, va};
+use super::pages::{data, va, why};
 use crate::kernel::*;
 use crate::report::*;
-use std::collections::BTreeMap;
 
 pub fn value() -> ValueReport {
     ValueReport {
@@ -12,11 +11,11 @@ pub fn value() -> ValueReport {
         kind: "address",
         value: "0x555555558010".into(),
         also: Some("93824992247824".into()),
-        symbol: Some(SymbolBrief {
+        symbol: Some(AsText(SymbolBrief {
             name: Name::from("counter"),
             offset: 16,
             module: Name::from("demo"),
-        }),
+        })),
         region: Some(Name::from("/usr/bin/demo")),
     }
 }
@@ -65,7 +64,7 @@ pub fn module() -> ModuleReport {
             "/usr/lib/debug/.build-id/ab/cdef0123456789.debug",
         )),
         symbols: Some(1234),
-        why: BTreeMap::new(),
+        why: Why::default(),
     }
 }
 
@@ -74,9 +73,9 @@ pub fn module_of_exports() -> ModuleReport {
         deleted: true,
         answers: Some("dynamic"),
         debug_file: None,
-        why: BTreeMap::from([(
+        why: why(&[(
             "debug_file",
-            "no separate debug file is installed".to_owned(),
+            Reason::NotInFile("no separate debug file is installed".into()),
         )]),
         ..module()
     }
@@ -87,7 +86,7 @@ pub fn module_unread() -> ModuleReport {
         build_id: None,
         answers: None,
         symbols: None,
-        why: BTreeMap::from([("symbols", "not an ELF file".to_owned())]),
+        why: why(&[("symbols", Reason::NotInFile("not an ELF file".into()))]),
         ..module_of_exports()
     }
 }
@@ -235,14 +234,69 @@ pub fn capabilities() -> Capabilities {
     }
 }
 
+pub fn thread() -> ThreadRow {
+    ThreadRow {
+        id: 812,
+        name: Name::from("demo"),
+        state: "S".into(),
+        sp: Ok(va(0x7ffd_1234_5678)),
+        pc: Ok(va(0x5555_5555_5136)),
+        symbol: Some(super::pages::counter()),
+    }
+}
+
+pub fn running_thread() -> ThreadRow {
+    let reason = Reason::NotApplicable("the thread runs");
+    ThreadRow {
+        id: 813,
+        name: Name::from("worker"),
+        state: "R".into(),
+        sp: Err(reason.clone()),
+        pc: Err(reason),
+        symbol: None,
+    }
+}
+
 pub fn process_row() -> ProcessRow {
     ProcessRow {
+        memory: None,
         pid: 812,
         user: 1000,
         state: 'S',
         resident: Some(3 << 20),
         name: Name::from("demo"),
         command_line: Some(Name::from("demo --size 4")),
+    }
+}
+
+pub fn process_memory_row() -> ProcessRow {
+    ProcessRow {
+        memory: Some(ProcessMemory {
+            pss: Some(2 << 20),
+            uss: Some(1 << 20),
+            swapped: Some(0),
+            huge: None,
+            hidden: false,
+        }),
+        ..process_row()
+    }
+}
+
+pub fn displayed() -> DisplayReport {
+    DisplayReport {
+        number: Some(1),
+        expression: "rss(heap)".into(),
+        value: Some("4096".into()),
+        reason: None,
+    }
+}
+
+pub fn displayed_in_vain() -> DisplayReport {
+    DisplayReport {
+        number: Some(2),
+        value: None,
+        reason: Some("no process is attached".into()),
+        ..displayed()
     }
 }
 
@@ -266,7 +320,7 @@ pub fn setting() -> SettingReport {
 }
 
 pub fn help_group() -> Help {
-    Help::Group {
+    Help::Group(HelpGroup {
         name: "look",
         about: "what is behind addresses",
         commands: vec![
@@ -281,20 +335,56 @@ pub fn help_group() -> Help {
                 summary: "any raw number in words",
             },
         ],
-    }
+    })
+}
+
+pub fn help_subject() -> Help {
+    Help::Subject(HelpSubject {
+        name: "states",
+        summary: "the states of a page",
+        text: "A page is in one of these states, and the words are the same in tables, in JSON and in filters.\n\n  present         a page frame is mapped\n  guard           a guard page (MADV_GUARD_INSTALL): any access ends the process with a signal\n  walk heap by state\n".into(),
+    })
 }
 
 pub fn help_command() -> Help {
-    Help::Command {
+    Help::Command(HelpCommand {
         name: "translate",
         short: vec!["t"],
         usage: vec!["translate ADDRESS".into(), "translate RANGE".into()],
         summary: "where the byte at an address really is",
         text: "The block shows what the page map says.\nA range gives a row for each run.\n\n  as it is\n\nThe end.",
         examples: vec![
-            ("translate $sp", "the top of the stack"),
-            ("translate [heap]", "the runs of the heap"),
+            HelpExample {
+                line: "translate $sp",
+                does: "the top of the stack",
+            },
+            HelpExample {
+                line: "translate [heap]",
+                does: "the runs of the heap",
+            },
         ],
+    })
+}
+
+pub fn assertion() -> AssertionReport {
+    AssertionReport {
+        expression: "count(buf where present) == 512".into(),
+        holds: false,
+        message: Some("the buffer is not whole".into()),
+        values: vec![AssertionValue {
+            expression: "count(buf where present)".into(),
+            value: "412".into(),
+            wanted: Some("512".into()),
+        }],
+        place: None,
+    }
+}
+
+pub fn assertions() -> AssertionsSummary {
+    AssertionsSummary {
+        held: 12,
+        failed: 1,
+        unknown: 0,
     }
 }
 

@@ -63,11 +63,12 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
         line.push(Role::Warn, " (deleted)");
     }
     if region.offset != Hex(0) {
-        line.plain(format!("  file offset {:#x}", region.offset.0));
+        let offset = format!("file offset {:#x}", region.offset.0);
+        line.word("  ", Role::Plain, offset);
     }
 }
 
-/// The folio that a frame is of, if it has more pages than that.
+/// The folio that a frame belongs to, if it has more pages than one.
 pub fn folio(
     look: &Look,
     folio: &FolioReport,

@@ -6,7 +6,7 @@ use crate::render::theme::Role;
 use crate::report::{Capabilities, Capability};
 use std::io::{self, Write};
 
-/// Where the names begin, and what is said of them.
+/// The columns of the names and of their descriptions.
 const NAME: usize = 10;
 const FOUND: usize = NAME + 18;
 

@@ -7,7 +7,7 @@ use super::words;
 use crate::kernel::PageFlags;
 use crate::render::line::Line;
 use crate::render::theme::Role;
-use crate::report::{Decoded, FlagMeaning, FlagsReport, Why};
+use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Why};
 use std::io::{self, Write};
 
 /// Where a bit's name and its meaning begin.
@@ -71,7 +71,9 @@ fn raw_flags(look: &Look, flags: PageFlags, out: &mut dyn Write) -> io::Result<(
     let mut line = field(look, "flags");
     line.push(Role::Raw, format!("{:#018x}", flags.bits()));
     if flags.is_empty() {
-        line.tab_to(REMARK).push(Role::Dim, "none set");
+        line.tab_to(REMARK)
+            .indent_here()
+            .push(Role::Dim, "none set");
     }
     line.end(out)
 }
@@ -101,17 +103,18 @@ const SOMETHING: u64 = 3 << 62;
 /// Writes a raw number taken apart.
 pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
     match decoded {
-        Decoded::Entry {
+        Decoded::Entry(DecodedEntry {
             raw,
             state,
             pfn,
             physical,
             swap,
             bits,
-        } => {
+        }) => {
             let mut line = field(look, "entry");
             line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
+                .indent_here()
                 .plain("as a page-map entry");
             line.end(out)?;
             let mut line = field(look, "state");
@@ -119,17 +122,24 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 Some(state) => line
                     .push(words::state_role(*state), state.word())
                     .tab_to(REMARK)
+                    .indent_here()
                     .push(Role::Dim, words::state(*state)),
-                None if raw & SOMETHING != 0 => {
-                    line.push(Role::Warn, "not certain").tab_to(REMARK).push(
+                None if raw.0 & SOMETHING != 0 => line
+                    .push(Role::Warn, "not certain")
+                    .tab_to(REMARK)
+                    .indent_here()
+                    .push(
                         Role::Dim,
                         "no page, but something: the entry alone does not tell what",
-                    )
-                }
-                None => line.push(Role::Dim, "empty").tab_to(REMARK).push(
-                    Role::Dim,
-                    "nothing there: untouched, unmapped, or hidden by a driver",
-                ),
+                    ),
+                None => line
+                    .push(Role::Dim, "empty")
+                    .tab_to(REMARK)
+                    .indent_here()
+                    .push(
+                        Role::Dim,
+                        "nothing there: untouched, unmapped, or hidden by a driver",
+                    ),
             };
             line.end(out)?;
             if let Some(frame) = pfn {
@@ -137,6 +147,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 line.push(Role::Frame, frame);
                 if let Some(physical) = physical {
                     line.tab_to(REMARK)
+                        .indent_here()
                         .plain("physical ")
                         .push(Role::Physical, physical);
                 }
@@ -146,6 +157,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                 let mut line = field(look, "swap");
                 line.plain(format!("slot {:#x}", slot.offset))
                     .tab_to(REMARK)
+                    .indent_here()
                     .plain(format!("type {}", slot.kind));
                 if let Ok(device) = &slot.device {
                     line.plain(", ").push(Role::Name, device);
@@ -164,10 +176,11 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
             }
             Ok(())
         }
-        Decoded::Flags { flags, bits, .. } => {
+        Decoded::Flags(DecodedFlags { raw, bits, .. }) => {
             let mut line = field(look, "flags");
-            line.push(Role::Raw, format!("{:#018x}", flags.bits()))
+            line.push(Role::Raw, format!("{raw:#018x}"))
                 .tab_to(REMARK)
+                .indent_here()
                 .plain("as the page flags of a frame");
             line.end(out)?;
             if bits.is_empty() {

@@ -13,7 +13,13 @@ const MOST: usize = 16;
 
 /// The reasons seen, and the fields that they are about.
 #[derive(Default, Debug)]
-pub struct Footnotes(BTreeMap<Reason, Vec<&'static str>>);
+pub struct Footnotes {
+    reasons: BTreeMap<Reason, Vec<&'static str>>,
+    /// What has no answer by its nature: reported only under a table that has nothing else.
+    by_nature: BTreeMap<Reason, Vec<&'static str>>,
+    /// Whether a row of the table has a value.
+    has_values: bool,
+}
 
 impl Footnotes {
     /// All reasons of a record that stands alone.
@@ -34,29 +40,48 @@ impl Footnotes {
         }
     }
 
+    /// The same for a row of which every column may be `-`: a table of such rows alone needs the reason.
+    pub fn collect_with_nature(&mut self, why: &Why, has_values: bool) {
+        self.collect(why);
+        self.has_values |= has_values;
+        for (field, reason) in why.iter() {
+            if matches!(reason, Reason::NotApplicable(_)) {
+                add(&mut self.by_nature, field, reason);
+            }
+        }
+    }
+
     /// Notes one reason.
     pub fn add(&mut self, field: &'static str, reason: &Reason) {
-        if let Some(fields) = self.0.get_mut(reason) {
-            if !fields.contains(&field) {
-                fields.push(field);
-            }
-        } else if self.0.len() < MOST {
-            self.0.insert(reason.clone(), vec![field]);
-        }
+        add(&mut self.reasons, field, reason);
     }
 
     /// Takes those of another collection too.
     pub fn append(&mut self, others: Footnotes) {
-        for (reason, fields) in others.0 {
-            for field in fields {
-                self.add(field, &reason);
+        self.has_values |= others.has_values;
+        for (mine, theirs) in [
+            (&mut self.reasons, others.reasons),
+            (&mut self.by_nature, others.by_nature),
+        ] {
+            for (reason, fields) in theirs {
+                for field in fields {
+                    add(mine, field, &reason);
+                }
             }
         }
     }
 
     /// Writes them and forgets them.
     pub fn write(&mut self, look: &Look, out: &mut dyn Write) -> io::Result<()> {
-        for (reason, mut fields) in std::mem::take(&mut self.0) {
+        let Footnotes {
+            mut reasons,
+            mut by_nature,
+            has_values,
+        } = std::mem::take(self);
+        if !has_values {
+            reasons.append(&mut by_nature);
+        }
+        for (reason, mut fields) in reasons {
             fields.sort_by_key(|name| words::rank(name));
             let mut names: Vec<&str> = fields.iter().map(|name| words::field(name)).collect();
             names.dedup();
@@ -74,6 +99,16 @@ impl Footnotes {
     }
 }
 
+fn add(reasons: &mut BTreeMap<Reason, Vec<&'static str>>, field: &'static str, reason: &Reason) {
+    if let Some(fields) = reasons.get_mut(reason) {
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    } else if reasons.len() < MOST {
+        reasons.insert(reason.clone(), vec![field]);
+    }
+}
+
 /// `hidden    physical, frame: why`
 pub fn line(
     look: &Look,
@@ -86,4 +121,35 @@ pub fn line(
     let mut line = field(look, label);
     line.prose(role, format!("{}: {reason}", names.join(", ")));
     line.end(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::theme::Theme;
+
+    #[test]
+    fn what_has_no_answer_by_nature_is_reported_under_a_table_of_nothing_else() {
+        let mut why = Why::default();
+        why.note("present", &Reason::NotApplicable("it is the kernel's own"));
+        let written = |rows: &[bool]| {
+            let mut notes = Footnotes::default();
+            for &has_values in rows {
+                let mut row = Footnotes::default();
+                row.collect_with_nature(&why, has_values);
+                notes.append(row);
+            }
+            let mut out = Vec::new();
+            notes
+                .write(&Look::new(Theme::PLAIN, None), &mut out)
+                .expect("memory takes all");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(
+            written(&[false, false]),
+            "none      present: it is the kernel's own\n"
+        );
+        assert_eq!(written(&[false, true]), "");
+        assert_eq!(written(&[]), "");
+    }
 }

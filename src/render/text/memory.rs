@@ -4,10 +4,13 @@ use super::block::{region_name, symbol, symbol_text};
 use super::look::Look;
 use super::words;
 use crate::kernel::{Kind, State};
+use crate::lang::Format;
 use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
-use crate::report::{FindSummary, Match, Memory, RegionBrief, Telescope, Why};
+use crate::report::{
+    Bytes, FindSummary, Match, Memory, Patch, PatchedSummary, RegionBrief, Telescope, Why,
+};
 use std::io::{self, Write};
 
 /// Columns from one tab stop to the next: gdb writes tabs.
@@ -18,7 +21,21 @@ const ADDRESS: usize = 14;
 
 /// `0x7ffe… <buf+16>:  0x01  0x02`
 pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = Line::new(look.theme, None);
+    let mut line = units(look, memory, false);
+    let is_wide = look.width.is_some_and(|width| line.column() > width);
+    // A text may have blanks of its own, which are not ours to wrap at.
+    let is_text = memory.format == Format::Text.letter();
+    let has_blanks = || memory.values.iter().any(|value| value.contains(' '));
+    if is_wide && !(is_text && has_blanks()) {
+        line = units(look, memory, true);
+    }
+    line.end(out)
+}
+
+/// With tabs before the values, as gdb has them, or where that is too wide with single blanks.
+fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
+    let mut line = Line::new(look.theme, look.width.filter(|_| is_narrow));
+    line.indent(4);
     line.push(Role::Address, memory.address);
     if let Some(named) = &memory.symbol {
         line.plain(" ");
@@ -26,7 +43,10 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
     }
     line.plain(":");
     for (index, value) in memory.values.iter().enumerate() {
-        tab(&mut line);
+        match is_narrow {
+            true => line.plain(" "),
+            false => tab(&mut line),
+        };
         line.plain(value);
         if let Some(Some(named)) = memory.symbols.get(index) {
             line.push(Role::Symbol, format!(" {}", symbol_text(named)));
@@ -64,11 +84,11 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
         let state = memory.state.word();
         line.push(Role::Warn, format!("  (faulted in: was {state})"));
     }
-    line.end(out)
+    line
 }
 
-fn tab(line: &mut Line) {
-    line.pad_to((line.column() / TAB + 1) * TAB);
+fn tab(line: &mut Line) -> &mut Line {
+    line.pad_to((line.column() / TAB + 1) * TAB)
 }
 
 /// `<not resident: untouched>`
@@ -158,10 +178,105 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
     line.end(out)
 }
 
+/// Bytes of a stretch that are shown of memory and of the file.
+const MOST_PATCHED: usize = 16;
+
+/// `0x55… <work+19>  int3 (cc, in the file c7)  a r-xp`
+pub fn patch(look: &Look, patch: &Patch, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(4).push(Role::Address, patch.address);
+    if let Some(named) = &patch.symbol {
+        line.plain(" ");
+        symbol(&mut line, named);
+    }
+    let digits = |bytes: &Bytes| {
+        let shown = bytes.0.iter().take(MOST_PATCHED);
+        let mut text: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
+        if bytes.0.len() > MOST_PATCHED {
+            text.push(format!("\u{2026} ({})", size(patch.length)));
+        }
+        text.join(" ")
+    };
+    match (&patch.memory, &patch.file) {
+        (Some(memory), Some(file)) => {
+            line.plain("  ");
+            if let Some(name) = patch.breakpoint {
+                line.push(Role::Warn, format!("{name}  "));
+            }
+            line.push(Role::Raw, digits(memory));
+            line.push(Role::Dim, format!("  in the file: {}", digits(file)));
+        }
+        _ => {
+            let text = format!("  {} private, the same as the file", size(patch.length));
+            line.push(Role::Note, text);
+        }
+    }
+    of_region(&mut line, &patch.region);
+    line.end(out)
+}
+
+/// `3 private copies of code pages: 2 stretches differ (2 B, 1 breakpoint), 1 page is the same as the file`
+pub fn patched_summary(
+    look: &Look,
+    summary: &PatchedSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2);
+    if summary.private_copies == 0 {
+        line.plain("no code page is a private copy");
+    } else {
+        let copies = match summary.private_copies {
+            1 => "1 code page is a private copy".to_owned(),
+            pages => format!("{} code pages are private copies", count(pages)),
+        };
+        line.plain(copies);
+    }
+    if summary.stretches > 0 {
+        let stretches = counted(summary.stretches, "stretch");
+        let stretches = if summary.stretches == 1 {
+            stretches
+        } else {
+            format!("{} stretches", count(summary.stretches))
+        };
+        let differ = if summary.stretches == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
+        let text = format!(
+            "{stretches} {differ} from the file ({})",
+            size(summary.bytes)
+        );
+        line.word("; ", Role::Warn, text);
+        if summary.breakpoints > 0 {
+            line.word(", ", Role::Warn, counted(summary.breakpoints, "breakpoint"));
+        }
+    }
+    if summary.equal > 0 {
+        let verb = if summary.equal == 1 { "is" } else { "are" };
+        let text = format!(
+            "{} {verb} the same as the file",
+            counted(summary.equal, "page")
+        );
+        line.word("; ", Role::Note, text);
+    }
+    if summary.uncompared > 0 {
+        let why = summary.why.of("uncompared");
+        let why = why.map_or_else(String::new, |reason| format!(": {reason}"));
+        let text = format!("{} not compared{why}", counted(summary.uncompared, "page"));
+        line.word("; ", Role::Warn, text);
+    }
+    if summary.cut_short {
+        line.word("; ", Role::Note, "stopped early");
+    }
+    line.end(out)
+}
+
 /// `0x7ffe…  +0x08  0x55…  <main+4> tgt r-xp → 0x41`
 pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = Line::new(look.theme, None);
-    line.push(Role::Address, row.address);
+    let mut line = look.line();
+    line.indent(4).push(Role::Address, row.address);
     line.pad_to(ADDRESS)
         .push(Role::Dim, format!("  +{:#05x}", row.offset))
         .plain("  ");

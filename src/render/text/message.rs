@@ -5,7 +5,10 @@ use super::look::Look;
 use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::theme::Role;
-use crate::report::{AssertionsSummary, ErrorPlace, ErrorReport, Help, Note, UserHelp};
+use crate::report::{
+    AssertionsSummary, ErrorPlace, ErrorReport, Help, HelpCommand, HelpExample, HelpGroup,
+    HelpSubject, Note, UserCommands, UserHelp,
+};
 use std::io::{self, Write};
 
 /// Lines of prose are no longer than this: the eye loses longer ones.
@@ -20,11 +23,11 @@ fn prose_line(look: &Look) -> Line {
 /// Writes a group of commands, or all about one.
 pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
     match help {
-        Help::Group {
+        Help::Group(HelpGroup {
             name,
             about,
             commands,
-        } => {
+        }) => {
             let mut line = prose_line(look);
             line.push(Role::Heading, name);
             line.tab_to(SUMMARY).indent_here().prose(Role::Dim, about);
@@ -40,14 +43,14 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             }
             Ok(())
         }
-        Help::Command {
+        Help::Command(HelpCommand {
             name,
             short,
             usage,
             summary,
             text,
             examples,
-        } => {
+        }) => {
             let mut line = prose_line(look);
             line.push(Role::Command, name);
             if !short.is_empty() {
@@ -57,31 +60,43 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
             line.end(out)?;
             for usage in usage {
                 look.line()
+                    .indent(6)
                     .plain("  ")
                     .push(Role::Keyword, usage)
                     .end(out)?;
             }
             paragraphs(look, text, out)?;
-            for (index, (line, does)) in examples.iter().enumerate() {
+            for (index, HelpExample { line, does }) in examples.iter().enumerate() {
                 if index == 0 {
                     writeln!(out)?;
                     look.line().push(Role::Heading, "examples").end(out)?;
                 }
-                let mut lines = line.lines();
+                // What stands before the last line leads up to it.
+                let (before, last) = line.rsplit_once('\n').unwrap_or(("", line));
+                for line in before.lines() {
+                    look.line().plain("  ").push(Role::Command, line).end(out)?;
+                }
                 prose_line(look)
                     .plain("  ")
-                    .push(Role::Command, lines.next().unwrap_or_default())
+                    .push(Role::Command, last)
                     .tab_to(SUMMARY * 2)
                     .indent_here()
                     .prose(Role::Dim, does)
                     .end(out)?;
-                for line in lines {
-                    look.line().plain("  ").push(Role::Command, line).end(out)?;
-                }
             }
             Ok(())
         }
-        Help::UserDefined { commands } => {
+        Help::Subject(HelpSubject {
+            name,
+            summary,
+            text,
+        }) => {
+            let mut line = prose_line(look);
+            line.push(Role::Heading, name).plain(": ");
+            line.indent(2).prose(Role::Plain, summary).end(out)?;
+            paragraphs(look, text, out)
+        }
+        Help::UserDefined(UserCommands { commands }) => {
             look.line()
                 .push(Role::Heading, "user-defined")
                 .plain(": commands that you made")
@@ -125,7 +140,8 @@ pub(super) fn assertions(
     line.end(out)
 }
 
-/// Paragraphs are filled; lines that begin with a blank stay as they are.
+/// Paragraphs are filled; lines that begin with a blank stay as they are, but for what stands behind two blanks in them: the meaning of
+/// what is before, which is wrapped under itself.
 fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut paragraph = String::new();
     let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {
@@ -145,7 +161,7 @@ fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
         } else if line.starts_with(' ') {
             flush(&mut paragraph, out)?;
-            look.line().plain(line).end(out)?;
+            as_it_stands(look, line).end(out)?;
         } else {
             if !paragraph.is_empty() {
                 paragraph.push(' ');
@@ -154,6 +170,24 @@ fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     flush(&mut paragraph, out)
+}
+
+/// `  word    its meaning`, or a line to be typed.
+fn as_it_stands(look: &Look, text: &str) -> Line {
+    let mut line = prose_line(look);
+    let begins = text.len() - text.trim_start().len();
+    let word = text.get(begins..).unwrap_or_default();
+    line.plain(" ".repeat(begins));
+    match word.split_once("  ") {
+        Some((word, meaning)) => {
+            let meaning = meaning.trim_start();
+            let column = columns(text).saturating_sub(columns(meaning));
+            line.push(Role::Command, word).pad_to(column);
+            line.indent_here().prose(Role::Plain, meaning);
+        }
+        None => _ = line.indent_here().prose(Role::Plain, word),
+    }
+    line
 }
 
 /// Writes a remark.
@@ -181,11 +215,10 @@ pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Resul
         line.plain("  ").push(Role::Dim, "expected").plain(" ");
         line.indent_here();
         for (index, one) in error.expected.iter().enumerate() {
-            let separator = match index + 1 == error.expected.len() {
-                true => " or ",
-                false => ", ",
+            match index > 0 && index + 1 == error.expected.len() {
+                true => line.word(" ", Role::Plain, format!("or {one}")),
+                false => line.word(", ", Role::Plain, one),
             };
-            line.word(separator, Role::Plain, one);
         }
         line.end(out)?;
     }

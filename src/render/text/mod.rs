@@ -2,11 +2,13 @@
 
 mod block;
 mod capabilities;
+mod changes;
 mod explanation;
 mod flags;
 mod footnotes;
 mod line;
 mod look;
+mod map;
 mod memory;
 mod message;
 mod reads;
@@ -36,6 +38,7 @@ pub struct Text {
     before: Shape,
     layout: Option<(Table, Layout)>,
     footnotes: Footnotes,
+    legend: map::Legend,
     /// Columns of the open table that the terminal is too narrow for, until they have been named.
     left_out: Vec<&'static str>,
 }
@@ -58,6 +61,7 @@ impl Text {
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
+            legend: map::Legend::default(),
             left_out: Vec::new(),
         }
     }
@@ -118,14 +122,14 @@ impl Renderer for Text {
         // `end` is for programs; `echo` is the user's own text, to the byte.
         match record {
             // An assertion that holds is silent, and one that fails is an error.
-            Record::End(_) | Record::Assertion(_) => return Ok(()),
+            Record::Hello(_) | Record::End(_) | Record::Assertion(_) => return Ok(()),
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
             _ => (),
         }
         if let Record::Read(read) = record {
-            self.separate(Shape::Row(Table::Reads), out)?;
+            self.separate(Shape::Row(tables::READS), out)?;
             let mut rows = reads::rows(read).into_iter();
-            return rows.try_for_each(|cells| self.row(Table::Reads, &cells, out));
+            return rows.try_for_each(|cells| self.row(tables::READS, &cells, out));
         }
         let mut footnotes = Footnotes::default();
         if let Some((table, cells)) = rows::row(record, &self.look, &mut footnotes) {
@@ -143,23 +147,30 @@ impl Renderer for Text {
             Record::PageFlags(flags) => flags::write(look, flags, out),
             Record::Decoded(decoded) => flags::decoded(look, decoded, out),
             Record::WalkSummary(summary) => {
+                map::legend(look, &mut self.legend, out)?;
                 totals::walk_summary(look, summary, out)?;
                 self.notes(out)
             }
             Record::FramesSummary(summary) => totals::frames_summary(look, summary, out),
             Record::WhoSummary(summary) => who::summary(look, summary, out),
+            Record::MapRegion(region) => map::region(look, &mut self.legend, region, out),
             Record::RegionsSummary(summary) => {
                 totals::regions_summary(look, summary, out)?;
                 self.notes(out)
             }
+            Record::DiffSummary(summary) => changes::summary(look, summary, out),
+            Record::ComparisonSummary(summary) => changes::comparison_summary(look, summary, out),
             Record::WatchStart(start) => watch::start(look, start, out),
             Record::WatchSummary(summary) => watch::summary(look, summary, out),
             Record::ReadsSummary(summary) => reads::summary(look, summary, out),
             Record::Memory(memory) => memory::row(look, memory, out),
             Record::Match(place) => memory::found(look, place, out),
             Record::FindSummary(summary) => memory::find_summary(look, summary, out),
+            Record::Patch(patch) => memory::patch(look, patch, out),
+            Record::PatchedSummary(summary) => memory::patched_summary(look, summary, out),
             Record::Telescope(row) => memory::telescope(look, row, out),
             Record::Value(value) => session::value(look, value, out),
+            Record::Display(display) => session::display(look, display, out),
             Record::Symbol(symbol) => session::symbol(look, symbol, out),
             Record::SymbolsSummary(summary) => session::symbols_summary(look, summary, out),
             Record::Line(report) => line::write(look, report, out),
@@ -181,11 +192,18 @@ impl Renderer for Text {
             | Record::Module(_)
             | Record::Event(_)
             | Record::Read(_)
+            | Record::Snapshot(_)
+            | Record::Change(_)
+            | Record::ChangeGroup(_)
+            | Record::Comparison(_)
+            | Record::ComparisonGroup(_)
             | Record::ProcessEntry(_)
+            | Record::Thread(_)
             | Record::Setting(_)
             | Record::History(_)
             | Record::Text(_)
             | Record::Assertion(_)
+            | Record::Hello(_)
             | Record::End(_) => Ok(()),
         }
     }

@@ -17,7 +17,9 @@ pub fn rows(read: &KernelRead) -> Vec<Vec<Cell<'_>>> {
         index => format!("the same, + {index}"),
     };
     let offset = |index: u64| {
-        let offset = read.offset.map(|start| start.saturating_add(index * WORD));
+        let offset = read
+            .offset
+            .map(|start| start.0.saturating_add(index * WORD));
         offset.map_or_else(none, |offset| Cell::new(format!("{offset:#x}")))
     };
     if read.words.is_empty() {

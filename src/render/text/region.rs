@@ -16,7 +16,7 @@ pub fn is_row(region: &RegionReport) -> bool {
 }
 
 fn is_full(region: &RegionReport) -> bool {
-    region.pss.is_some() || region.vm_flags.is_some() || region.smaps.is_some()
+    region.vm_flags.is_some() || region.smaps.is_some()
 }
 
 /// Writes the block.
@@ -60,12 +60,14 @@ fn head(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Result<(
     let mut line = field(look, "access");
     line.plain(region.perms)
         .tab_to(REMARK)
+        .indent_here()
         .push(Role::Dim, access(region.perms))
         .end(out)?;
     if region.inode != 0 {
         let mut line = field(look, "file");
         line.plain(format!("offset {:#x}", region.offset))
             .tab_to(REMARK)
+            .indent_here()
             .plain(format!(
                 "inode {} of device {}",
                 region.inode, region.device
@@ -141,7 +143,9 @@ fn contents(look: &Look, region: &RegionReport, out: &mut dyn Write) -> io::Resu
                         }
                         _ => size(bytes),
                     });
-                line.tab_to(REMARK).push(Role::Dim, part_words(name));
+                line.tab_to(REMARK)
+                    .indent_here()
+                    .push(Role::Dim, part_words(name));
                 if let Some(share) = percent(bytes, whole).filter(|_| bytes > 0) {
                     line.push(Role::Dim, format!(", {share} of {}", whole_words(name)));
                 }

@@ -3,8 +3,8 @@
 use super::block::{ANONYMOUS, missing, region_file_name, region_name, symbol_text};
 use super::footnotes::Footnotes;
 use super::look::Look;
-use super::tables::Table;
-use super::{watch, words};
+use super::tables::{self, SHARE, Table, is_reversed};
+use super::{changes, watch, words};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::columns::{Cell, Words};
 use crate::render::theme::Role;
@@ -20,32 +20,54 @@ pub fn row<'a>(
     let row = match record {
         Record::Run(run) => {
             notes.collect(&Why::of_row(run));
-            (Table::Runs, run_cells(run))
+            (tables::RUNS, run_cells(run))
         }
         Record::Pages(pages) => {
             notes.collect(&Why::of_row(pages));
-            (Table::Pages, page_cells(pages))
+            (tables::PAGE_ROWS, page_cells(pages))
         }
-        Record::Frames(frames) => (Table::Frames, frame_cells(frames)),
+        Record::Frames(frames) => (tables::FRAME_ROWS, frame_cells(frames)),
         Record::Group(group) => {
             notes.collect(&group.doubts);
-            (Table::Groups(group.by), group_cells(group))
+            let table = Table::groups(group.by, group.second_by);
+            (table, group_cells(group))
         }
         Record::Summary(summary) => {
             notes.collect(&Why::of_row(summary));
-            (Table::Summary, summary_cells(summary))
+            (tables::SUMMARY, summary_cells(summary))
         }
-        Record::Mapper(mapper) => (Table::Mappers, mapper_cells(look, mapper)),
+        Record::Mapper(mapper) => (tables::MAPPERS, mapper_cells(look, mapper)),
         Record::Region(region) if super::region::is_row(region) => {
-            notes.collect(&region.why);
-            (Table::Regions, region_cells(look, region))
+            notes.collect_with_nature(&region.why, region.present.is_some());
+            let has_share = region.pss.is_some() || region.why.of("pss").is_some();
+            let table = if has_share {
+                tables::SHARES
+            } else {
+                tables::REGIONS
+            };
+            (table, region_cells(look, region))
         }
-        Record::SymbolRow(symbol) => (Table::Symbols, symbol_cells(symbol)),
-        Record::Module(module) => (Table::Modules, module_cells(look, module)),
-        Record::Event(event) => (Table::Events, watch::cells(look, event)),
-        Record::ProcessEntry(process) => (Table::Processes, process_cells(process)),
+        Record::SymbolRow(symbol) => (tables::SYMBOLS, symbol_cells(symbol)),
+        Record::Module(module) => (tables::MODULES, module_cells(look, module)),
+        Record::Event(event) => (tables::EVENTS, watch::cells(look, event)),
+        Record::Snapshot(snapshot) => (tables::SNAPSHOTS, changes::snapshot_cells(look, snapshot)),
+        Record::Change(change) => (tables::CHANGES, changes::cells(look, change)),
+        Record::ChangeGroup(group) => (Table::change_groups(group.by), changes::group_cells(group)),
+        Record::Comparison(row) => (tables::COMPARISONS, changes::comparison_cells(look, row)),
+        Record::ComparisonGroup(row) => (
+            tables::COMPARISON_GROUPS,
+            changes::comparison_group_cells(row),
+        ),
+        Record::ProcessEntry(process) => match &process.memory {
+            None => (tables::PROCESSES, process_cells(process)),
+            Some(memory) => (tables::PROCESS_MEMORY, memory_cells(process, memory)),
+        },
+        Record::Thread(thread) => {
+            notes.collect(&Why::of_row(thread));
+            (tables::THREADS, thread_cells(thread))
+        }
         Record::Setting(setting) => (
-            Table::Settings,
+            tables::SETTINGS,
             vec![
                 Cell::new(&setting.name),
                 Cell::new(&setting.value),
@@ -53,7 +75,7 @@ pub fn row<'a>(
             ],
         ),
         Record::History(entry) => (
-            Table::History,
+            tables::HISTORY,
             vec![Cell::new(entry.number.to_string()), Cell::new(&entry.line)],
         ),
         _ => return None,
@@ -127,16 +149,30 @@ fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
 }
 
 fn group_cells(group: &Group) -> Vec<Cell<'_>> {
-    let (role, key) = match (group.by, State::from_word(&group.key)) {
-        ("region", _) if group.key.is_empty() => (Role::Dim, ANONYMOUS),
-        ("state", Some(state)) => (words::state_role(state), group.key.as_str()),
-        _ => (Role::Plain, group.key.as_str()),
+    let second = group.second_by.zip(group.second_key.as_deref());
+    let keys = std::iter::once((group.by, group.key.as_str())).chain(second);
+    let mut keys: Vec<Cell<'_>> = keys.map(|(by, key)| key_cell(by, key)).collect();
+    if is_reversed(group.by, group.second_by) {
+        keys.reverse();
+    }
+    let sizes = [Cell::new(count(group.pages)), Cell::size(group.bytes)];
+    sizes.into_iter().chain(keys).collect()
+}
+
+fn key_cell<'a>(by: &str, key: &'a str) -> Cell<'a> {
+    let cell = match (by, State::from_word(key)) {
+        ("region", _) if key.is_empty() => Cell::of(Role::Dim, ANONYMOUS),
+        ("state", Some(state)) => Cell::of(words::state_role(state), key),
+        _ => Cell::of(Role::Plain, key),
     };
-    vec![
-        Cell::new(count(group.pages)),
-        Cell::size(group.bytes),
-        Cell::of(role, key),
-    ]
+    match (by, key.split_once(" /")) {
+        ("region", Some((range, path))) => {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            cell.or(format!("{range} {file}"))
+        }
+        ("flags", _) => cell.or(key.replace(',', ", ")),
+        _ => cell,
+    }
 }
 
 fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
@@ -193,14 +229,14 @@ fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell<'_>> {
 
 fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     let none = || Cell::of(Role::Dim, "-");
-    let remark = match (&module.debug_file, module.why.get("symbols")) {
+    let remark = match (&module.debug_file, module.why.of("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
-        (None, Some(reason)) => Cell::of(Role::Warn, reason),
+        (None, Some(reason)) => Cell::of(Role::Warn, reason.cause()),
         // That nothing is known but what is exported is worth a reason.
         (None, None) if module.answers == Some("dynamic") => {
-            match (module.why.get("answers"), module.why.get("debug_file")) {
-                (Some(reason), _) => Cell::of(Role::Warn, reason),
-                (None, Some(reason)) => Cell::of(Role::Dim, reason),
+            match (module.why.of("answers"), module.why.of("debug_file")) {
+                (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
+                (None, Some(reason)) => Cell::of(Role::Dim, reason.cause()),
                 (None, None) => none(),
             }
         }
@@ -225,7 +261,7 @@ fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
         Some(bytes) => Cell::size(bytes),
         None => absent(&region.why, field, State::Present),
     };
-    vec![
+    let mut cells = vec![
         Cell::new(region.start),
         Cell::new(region.end),
         Cell::new(region.perms.letters()),
@@ -236,7 +272,11 @@ fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
         part(region.private, "private"),
         part(region.huge, "huge"),
         named_region(look, &region.name, region.deleted),
-    ]
+    ];
+    if region.pss.is_some() || region.why.of("pss").is_some() {
+        cells.insert(SHARE, part(region.pss, "pss"));
+    }
+    cells
 }
 
 /// The name of a region, without its folder where there is no room for that.
@@ -260,6 +300,43 @@ fn process_cells(process: &ProcessRow) -> Vec<Cell<'_>> {
             Some(bytes) => Cell::size(bytes),
             None => Cell::of(Role::Dim, "-"),
         },
+        Cell::new(&process.name),
+        match &process.command_line {
+            Some(line) => Cell::new(line),
+            None => Cell::of(Role::Warn, "?"),
+        },
+    ]
+}
+
+fn thread_cells(thread: &ThreadRow) -> Vec<Cell<'_>> {
+    vec![
+        Cell::new(thread.id.to_string()),
+        Cell::new(&thread.name),
+        Cell::new(&thread.state),
+        fact(&thread.sp, |address| Cell::new(*address)),
+        fact(&thread.pc, |address| Cell::new(*address)),
+        match &thread.symbol {
+            Some(symbol) => Cell::new(symbol_text(symbol)),
+            None => Cell::of(Role::Dim, "-"),
+        },
+    ]
+}
+
+fn memory_cells<'a>(process: &'a ProcessRow, memory: &ProcessMemory) -> Vec<Cell<'a>> {
+    let amount = |bytes: Option<u64>| match bytes {
+        Some(0) => Cell::of(Role::Dim, Words::Size(0)),
+        Some(bytes) => Cell::size(bytes),
+        None if !memory.hidden => Cell::of(Role::Dim, "-"),
+        None => Cell::of(Role::Warn, "?"),
+    };
+    vec![
+        Cell::new(process.pid.to_string()),
+        Cell::new(process.user.to_string()),
+        amount(process.resident),
+        amount(memory.pss),
+        amount(memory.uss),
+        amount(memory.swapped),
+        amount(memory.huge),
         Cell::new(&process.name),
         match &process.command_line {
             Some(line) => Cell::new(line),

@@ -5,7 +5,7 @@ use super::look::Look;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration, size};
 use crate::report::{
-    ProcessReport, Reason, SymbolReport, SymbolsSummary, TargetReport, ValueReport,
+    DisplayReport, ProcessReport, Reason, SymbolReport, SymbolsSummary, TargetReport, ValueReport,
 };
 use std::io::{self, Write};
 
@@ -24,10 +24,14 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
         "text" => Role::Quoted,
         _ => Role::Plain,
     };
-    line.push(role, &value.value);
+    match value.value.as_str() {
+        // The name of memory without one, for instance.
+        "" => line.push(role, "\"\""),
+        text => line.push(role, text),
+    };
     if let Some(symbol) = &value.symbol {
         line.plain(" ");
-        block::symbol(&mut line, symbol);
+        block::symbol(&mut line, &symbol.0);
     }
     if let Some(region) = &value.region {
         let (role, name) = region_name(region);
@@ -36,6 +40,21 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
     if let Some(also) = &value.also {
         line.plain("  ").push(Role::Dim, format!("({also})"));
     }
+    line.end(out)
+}
+
+/// `1: rss(heap) = 4096`; of a command, what stands before its answer.
+pub fn display(look: &Look, display: &DisplayReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    if let Some(number) = display.number {
+        line.push(Role::Dim, format!("{number}: "));
+    }
+    line.plain(&display.expression);
+    match (&display.value, &display.reason) {
+        (Some(value), _) => line.plain(" = ").push(Role::Plain, value),
+        (None, Some(why)) => line.plain(" = ").push(Role::Warn, format!("<{why}>")),
+        (None, None) => &mut line,
+    };
     line.end(out)
 }
 

@@ -4,23 +4,59 @@ use crate::render::columns::Column;
 use crate::render::theme::Role;
 
 /// A kind of table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Table {
-    Runs,
-    Pages,
-    Frames,
-    Groups(&'static str),
-    Summary,
-    Mappers,
-    Reads,
-    Symbols,
-    Modules,
-    Regions,
-    Events,
-    Processes,
-    Settings,
-    History,
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    columns: &'static [Column],
+    /// The titles of the last columns, where those are what rows are grouped by.
+    keys: [Option<&'static str>; 2],
 }
+
+impl Table {
+    const fn of(columns: &'static [Column]) -> Self {
+        Table {
+            columns,
+            keys: [None; 2],
+        }
+    }
+
+    /// Groups by `by`, and by `and` inside.
+    pub fn groups(by: &'static str, and: Option<&'static str>) -> Self {
+        let keys = match is_reversed(by, and) {
+            true => [and, Some(by)],
+            false => [Some(by), and],
+        };
+        Table { keys, ..GROUPS }
+    }
+
+    /// Changes in groups by `key`.
+    pub fn change_groups(key: &'static str) -> Self {
+        Table {
+            keys: [Some(key), None],
+            ..CHANGE_GROUPS
+        }
+    }
+
+    /// Its columns.
+    pub fn columns(self) -> Vec<Column> {
+        let width = if self.keys[1].is_some() { 14 } else { 20 };
+        let keys = self.keys.into_iter().flatten();
+        let keys = keys.map(|key| Column::word(key, width, Role::Plain));
+        self.columns.iter().copied().chain(keys).collect()
+    }
+
+    /// Whether its columns need titles.
+    pub fn has_heading(self) -> bool {
+        self != HISTORY
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.columns, other.columns) && self.keys == other.keys
+    }
+}
+
+impl Eq for Table {}
 
 const START: Column = Column::word("start", 14, Role::Address);
 const END: Column = Column::word("end", 14, Role::Address);
@@ -32,28 +68,31 @@ const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("count", 5, Role::Size);
 const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 
-const RUNS: [Column; 7] = [
-    START,
-    END,
-    SIZE,
-    PAGES.rank(1),
-    Column::word("physical", 13, Role::Physical),
-    FRAME,
-    STATE,
-];
-const PAGE_ROWS: [Column; 10] = [
+/// `translate RANGE`
+pub static RUNS: Table = Table::of(&[
     START,
     END.rank(2),
     SIZE,
     PAGES.rank(3),
+    Column::word("physical", 13, Role::Physical),
+    FRAME.rank(1),
+    STATE,
+]);
+/// `walk`
+pub static PAGE_ROWS: Table = Table::of(&[
+    START,
+    END.rank(4),
+    SIZE,
+    PAGES.rank(5),
     STATE,
     Column::word("kind", 14, Role::Plain),
-    FRAME,
-    COUNT,
-    Column::name("region", 14, Role::Name),
-    FLAGS.rank(1),
-];
-const FRAME_ROWS: [Column; 8] = [
+    FRAME.rank(1),
+    COUNT.rank(2),
+    Column::name("region", 12, Role::Name),
+    FLAGS.rank(3),
+]);
+/// `walk` of frames
+pub static FRAME_ROWS: Table = Table::of(&[
     FRAME,
     PHYSICAL,
     SIZE,
@@ -62,15 +101,17 @@ const FRAME_ROWS: [Column; 8] = [
     Column::word("zone", 7, Role::Name),
     Column::number("node", 4, Role::Size).rank(2),
     FLAGS,
-];
-const SUMMARY: [Column; 5] = [
+]);
+/// `summary`
+pub static SUMMARY: Table = Table::of(&[
     Column::number("pages", 10, Role::Size),
     SIZE,
     Column::word("raw", 18, Role::Raw).rank(1),
     Column::word("letters", 38, Role::Flag).rank(2),
     FLAGS,
-];
-const MAPPERS: [Column; 7] = [
+]);
+/// `who`
+pub static MAPPERS: Table = Table::of(&[
     Column::number("pid", 7, Role::Size),
     Column::name("process", 15, Role::Name),
     Column::word("address", 14, Role::Address),
@@ -78,21 +119,24 @@ const MAPPERS: [Column; 7] = [
     Column::word("perms", 5, Role::Plain).rank(2),
     Column::name("region", 14, Role::Name),
     Column::name("symbol", 16, Role::Symbol),
-];
-const READS: [Column; 4] = [
+]);
+/// `--how`
+pub static READS: Table = Table::of(&[
     Column::word("offset", 12, Role::Address),
     Column::word("value", 18, Role::Raw),
     Column::word("file", 20, Role::Plain),
-    Column::name("what", 24, Role::Plain),
-];
-const SYMBOLS: [Column; 5] = [
+    Column::word("what", 24, Role::Plain),
+]);
+/// `info symbols`
+pub static SYMBOLS: Table = Table::of(&[
     Column::word("address", 14, Role::Address),
     Column::number("size", 8, Role::Size).rank(1),
     Column::word("kind", 8, Role::Plain).rank(2),
     Column::name("module", 14, Role::Name).uncut(24),
     Column::name("symbol", 24, Role::Symbol),
-];
-const MODULES: [Column; 7] = [
+]);
+/// `info modules`
+pub static MODULES: Table = Table::of(&[
     START,
     END.rank(2),
     Column::number("symbols", 7, Role::Size),
@@ -101,8 +145,9 @@ const MODULES: [Column; 7] = [
     Column::name("build-id", 12, Role::Raw).rank(1).uncut(40),
     Column::name("name", 18, Role::Name).uncut(40),
     Column::name("debug file, or why none", 24, Role::Plain),
-];
-const REGIONS: [Column; 10] = [
+]);
+/// `regions`
+pub static REGIONS: Table = Table::of(&[
     START,
     END.rank(3),
     Column::word("perms", 5, Role::Plain),
@@ -113,62 +158,125 @@ const REGIONS: [Column; 10] = [
     Column::number("private", 8, Role::Size).rank(2),
     Column::number("huge", 8, Role::Size).rank(1),
     Column::name("name", 16, Role::Name),
-];
-const EVENTS: [Column; 5] = [
+]);
+/// `regions`, with the proportional share
+pub static SHARES: Table = Table::of(&[
+    START,
+    END.rank(3),
+    Column::word("perms", 5, Role::Plain),
+    SIZE,
+    Column::number("present", 8, Role::Size),
+    Column::number("pss", 8, Role::Size),
+    Column::number("swapped", 8, Role::Size),
+    Column::number("shared", 8, Role::Size),
+    Column::number("private", 8, Role::Size).rank(2),
+    Column::number("huge", 8, Role::Size).rank(1),
+    Column::name("name", 16, Role::Name),
+]);
+/// Where the proportional share stands among them.
+pub const SHARE: usize = 5;
+/// `watch`
+pub static EVENTS: Table = Table::of(&[
     Column::word("time", 12, Role::Dim),
     Column::word("address", 14, Role::Address),
     Column::number("pages", 5, Role::Size).rank(1),
     Column::word("event", 15, Role::Plain),
     Column::word("before → after, where", 44, Role::Plain),
-];
-const PROCESSES: [Column; 6] = [
+]);
+/// `ps`
+pub static PROCESSES: Table = Table::of(&[
     Column::number("pid", 7, Role::Size),
     Column::number("user", 6, Role::Plain),
     Column::word("state", 5, Role::Plain),
     Column::number("resident", 8, Role::Size),
     Column::name("name", 16, Role::Name),
     Column::name("command line", 12, Role::Dim),
-];
-const SETTINGS: [Column; 3] = [
-    Column::word("setting", 14, Role::Command),
+]);
+/// `snapshot`, `info snapshots`
+pub static SNAPSHOTS: Table = Table::of(&[
+    Column::word("snapshot", 10, Role::Name),
+    Column::number("pid", 7, Role::Size),
+    Column::word("time", 12, Role::Dim).rank(1),
+    Column::number("present", 9, Role::Size),
+    Column::number("swapped", 9, Role::Size).rank(2),
+    Column::number("memory", 8, Role::Size),
+    Column::word("with", 10, Role::Plain),
+]);
+/// `diff`
+pub static CHANGES: Table = Table::of(&[
+    Column::word("change", 15, Role::Plain),
+    START,
+    SIZE,
+    PAGES.rank(1),
+    Column::name("region", 14, Role::Name),
+    Column::name("symbol, before → after", 24, Role::Plain),
+]);
+/// `compare`
+pub static COMPARISONS: Table = Table::of(&[
+    START,
+    END.rank(2),
+    Column::number("shared", 8, Role::Size),
+    Column::number("to copy", 8, Role::Size),
+    Column::number("copied", 8, Role::Size),
+    Column::number("here", 8, Role::Size).rank(1),
+    Column::number("there", 8, Role::Size).rank(1),
+    Column::name("region", 14, Role::Name),
+]);
+/// `compare … by symbol`. The symbol may be long, and is never cut.
+pub static COMPARISON_GROUPS: Table = Table::of(&[
+    Column::number("shared", 8, Role::Size),
+    Column::number("to copy", 8, Role::Size),
+    Column::number("copied", 8, Role::Size),
+    Column::number("here", 8, Role::Size),
+    Column::number("there", 8, Role::Size),
+    Column::word("symbol", 20, Role::Plain),
+]);
+/// `info threads`
+pub static THREADS: Table = Table::of(&[
+    Column::number("id", 7, Role::Size),
+    Column::name("name", 15, Role::Name),
+    Column::word("state", 5, Role::Plain),
+    Column::word("stack pointer", 14, Role::Address),
+    Column::word("stands at", 14, Role::Address).rank(1),
+    Column::name("symbol", 16, Role::Symbol),
+]);
+/// `ps`, with what the kernel counts of their memory
+pub static PROCESS_MEMORY: Table = Table::of(&[
+    Column::number("pid", 7, Role::Size),
+    Column::number("user", 6, Role::Plain).rank(2),
+    Column::number("rss", 8, Role::Size),
+    Column::number("pss", 8, Role::Size),
+    Column::number("uss", 8, Role::Size),
+    Column::number("swapped", 8, Role::Size),
+    Column::number("huge", 8, Role::Size).rank(1),
+    Column::name("name", 16, Role::Name),
+    Column::name("command line", 12, Role::Dim).rank(3),
+]);
+/// `show`
+pub static SETTINGS: Table = Table::of(&[
+    Column::word("setting", 17, Role::Command),
     Column::word("value", 12, Role::Plain),
     Column::word("meaning", 20, Role::Dim),
-];
-const HISTORY: [Column; 2] = [
+]);
+/// `history`
+pub static HISTORY: Table = Table::of(&[
     Column::number("", 5, Role::Dim),
     Column::word("", 20, Role::Plain),
-];
+]);
 
-impl Table {
-    /// Its columns.
-    pub fn columns(self) -> Vec<Column> {
-        match self {
-            Table::Runs => RUNS.into(),
-            Table::Pages => PAGE_ROWS.into(),
-            Table::Frames => FRAME_ROWS.into(),
-            // The key comes last: it may be long, and is never cut.
-            Table::Groups(by) => vec![
-                Column::number("pages", 10, Role::Size),
-                SIZE,
-                Column::word(by, 20, Role::Plain),
-            ],
-            Table::Summary => SUMMARY.into(),
-            Table::Mappers => MAPPERS.into(),
-            Table::Reads => READS.into(),
-            Table::Symbols => SYMBOLS.into(),
-            Table::Modules => MODULES.into(),
-            Table::Regions => REGIONS.into(),
-            Table::Events => EVENTS.into(),
-            Table::Processes => PROCESSES.into(),
-            Table::Settings => SETTINGS.into(),
-            Table::History => HISTORY.into(),
-        }
-    }
+/// `diff … by KEY`
+static CHANGE_GROUPS: Table = Table::of(&[
+    Column::number("pages", 10, Role::Size),
+    Column::number("net", 10, Role::Size),
+]);
 
-    /// Whether its columns need titles.
-    pub fn has_heading(self) -> bool {
-        self != Table::History
-    }
+/// `by KEY`. The keys come last: they may be long, and are never cut.
+static GROUPS: Table = Table::of(&[Column::number("pages", 10, Role::Size), SIZE]);
+
+/// Whether the second of two keys is shown first: the first is long, and what is long stands last.
+pub fn is_reversed(by: &str, and: Option<&str>) -> bool {
+    let is_long = |key: &str| ["region", "flags", "cgroup", "symbol"].contains(&key);
+    is_long(by) && and.is_some_and(|and| !is_long(and))
 }
 
 #[cfg(test)]
@@ -181,7 +289,7 @@ mod tests {
     fn symbols_keep_their_module_in_a_narrow_terminal() {
         for width in [60, 66, 70, 80] {
             let mut out = Vec::new();
-            let columns = Table::Symbols.columns();
+            let columns = SYMBOLS.columns();
             let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
             layout.heading(&mut out).unwrap();
             let heading = String::from_utf8(out).unwrap();

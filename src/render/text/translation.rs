@@ -55,7 +55,7 @@ fn address(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> 
     let mut line = field(look, "address");
     line.push(Role::Address, t.address);
     if let Some(symbol) = &t.symbol {
-        line.tab_to(REMARK);
+        line.tab_to(REMARK).indent_here();
         block::symbol(&mut line, symbol);
         line.plain(" in ").push(Role::Name, &symbol.module);
     }
@@ -69,6 +69,7 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
             line.push(Role::Physical, physical);
             if let Ok(frame) = t.pfn {
                 line.tab_to(REMARK)
+                    .indent_here()
                     .plain("frame ")
                     .push(Role::Frame, frame)
                     .plain(format!(" + {:#x}", t.page_offset));
@@ -78,6 +79,7 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
         Err(_) if t.pfn_hidden == Ok(true) => {
             line.push(Role::Warn, "hidden")
                 .tab_to(REMARK)
+                .indent_here()
                 .plain(format!(
                     "{:#x} into a frame whose number is hidden",
                     t.page_offset
@@ -155,7 +157,8 @@ fn swap(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let Ok(slot) = &t.swap else { return Ok(()) };
     let mut line = field(look, "swap");
     line.plain(format!("slot {:#x}", slot.offset))
-        .tab_to(REMARK);
+        .tab_to(REMARK)
+        .indent_here();
     line.plain(format!("area {}", slot.kind));
     if let Ok(device) = &slot.device {
         line.plain(", ").push(Role::Name, device);

@@ -5,14 +5,55 @@ use super::{footnotes, words};
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
-use crate::report::{Event, EventKind, PageFacts, WatchStart, WatchSummary};
+use crate::report::{Blind, Event, EventKind, FlagNames, PageFacts, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The cells of an event.
 pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
     let whole_process = matches!(event.kind, EventKind::Executed | EventKind::Exited);
-    let mut story = change(event);
+    let told = |mut parts: Vec<String>| {
+        place_of(event, &mut parts);
+        parts.join("  ")
+    };
+    let whole = story(event.before.as_ref(), event.after.as_ref());
+    let cell = Cell::new(told(whole));
+    let cell = match frames_alone(event) {
+        Some(short) => cell.or(told(vec![short])),
+        None => cell,
+    };
+    vec![
+        Cell::new(time_of_day(event.time, look.zone())),
+        match event.address {
+            Some(address) => Cell::new(address),
+            None => Cell::of(Role::Dim, "-"),
+        },
+        match whole_process {
+            true => Cell::of(Role::Dim, "-"),
+            false => Cell::new(count(event.pages)),
+        },
+        Cell::of(role(event.kind), event.kind.words()),
+        cell,
+    ]
+}
+
+/// The frames before and after, where the kind of the event says the rest: for a narrow terminal.
+fn frames_alone(event: &Event) -> Option<String> {
+    let is_told = matches!(
+        event.kind,
+        EventKind::Came | EventKind::Went | EventKind::Moved | EventKind::CopiedOnWrite
+    );
+    let side = |facts: &Option<PageFacts>| {
+        let frame = facts.as_ref().and_then(|facts| facts.pfn);
+        frame.map(|frame| frame.to_string()).unwrap_or_default()
+    };
+    let (before, after) = (side(&event.before), side(&event.after));
+    let short = format!("{before} → {after}");
+    (is_told && !(before.is_empty() && after.is_empty())).then(|| short.trim().to_owned())
+}
+
+/// Behind what changed: where.
+fn place_of(event: &Event, story: &mut Vec<String>) {
     if let Some(detail) = &event.detail {
         story.push(detail.clone());
     }
@@ -25,22 +66,9 @@ pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
             offset => format!("<{}+{offset}>", symbol.name),
         });
     }
-    vec![
-        Cell::new(time_of_day(event.time, look.zone())),
-        match event.address {
-            Some(address) => Cell::new(address),
-            None => Cell::of(Role::Dim, "-"),
-        },
-        match whole_process {
-            true => Cell::of(Role::Dim, "-"),
-            false => Cell::new(count(event.pages)),
-        },
-        Cell::of(role(event.kind), event.kind.words()),
-        Cell::new(story.join("  ")),
-    ]
 }
 
-fn role(kind: EventKind) -> Role {
+pub fn role(kind: EventKind) -> Role {
     match kind {
         EventKind::Came | EventKind::SwappedIn | EventKind::RegionAppeared => Role::Good,
         EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent => Role::Warn,
@@ -50,9 +78,9 @@ fn role(kind: EventKind) -> Role {
 }
 
 /// What changed: only the facts that differ, or both sides where they tell the story.
-fn change(event: &Event) -> Vec<String> {
-    let (Some(before), Some(after)) = (&event.before, &event.after) else {
-        let one = event.before.as_ref().or(event.after.as_ref());
+pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<String> {
+    let (Some(before), Some(after)) = (before, after) else {
+        let one = before.or(after);
         return one.map(side).into_iter().collect();
     };
     let mut parts = Vec::new();
@@ -63,7 +91,7 @@ fn change(event: &Event) -> Vec<String> {
         };
         parts.push(format!("{} → {is}", side(before)));
     }
-    if let (Some(was), Some(is)) = (before.flags, after.flags)
+    if let (Some(FlagNames(was)), Some(FlagNames(is))) = (before.flags, after.flags)
         && was != is
     {
         let gone = words::flag_names(was.difference(is), false)
@@ -105,8 +133,13 @@ pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result
         duration(start.every)
     ));
     line.end(out)?;
+    blind(look, &start.blind, out)
+}
+
+/// The kinds of change that cannot be seen here, by reason.
+pub fn blind(look: &Look, blind: &[Blind], out: &mut dyn Write) -> io::Result<()> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for blind in &start.blind {
+    for blind in blind {
         by_reason
             .entry(blind.reason.as_str())
             .or_default()
@@ -131,7 +164,7 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
         line.plain("nothing changed");
     }
     let mut separator = "";
-    for (kind, events) in &summary.events {
+    for (kind, events) in summary.events.iter() {
         let number = match kind.is_of_pages() {
             true => counted(*events, "page"),
             false => count(*events),

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::source::{Error, Result};
+use crate::source::{Error, Result, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -97,6 +97,21 @@ impl Handle {
     /// Whether it is about to exit: a process loses its memory a moment before it ends.
     pub(super) fn is_exiting(&self) -> bool {
         self.ends_within(100_000_000)
+    }
+
+    /// How it ended, as `wait` gives it, if the kernel tells: before Linux 6.15 only until its parent has waited for it, and then 0 to
+    /// those too who may not know.
+    pub(super) fn exit_code(&self) -> Option<i32> {
+        if let Some(code) = self.pidfd().ok().and_then(sys::exit_of) {
+            return Some(code);
+        }
+        let stat = self.stat().ok().filter(|stat| stat.state == 'Z')?;
+        let may_know = || {
+            let status = Status::parse(&self.directory.read("status").ok()?).ok()?;
+            let user = rustix::process::geteuid().as_raw();
+            Some(user == 0 || user == status.user)
+        };
+        (stat.exit_code != 0 || may_know() == Some(true)).then_some(stat.exit_code)
     }
 
     /// A pidfd can be read from the end of the process on, whether or not its parent has waited for it.

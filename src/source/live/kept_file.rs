@@ -19,14 +19,14 @@ type Again = Box<dyn Fn() -> Option<ModuleFile> + Send + Sync>;
 
 /// A file that is open when it is needed.
 pub(super) struct KeptFile {
-    place: Arc<Place>,
+    place: Arc<OpenFile>,
     again: Again,
     length: u64,
     fingerprint: [u64; 4],
 }
 
 /// Where a file is while it is open.
-struct Place {
+struct OpenFile {
     file: Mutex<Held>,
     /// Whether it was read since it was last passed over.
     used: AtomicBool,
@@ -42,7 +42,7 @@ enum Held {
     },
 }
 
-impl Place {
+impl OpenFile {
     fn close(&self) {
         let mut held = lock(&self.file);
         if let Held::Open(file) = &*held {
@@ -53,13 +53,13 @@ impl Place {
 }
 
 /// All that are open, those that were opened last at the end.
-static OPEN: Mutex<VecDeque<Weak<Place>>> = Mutex::new(VecDeque::new());
+static OPEN: Mutex<VecDeque<Weak<OpenFile>>> = Mutex::new(VecDeque::new());
 
 impl KeptFile {
     /// Keeps a file, which `again` opens once more.
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.fingerprint());
-        let place = Arc::new(Place {
+        let place = Arc::new(OpenFile {
             file: Mutex::new(Held::Open(Arc::new(file))),
             used: AtomicBool::new(true),
         });
@@ -113,7 +113,7 @@ fn most() -> usize {
 }
 
 /// Counts the file at `place`, which has just been opened, and closes others if there are more than `most`.
-fn keep_open(place: &Arc<Place>, most: usize) {
+fn keep_open(place: &Arc<OpenFile>, most: usize) {
     let mut open = lock(&OPEN);
     open.push_back(Arc::downgrade(place));
     // Each may be passed over once.

@@ -36,6 +36,22 @@ fn listed(pid: u32) -> rustix::io::Result<Listed> {
     })
 }
 
+/// The threads of the process of this directory. Those that end meanwhile are left out.
+pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
+    let numbers = process.numbers("task");
+    let numbers = numbers.map_err(|error| Error::io("listing /proc/PID/task", error))?;
+    let listed = |id: u32| {
+        Some(Listed {
+            pid: id,
+            stat: process.read(&format!("task/{id}/stat")).ok()?,
+            status: Vec::new(),
+            program: None,
+            held: Held::default(),
+        })
+    };
+    Ok(numbers.into_iter().filter_map(listed).collect())
+}
+
 /// Every process, with a handle on it. Very many are read on several cores.
 pub(super) fn held() -> Result<Vec<Listed>> {
     /// Processes that are sooner read than a thread has started.

@@ -2,7 +2,7 @@
 
 mod apart;
 mod attached;
-mod behind;
+mod backing;
 mod cgroups;
 mod directory;
 mod distant_file;
@@ -25,8 +25,8 @@ pub use apart::heed;
 pub use rights::{allow_open_files, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BehindRun, Error, File, Group, Groups, Held, Identity, List, Listed, Liveness,
-    PageRegion, Place, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, Answer, BackingRun, Error, File, FileLocation, Group, Groups, Held, Identity, List,
+    Listed, Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
 };
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
@@ -88,6 +88,10 @@ impl Source for Live {
         self.attached()?.liveness()
     }
 
+    fn exit_code(&self) -> Option<i32> {
+        self.attached().ok()?.handle().exit_code()
+    }
+
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         match file.of_process() {
             Some(name) => self.attached()?.read(file, &name, go_on),
@@ -125,6 +129,7 @@ impl Source for Live {
             List::Held => list::held(),
             List::All => list::all(),
             List::One(number) => list::one(number).map(|one| vec![one]),
+            List::Threads => list::threads(self.attached()?.directory()),
         }
     }
 
@@ -148,19 +153,19 @@ impl Source for Live {
         }))
     }
 
-    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let modules = self.modules()?;
         match place {
-            Place::Region(region) => modules.open(region).map(Some),
-            Place::Path(path) => modules.at_path(path),
-            Place::OwnPath(path) => modules.at_own_path(path),
-            Place::Trusted(path, user) => modules.trusted(path, user),
-            Place::OwnVdso(region) => Ok(modules::own_vdso(region)),
+            FileLocation::Region(region) => modules.open(region).map(Some),
+            FileLocation::Path(path) => modules.at_path(path),
+            FileLocation::OwnPath(path) => modules.at_own_path(path),
+            FileLocation::Trusted(path, user) => modules.trusted(path, user),
+            FileLocation::OwnVdso(region) => Ok(modules::own_vdso(region)),
         }
     }
 
-    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
-        self.modules()?.behind(region, range)
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        self.modules()?.backing_content(region, range)
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -194,7 +199,10 @@ impl Attached {
         let handle = self.handle();
         let directory = handle.directory();
         let path = match file {
-            File::MainStatus | File::MappedFile(_) | File::UserNamespace => name.to_owned(),
+            File::MainStatus
+            | File::ThreadSyscall(_)
+            | File::MappedFile(_)
+            | File::UserNamespace => name.to_owned(),
             _ => memory.path(name),
         };
         let read = match file {
@@ -207,6 +215,11 @@ impl Attached {
         }
         read.map_err(|error| match (file, error) {
             // Kernels without CONFIG_HAVE_ARCH_TRACEHOOK have no such file.
+            (File::ThreadSyscall(thread), Errno::SRCH | Errno::NOENT) if !handle.has_exited() => {
+                Error::NotAvailable {
+                    what: format!("there is no thread {thread} any more"),
+                }
+            }
             (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::NotAvailable {
                 what: format!(
                     "this kernel does not tell the registers of {} (no /proc/PID/syscall)",
@@ -215,7 +228,7 @@ impl Attached {
             },
             (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
             // The kernel lets only those read it who may trace the process.
-            (File::Syscall, error) => {
+            (File::Syscall | File::ThreadSyscall(_), error) => {
                 let who = named(handle.pid(), memory.name(handle));
                 memory::refused(handle, &who, &path, error)
             }

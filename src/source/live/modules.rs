@@ -1,7 +1,7 @@
 //! The files behind regions, by their identity.
 
 use super::attached::Attached;
-use super::behind::{self, from_bytes, in_bytes};
+use super::backing::{self, from_bytes, in_bytes};
 use super::distant_file::{DistantFile, answer};
 use super::kept_file::KeptFile;
 use super::module_file::{ModuleFile, Refusal, TMPFS, Way};
@@ -10,7 +10,7 @@ use super::root::Root;
 use super::storage::{Storage, is_kernels_own};
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
 use crate::source::file::mapped_file;
-use crate::source::{Behind, BehindRun, Error, InMemory, ReadAt, Result, sys};
+use crate::source::{BackingContent, BackingRun, Error, InMemory, ReadAt, Result, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -194,12 +194,12 @@ impl LiveModules {
             return Ok(0);
         };
         // Others bring pages in and throw them out: what is there is asked just before.
-        let runs = behind::runs(&file, region, wanted, self.attached.memory().page)?;
+        let runs = backing::runs(&file, region, wanted, self.attached.memory().page)?;
         let Some(run) = runs.into_iter().next() else {
             return Ok(0);
         };
-        let cached = match run.behind? {
-            Behind::Contents { cached: true } => {
+        let cached = match run.content? {
+            BackingContent::Contents { cached: true } => {
                 run.range.end().get().saturating_sub(address.get())
             }
             _ => return Ok(0),
@@ -302,12 +302,16 @@ impl LiveModules {
         found.is_ok_and(|found| ModuleFile::is_behind(found, region))
     }
 
-    pub(super) fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
+    pub(super) fn backing_content(
+        &self,
+        region: &Region,
+        range: AddressRange,
+    ) -> Result<Vec<BackingRun>> {
         if region.inode == 0 {
             return Err(no_file(region));
         }
         let page = self.attached.memory().page;
-        let look = || behind::runs(&self.file(region)?, region, range, page);
+        let look = || backing::runs(&self.file(region)?, region, range, page);
         match self.is_distant(region) {
             false => look(),
             true => {

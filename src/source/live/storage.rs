@@ -1,8 +1,13 @@
 //! Which file systems another program or another machine answers for, and so may not answer at all.
 
-use super::directory::Directory;
+use super::directory::{Directory, read_to_end};
 use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{Device, Region};
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, pread};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Types of file systems, as mountinfo names them, that a server stands behind. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
@@ -25,12 +30,18 @@ impl Storage {
         Storage(mounts::parse(&text).unwrap_or_default())
     }
 
-    /// Of pmdb itself.
-    pub(super) fn own() -> Storage {
-        match Directory::open("/proc/self") {
-            Ok(own) => Storage::of(&own, "mountinfo"),
-            Err(_) => Storage(Vec::new()),
+    /// Of pmdb itself. One answer asks for it several times, so it is read again only after the mounts have changed.
+    pub(super) fn own() -> Arc<Storage> {
+        let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = &*kept
+            && own.is_current()
+        {
+            return own.storage.clone();
         }
+        let read = Own::read();
+        let storage = read.as_ref().ok().map(|own| own.storage.clone());
+        *kept = read.ok();
+        storage.unwrap_or_else(|| Arc::new(Storage(Vec::new())))
     }
 
     /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
@@ -55,6 +66,32 @@ impl Storage {
     }
 }
 
+/// The mounts of pmdb itself, as they were last read.
+static OWN: Mutex<Option<Own>> = Mutex::new(None);
+
+/// Mounts, with the open file that they were read from.
+struct Own {
+    mountinfo: OwnedFd,
+    storage: Arc<Storage>,
+}
+
+impl Own {
+    fn read() -> Result<Own, Errno> {
+        let mountinfo = Directory::open("/proc/self")?.file("mountinfo")?;
+        let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
+        let storage = Arc::new(Storage(mounts::parse(&text).unwrap_or_default()));
+        Ok(Own { mountinfo, storage })
+    }
+
+    /// Whether the mounts are still those that were read. The kernel reports each change of them once, to whoever polls this file
+    /// (`mounts_poll` in fs/proc_namespace.c); a change before the file was read is reported too.
+    fn is_current(&self) -> bool {
+        let mut asked = [PollFd::new(&self.mountinfo, PollFlags::PRI)];
+        let now = Timespec::default();
+        poll(&mut asked, Some(&now)) == Ok(0)
+    }
+}
+
 /// Whether files that the mounts do not tell of are of the kernel's own, which has memory that is mounted nowhere. Anything else was
 /// unmounted while it was in use (`umount -l`), as is done with storage that does not answer.
 pub(super) fn is_kernels_own(region: &Region) -> bool {
@@ -73,6 +110,13 @@ pub(super) fn is_kernels_own(region: &Region) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_mounts_are_read_once_while_they_stay_the_same() {
+        let read = Storage::own();
+        assert!(!read.0.is_empty());
+        assert!(Arc::ptr_eq(&read, &Storage::own()));
+    }
 
     #[test]
     fn a_server_is_known_by_the_type_of_its_mount() {

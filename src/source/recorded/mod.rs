@@ -9,8 +9,8 @@ mod sentences;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BehindRun, File, Group, Groups, Held, Identity, List, Listed, Liveness,
-    PageRegion, Place, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, Group, Groups, Held, Identity, List, Listed,
+    Liveness, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
 };
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
@@ -74,6 +74,10 @@ impl Source for Recorded {
 
     fn liveness(&self) -> Result<Liveness> {
         self.source.liveness()
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.source.exit_code()
     }
 
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
@@ -208,14 +212,22 @@ impl Source for Recorded {
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
-        let found = told(&answer, |all| counted(all.len(), "process", "processes"));
+        let (file, what, one) = match which {
+            List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
+            _ => (
+                "/proc".to_owned(),
+                "the processes",
+                ("process", "processes"),
+            ),
+        };
+        let found = told(&answer, |all| counted(all.len(), one.0, one.1));
         self.log.add(
             "proc",
             Read {
-                file: "/proc".to_owned(),
-                what: "the processes".to_owned(),
+                what: what.to_owned(),
                 found: Some(found),
-                repeat: Some("ls /proc".to_owned()),
+                repeat: Some(format!("ls {file}")),
+                file,
                 ..Read::default()
             },
         );
@@ -234,12 +246,12 @@ impl Source for Recorded {
         Ok(source(&self.source.open(pid, held)?, &self.log))
     }
 
-    fn file(&self, place: Place<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         self.source.file(place)
     }
 
-    fn behind(&self, region: &Region, range: AddressRange) -> Result<Vec<BehindRun>> {
-        let answer = self.source.behind(region, range);
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        let answer = self.source.backing_content(region, range);
         let read = Read {
             length: Some(range.len()),
             what: format!("what is behind {range} (SEEK_DATA, cachestat)"),

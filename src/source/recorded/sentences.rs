@@ -4,7 +4,8 @@ use super::log::{Read, counted, quoted, told};
 use crate::kernel::registers::Standing;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
-    Answer, Behind, BehindRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,
+    Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result,
+    WordFile,
 };
 
 /// Bytes of memory that are kept of one read.
@@ -30,7 +31,7 @@ pub(super) fn kind(file: File) -> &'static str {
 pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     let text = bytes.trim_ascii();
     match (file, Standing::parse(bytes)) {
-        (File::Syscall, Some(Standing::Waiting(registers))) => format!(
+        (File::Syscall | File::ThreadSyscall(_), Some(Standing::Waiting(registers))) => format!(
             "program counter {}, stack pointer {}",
             registers.program_counter, registers.stack_pointer
         ),
@@ -152,23 +153,23 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
 }
 
 /// The first of the runs, and how many more there are.
-pub(super) fn runs(runs: &[BehindRun]) -> String {
+pub(super) fn runs(runs: &[BackingRun]) -> String {
     let Some((first, more)) = runs.split_first() else {
         return "nothing".to_owned();
     };
-    let behind = told(&first.behind, |behind| word(*behind).to_owned());
+    let content = told(&first.content, |content| word(*content).to_owned());
     match more.len() {
-        0 => behind,
-        more => format!("{} {behind}; and {more} more", first.range),
+        0 => content,
+        more => format!("{} {content}; and {more} more", first.range),
     }
 }
 
-fn word(behind: Behind) -> &'static str {
-    match behind {
-        Behind::PastEnd => "past the end",
-        Behind::Hole => "a hole",
-        Behind::Contents { cached: true } => "contents, cached",
-        Behind::Contents { cached: false } => "contents, not cached",
+fn word(content: BackingContent) -> &'static str {
+    match content {
+        BackingContent::PastEnd => "past the end",
+        BackingContent::Hole => "a hole",
+        BackingContent::Contents { cached: true } => "contents, cached",
+        BackingContent::Contents { cached: false } => "contents, not cached",
     }
 }
 

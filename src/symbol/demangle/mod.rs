@@ -6,7 +6,7 @@
 mod cost;
 
 use self::cost::{DEEPEST, LONGEST_MANGLED};
-use super::stand_in;
+use super::plt_got;
 use crate::kernel::Name;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use std::fmt::{self, Write};
@@ -144,7 +144,7 @@ pub(super) fn readable(raw: &Name) -> Name {
     match demangle(base, Form::Full) {
         // What the function is called through is not the function.
         Some(demangled) => {
-            let suffix = stand_in::suffix_of(raw.as_bytes());
+            let suffix = plt_got::suffix_of(raw.as_bytes());
             Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
         }
         None if old_version => raw.clone(),

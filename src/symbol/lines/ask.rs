@@ -2,12 +2,12 @@
 
 use super::table::{Found, LineQuery, Lines};
 use super::work::{Stop, Work};
-use super::{Frame, NoLines, kept};
+use super::{Frame, NoLines, cache};
 use crate::kernel::{Name, VirtualAddress};
 use crate::process::Modules;
 use crate::report::Stopped;
-use crate::symbol::loaded::Loaded;
-use crate::symbol::placement::Placement;
+use crate::symbol::load_bias::LoadedCopy;
+use crate::symbol::module_symbols::ModuleSymbols;
 use crate::symbol::{Module, View};
 
 /// More places of one line are not told: a program may have a library as often as it likes.
@@ -18,7 +18,7 @@ const MOST_PLACES: usize = 1 << 18;
 pub struct LineAt {
     /// The module it belongs to, by its whole name in `maps`.
     pub module: Option<Name>,
-    /// From where to where the code is of the same line, as the row of the line table has it.
+    /// The code of the same line, from and to, as the row of the line table has it.
     pub row: Option<(VirtualAddress, VirtualAddress)>,
     /// The function, and those it was inlined into, the innermost first; empty where nothing is known.
     pub frames: Vec<Frame>,
@@ -187,26 +187,26 @@ impl View<'_> {
     /// Asks the debug information of a module.
     pub(super) fn ask_lines<T>(
         &self,
-        loaded: &Loaded,
+        loaded: &ModuleSymbols,
         module: &Module,
         work: &mut Work,
         ask: impl FnOnce(&Lines, &Modules, &mut Work) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
-        let Loaded { lines, sources, .. } = loaded;
-        let known = lines.get(work, |work| kept::read(sources, &module.name, work))?;
+        let ModuleSymbols { lines, sources, .. } = loaded;
+        let known = lines.get(work, |work| cache::read(sources, &module.name, work))?;
         let answer = ask(&known, &self.target.modules, work);
-        lines.put_on(self.symbols.shelf(), &known);
+        lines.touch(self.symbols.debug_info_cache(), &known);
         answer
     }
 }
 
 /// The symbol that an address surely lies in: one without a size may have ended before.
-fn symbol_around(loaded: &Loaded, address: u64) -> Option<Name> {
+fn symbol_around(loaded: &ModuleSymbols, address: u64) -> Option<Name> {
     let (symbol, name) = loaded.symbol_at(address)?;
     (symbol.size > 0).then_some(name)
 }
 
-fn line_at(module: &Module, copy: &Placement, found: Found) -> LineAt {
+fn line_at(module: &Module, copy: &LoadedCopy, found: Found) -> LineAt {
     let (row, end) = found.row;
     LineAt {
         module: Some(module.name.clone()),

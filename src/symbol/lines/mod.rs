@@ -17,11 +17,10 @@
 //! ```
 
 mod ask;
+mod cache;
 mod described;
 mod files;
 mod frames;
-mod kept;
-mod later;
 mod names;
 mod path;
 mod places;
@@ -36,11 +35,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod units;
+mod until_found;
 mod work;
 
 pub use ask::{LineAt, LinePlace, LineSearch};
+pub(super) use cache::{CachedLines, DebugInfoCache};
 pub use files::SourcesOf;
-pub(super) use kept::{Kept as KeptLines, Shelf as LinesShelf};
 pub use reason::{NoLines, NoPart};
 pub use work::Stop;
 

@@ -18,7 +18,7 @@ pub(super) const MOST_ROWS: usize = 1 << 16;
 pub(super) struct Place {
     /// Its first row.
     pub(super) row: Row,
-    /// The address behind it: its own, if the line only begins here and the code is of the next one.
+    /// The address behind it: its own, if the line only begins here and the code belongs to the next one.
     pub(super) end: u64,
     /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first code, if the line has
     /// no statement there.
@@ -145,7 +145,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
     places
 }
 
-/// A statement without code may be that of a call which was inlined: then the code behind it is of the function that is called, but the
+/// A statement without code may be that of a call which was inlined: then the code behind it belongs to the called function, but the
 /// statement is not.
 fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
     let is_there = |scope: &Scope| {

@@ -2,10 +2,10 @@
 //! and Fedora's debug packages have such files.
 
 use super::NoLines;
-use super::later::Later;
 use super::reason::NoPart;
 use super::sections::Sections;
 use super::units::Units;
+use super::until_found::UntilFound;
 use super::work::Work;
 use crate::kernel::Name;
 use crate::process::Modules;
@@ -27,7 +27,7 @@ pub(super) struct Sharing {
     link: Link,
     /// What the file itself is called.
     path: Name,
-    found: Later<Shared>,
+    found: UntilFound<Shared>,
 }
 
 impl Sharing {
@@ -36,7 +36,7 @@ impl Sharing {
         Some(Sharing {
             link: Link::of(source)?,
             path: path.clone(),
-            found: Later::default(),
+            found: UntilFound::default(),
         })
     }
 

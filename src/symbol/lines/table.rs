@@ -2,7 +2,6 @@
 
 use super::described::Described;
 use super::frames::Compiled;
-use super::later::Later;
 use super::path;
 use super::places::{self, Place};
 use super::rows::{self, Stretch};
@@ -11,6 +10,7 @@ use super::sections::{Bytes, PackageSections, Sections};
 use super::shared::{Shared, Sharing};
 use super::split::{self, Object, Objects, Split};
 use super::units::{Opener, Units};
+use super::until_found::UntilFound;
 use super::work::Work;
 use super::{Frame, NoLines};
 use crate::kernel::Name;
@@ -28,7 +28,7 @@ pub(in crate::symbol) struct Lines {
     /// What it shares with other modules; `None` if it shares nothing.
     sharing: Option<Sharing>,
     /// The package with the units that were split off.
-    package: Later<PackageSections>,
+    package: UntilFound<PackageSections>,
     /// The files of their own of those that are in no package.
     objects: Objects,
 }
@@ -63,7 +63,7 @@ pub(super) struct Places {
 /// Of places whose functions have names and paths of more bytes than this all together no more functions are told.
 const MOST_TEXT: usize = 16 << 20;
 
-/// What is asked of a line.
+/// A question about a line.
 #[derive(Clone, Copy)]
 pub(super) struct LineQuery<'a> {
     /// The end of the file's path.
@@ -89,7 +89,7 @@ impl Lines {
             units,
             path: path.clone(),
             sharing: Sharing::of(source, path),
-            package: Later::default(),
+            package: UntilFound::default(),
             objects: Objects::default(),
         }))
     }

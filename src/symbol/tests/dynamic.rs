@@ -1,7 +1,7 @@
 //! Symbols of a file without section headers.
 
 use super::super::file::File;
-use super::super::loaded::Loaded;
+use super::super::module_symbols::ModuleSymbols;
 use super::super::source::Source;
 use super::super::sources::{Answers, Sources};
 use super::super::table::{self, Kind};
@@ -18,13 +18,13 @@ fn c_library() -> Option<Vec<u8>> {
     (bytes.get(4) == Some(&2) && bytes.get(5) == Some(&1)).then_some(bytes)
 }
 
-fn loaded(bytes: Vec<u8>) -> Loaded {
+fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
     let source = Source::read(File::new(Box::new(InMemory::file(bytes)))).unwrap();
-    Loaded::new(Sources::alone(source), 1)
+    ModuleSymbols::new(Sources::alone(source), 1)
 }
 
 /// Addresses and names of the dynamic table.
-fn exported(loaded: &Loaded) -> BTreeSet<(u64, Vec<u8>)> {
+fn exported(loaded: &ModuleSymbols) -> BTreeSet<(u64, Vec<u8>)> {
     let mut found = BTreeSet::new();
     table::visit(&loaded.sources, &mut |symbol| {
         let (_, table) = loaded.sources.table(symbol.table).unwrap();
@@ -55,7 +55,7 @@ fn a_file_without_section_headers_answers_by_its_dynamic_segment() {
     assert!(names.len() > 1000, "{}", names.len());
     assert_eq!(exported(&bare), names);
     for (address, _) in names.iter().step_by(97) {
-        let name = |loaded: &Loaded| loaded.symbol_at(*address).map(|(_, name)| name);
+        let name = |loaded: &ModuleSymbols| loaded.symbol_at(*address).map(|(_, name)| name);
         assert!(name(&bare).is_some(), "{address:#x}");
         if !whole.elf().has_full_table() {
             assert_eq!(name(&bare), name(&whole), "{address:#x}");

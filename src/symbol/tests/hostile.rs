@@ -1,7 +1,7 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
 use super::super::file::File;
-use super::super::loaded::Loaded;
+use super::super::module_symbols::ModuleSymbols;
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
@@ -11,7 +11,7 @@ use super::{Counting, NEVER};
 use crate::kernel::Name;
 use crate::process::fake::Fake;
 use crate::process::{self, Identity, InMemory, Modules, ReadAt};
-use crate::source::{self, Place};
+use crate::source::{self, FileLocation};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Asks everything that can be asked of one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
-    let loaded = Loaded::new(Sources::alone(Source::read(File::new(bytes))?), 1);
+    let loaded = ModuleSymbols::new(Sources::alone(Source::read(File::new(bytes))?), 1);
     for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
         loaded.symbol_at(address);
         if let Some(number) = loaded.elf().section_at(address) {
@@ -42,7 +42,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     }
     let mut clock = clock::Clock::new(std::time::Duration::from_secs(1), &NEVER);
     for name in ["exported@plt", "exported@got.plt"] {
-        loaded.stand_ins_called(name, &mut clock)?;
+        loaded.plt_got_called(name, &mut clock)?;
     }
     let mut names = std::collections::BTreeSet::new();
     search::find(&loaded, "shapes::area", &NEVER)?;
@@ -200,7 +200,7 @@ impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> 
     fn identity(&self) -> Identity {
         Identity::default()
     }
-    fn file(&self, _: Place<'_>) -> process::Result<Option<Box<dyn ReadAt>>> {
+    fn file(&self, _: FileLocation<'_>) -> process::Result<Option<Box<dyn ReadAt>>> {
         Ok(Some((self.0)()))
     }
 }
@@ -262,12 +262,12 @@ fn matches_are_kept_within_what_is_wanted() {
         (0..count).map(entry).collect::<Vec<_>>()
     };
     let matches = |symbols: Vec<Entry>, most| {
-        let loaded = Loaded::new(Builder::with(symbols).sources(), 1);
-        let room = search::Room {
+        let loaded = ModuleSymbols::new(Builder::with(symbols).sources(), 1);
+        let limits = search::Limits {
             symbols: most,
             bytes: 1_000_000,
         };
-        let found = search::matching(&loaded, &|_| true, &room, &mut || Ok(()));
+        let found = search::matching(&loaded, &|_| true, &limits, &mut || Ok(()));
         let found = found.unwrap().unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
         (places, found.too_many)
@@ -468,7 +468,7 @@ fn nobody_waits_for_relocations() {
 fn a_search_that_is_given_up_silences_no_address() {
     let loaded = || {
         let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes()))));
-        Loaded::new(Sources::alone(image.unwrap()), 1)
+        ModuleSymbols::new(Sources::alone(image.unwrap()), 1)
     };
     for passing in [NoSymbols::TooCostly, NoSymbols::Interrupted] {
         let loaded = loaded();

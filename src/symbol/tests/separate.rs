@@ -4,7 +4,7 @@ use super::super::clock::Clock;
 use super::super::contents::{expand_xz, old_spelling};
 use super::super::expanded::Expanded;
 use super::super::file::File;
-use super::super::loaded::Loaded;
+use super::super::module_symbols::ModuleSymbols;
 use super::super::source::Source;
 use super::super::sources::Answers;
 use super::super::sources::Sources;
@@ -55,7 +55,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let modules = &target.modules;
     let separate = separate::find(modules, &Name::from(PROGRAM), &image, &Arc::default());
     let path = separate.chosen().map(|one| one.path.to_string());
-    let loaded = Loaded::new(
+    let loaded = ModuleSymbols::new(
         Sources::new(image, separate, &Expanded::default()).unwrap(),
         1,
     );
@@ -375,7 +375,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 /// What answers for a stripped program with such a `.gnu_debugdata`, and its symbol at 0x1004.
 fn by_debugdata(bytes: Vec<u8>) -> (Option<Answers>, Option<String>) {
     let program = stripped(vec![Extra::new(".gnu_debugdata", bytes)]);
-    let loaded = Loaded::new(Sources::alone(source(program.bytes())), 1);
+    let loaded = ModuleSymbols::new(Sources::alone(source(program.bytes())), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     (loaded.sources.answers(), name(0x1004))

@@ -35,7 +35,7 @@ fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
 }
 
 /// How many bytes of the region at `start` huge entries map, as smaps has it.
-fn in_huge_pages(pid: u32, start: u64) -> u64 {
+pub fn in_huge_pages(pid: u32, start: u64) -> u64 {
     let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
     let inside = |line: &&str| {
         let (range, _) = line.split_once(' ').unwrap_or((line, ""));

@@ -225,7 +225,7 @@ fn what_the_kernel_lends() {
     let empty = program(&[], pid, true, &lines);
     for (start, _, line) in plain_maps(pid) {
         if line.ends_with(b"[vsyscall]") || support::has_vm_flag(pid, start, "pf") {
-            let start = format!("{start:#x}");
+            let start = format!("\"start\":\"{start:#x}\"");
             let hidden = |row: &&str| row.contains(&start);
             assert_eq!(empty.lines().find(hidden), None);
         }

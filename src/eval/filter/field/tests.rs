@@ -29,12 +29,12 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     assert_eq!(unknown(PageField::Thp), None);
     assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
     for known in [
-        PageField::Present,
-        PageField::Dirty,
+        PageField::State(State::Present),
+        PageField::Flag(PageFlags::DIRTY),
         PageField::MapCount,
-        PageField::Zero,
+        PageField::Kind(Kind::Zero),
         // Region by region: of a page of which it cannot be told, a filter has no answer.
-        PageField::Cached,
+        PageField::Kind(Kind::Cached),
     ] {
         assert_eq!(unknown(known), None);
     }

@@ -1,0 +1,989 @@
+"""pmdb in gdb: the pages behind expressions, without leaving the debugger.
+
+    (gdb) source pmdb-gdb.py
+    (gdb) pmdb translate buf
+    (gdb) help pmdb
+
+It needs gdb 10 and Python 3.7, or later, and the program pmdb. Each inferior has a pmdb of its own, which reads /proc and never
+stops the process. Commands, their help and their completions come from that program.
+"""
+
+import atexit
+import functools
+import json
+import os
+import re
+import select
+import subprocess
+import time
+
+import gdb
+
+# An expression ends before one of these words, and before those of the command's own usage.
+CLAUSES = {"where", "by", "limit", "top", "every", "for", "until", "with"}
+# gdb has its own, or they belong to pmdb's prompt.
+LEFT_OUT = {"print", "display", "undisplay", "info display"}
+# These would leave the inferior, or the conversation.
+REFUSED = {"attach", "detach", "quit", "source"}
+PROTOCOL = 1
+# Seconds that pmdb may take for what is done in milliseconds; one that takes longer hangs.
+PATIENCE = 5
+
+
+# ---- Taking a line apart
+
+def outside(text):
+    """The positions and characters of a text that are in no brackets and no quotes."""
+    depth, quote, at = 0, None, 0
+    while at < len(text):
+        character = text[at]
+        if quote:
+            if character == "\\":
+                at += 1
+            elif character == quote:
+                quote = None
+        elif character in "\"'":
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif depth == 0:
+            yield at, character
+        at += 1
+
+
+def find(text, what):
+    """Where `what` first stands outside of brackets and quotes; -1 if nowhere."""
+    return next((at for at, _ in outside(text) if text.startswith(what, at)), -1)
+
+
+def cut_clauses(text, words):
+    """An expression, and the clauses behind it. A word right behind an operator belongs to the expression."""
+    free = {at for at, _ in outside(text)}
+    for match in re.finditer(r"(?<![\w$.])[a-z]+(?!\w)", text):
+        before = text[:match.start()].rstrip()
+        continues = re.search(r"[-+*/%&|^~<>=!,.:@]$", before) and not re.search(r"(\+\+|--)$", before)
+        if match.start() in free and match.group() in words and before and not continues:
+            return before, text[match.start():]
+    return text.strip(), ""
+
+
+def without_brackets(text):
+    """The text without the brackets that enclose all of it."""
+    text = text.strip()
+    while text.startswith("(") and text.endswith(")") and not any(True for _ in outside(text)):
+        inner = text[1:-1]
+        depth = 0
+        for character in inner:
+            depth += (character == "(") - (character == ")")
+            if depth < 0:
+                return text
+        text = inner.strip()
+    return text
+
+
+def refuse_shell(expression):
+    """`|` and `>` behind an expression are what pmdb's prompt takes for a pipe and a file."""
+    for at, character in outside(expression):
+        around = expression[max(0, at - 1):at + 2]
+        if character == "|" and "||" not in around or character == ">" and not re.search(r"->|>>|>=", around):
+            raise gdb.GdbError("pmdb in gdb has no {0}: gdb's own pipe does that, and ({0}) in brackets is an operator".format(character))
+    if expression.startswith("!"):
+        raise gdb.GdbError("pmdb in gdb has no !: gdb's own shell does that")
+
+
+# ---- Errors
+
+def plainly(function):
+    """Makes each error one line of gdb, without a traceback."""
+    @functools.wraps(function)
+    def called(*arguments):
+        try:
+            return function(*arguments)
+        except gdb.GdbError:
+            raise
+        except KeyboardInterrupt:
+            raise gdb.GdbError("Quit")
+        except Exception as error:
+            message = printable(" ".join(str(error).split())) or type(error).__name__
+            if message.startswith("No symbol"):
+                message += " pmdb's own names, such as all and heap, are understood by pmdb -- COMMAND"
+            raise gdb.GdbError(message)
+    return called
+
+
+# ---- Expressions of gdb
+
+NUMBERS = {gdb.TYPE_CODE_INT, gdb.TYPE_CODE_CHAR, gdb.TYPE_CODE_BOOL, gdb.TYPE_CODE_ENUM, gdb.TYPE_CODE_RANGE, gdb.TYPE_CODE_FLAGS}
+PLACES = {gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_STRING, gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_FUNC, gdb.TYPE_CODE_METHOD}
+REFERENCES = {gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF}
+
+
+def evaluated(text):
+    """The value of an expression, evaluated once. What lies at an address is not fetched."""
+    if not text.strip():
+        raise gdb.GdbError("an expression is missing: pmdb wants an address here")
+    return resolved(gdb.parse_and_eval(text.strip()))
+
+
+def resolved(value):
+    """What a reference refers to."""
+    if value.type.strip_typedefs().code in REFERENCES:
+        return value.referenced_value()
+    return value
+
+
+def location(value):
+    """Where a value lies in memory."""
+    code = value.type.strip_typedefs().code
+    # gdb would allocate memory in the inferior for the address of an array that lies nowhere.
+    lies_nowhere = code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_STRING) and not value.is_lazy
+    address = None if lies_nowhere else value.address
+    if address is None:
+        raise gdb.GdbError("a value of type {} that is not in memory has no address".format(value.type))
+    return int(address)
+
+
+def function_end(start):
+    """Where the function that begins at an address ends, as far as the debug information tells."""
+    block = gdb.block_for_pc(start)
+    while block is not None and block.function is None:
+        block = block.superblock
+    return block.end if block is not None and block.start == start else start
+
+
+def place(value):
+    """The address that a value means, as to gdb's x, and how many bytes lie there; 0 bytes of a pointer or number."""
+    kind = value.type.strip_typedefs()
+    if kind.code in PLACES:
+        address = location(value)
+        if kind.code in (gdb.TYPE_CODE_FUNC, gdb.TYPE_CODE_METHOD):
+            return address, function_end(address) - address
+        return address, kind.sizeof or 0
+    if kind.code == gdb.TYPE_CODE_PTR or kind.code in NUMBERS:
+        return int(value) % 2 ** 64, 0
+    raise gdb.GdbError("a value of type {} is no address".format(value.type))
+
+
+def number(text):
+    value = evaluated(text)
+    if value.type.strip_typedefs().code not in NUMBERS:
+        raise gdb.GdbError("{} is no number".format(text.strip()))
+    return int(value)
+
+
+def address(text):
+    return place(evaluated(text))[0]
+
+
+def span(text):
+    """The first address of an expression, and the bytes it covers: None if it is an address alone."""
+    text = without_brackets(text)
+    comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
+    if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
+        return sized(address(text[:comma]), number(text[comma + 1:].lstrip()[1:]))
+    if dots >= 0:
+        start, end = address(text[:dots]), address(text[dots + 2:])
+        return sized(start, end - start)
+    if at >= 0:
+        value = evaluated(text[:at])
+        return sized(location(value), value.type.sizeof * number(text[at + 1:]))
+    start, size = place(evaluated(text))
+    # An object within one page stands for its address, so that pmdb tells all of that page.
+    page = os.sysconf("SC_PAGE_SIZE")
+    is_one_page = start // page == (start + max(size, 1) - 1) // page
+    return start, None if is_one_page else size
+
+
+def sized(start, size):
+    if size <= 0:
+        raise gdb.GdbError("a range of {} bytes: its end must be above its start".format(size))
+    return start, size
+
+
+def ranged(text):
+    start, size = span(text)
+    return "{:#x}".format(start) if size is None else "{:#x}, +{:#x}".format(start, size)
+
+
+def filled(text):
+    """Text of pmdb with each {gdb expression} replaced by its address or number."""
+    parts, at = [], 0
+    while at < len(text):
+        if text[at] in "\"'":
+            quoted = re.compile(r"(['\"])(?:\\.|(?!\1).)*\1?").match(text, at)
+            parts.append(quoted.group())
+            at = quoted.end()
+        elif text[at] == "{":
+            end = closing(text, at)
+            value = evaluated(text[at + 1:end])
+            is_number = value.type.strip_typedefs().code in NUMBERS
+            parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
+            at = end + 1
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
+
+
+def closing(text, start):
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            return at
+    raise gdb.GdbError("a { has no }: {gdb expression} is replaced by its address or number")
+
+
+# ---- The conversation with pmdb
+
+class Lost(Exception):
+    """pmdb has ended, or does not answer."""
+
+
+class Failed(Exception):
+    """pmdb has answered with an error."""
+
+
+def program():
+    """pmdb by its absolute path: as set, then from PATH, then beside this file. Never from the current folder."""
+    if PROGRAM.value:
+        return PROGRAM.value
+    here = os.path.dirname(os.path.realpath(globals().get("__file__", "/")))
+    for folder in os.environ.get("PATH", "").split(":") + [here]:
+        path = os.path.join(folder, "pmdb")
+        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise gdb.GdbError("pmdb is not in PATH and not beside pmdb-gdb.py: set pmdb program PATH")
+
+
+class Server:
+    """A running pmdb that answers requests."""
+
+    def __init__(self, pid=None):
+        self.pid, self.last, self.buffer = pid, 0, b""
+        target = [] if pid is None else ["-p", str(pid)]
+        command = [program(), "-q", "--serve", "--no-shell"] + target
+        # A session of its own: Ctrl-C at the terminal is gdb's, which cancels requests.
+        try:
+            self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                          start_new_session=True, bufsize=0)
+        except OSError as error:
+            raise gdb.GdbError("{} cannot be started: {}".format(command[0], error.strerror))
+        try:
+            hello = self.record(time.monotonic() + PATIENCE)
+            if hello.get("protocol") != PROTOCOL:
+                raise gdb.GdbError("{} is no pmdb that speaks protocol {}".format(command[0], PROTOCOL))
+            self.answer(0, lambda _: None, PATIENCE)
+        except Lost:
+            self.kill()
+            raise gdb.GdbError("{} does not answer: is it pmdb?".format(command[0]))
+        except Failed as error:
+            self.kill()
+            raise gdb.GdbError(str(error))
+        except BaseException:
+            self.kill()
+            raise
+
+    def is_alive(self):
+        return self.child.poll() is None
+
+    def close(self):
+        """Ends it: pmdb leaves when its input ends."""
+        self.child.stdin.close()
+        try:
+            self.child.wait(1)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.child.stdout.close()
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+
+    def record(self, deadline):
+        """The next record."""
+        while b"\n" not in self.buffer:
+            left = None if deadline is None else max(0, deadline - time.monotonic())
+            if not select.select([self.child.stdout], [], [], left)[0]:
+                raise Lost()
+            data = os.read(self.child.stdout.fileno(), 1 << 16)
+            if not data:
+                raise Lost()
+            self.buffer += data
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        try:
+            return json.loads(line.decode("utf-8", "replace"))
+        except ValueError:
+            raise Lost()
+
+    def answer(self, request, take, limit):
+        """Hands on the records of an answer until its end. Without a limit of time it may take as long as it likes."""
+        error = None
+        deadline = None if limit is None else time.monotonic() + limit
+        while True:
+            record = self.record(deadline)
+            if record["type"] == "error":
+                error = record
+            elif record["type"] != "end":
+                take(record)
+            elif record["id"] == request:
+                if record["status"] == "error":
+                    raise Failed(in_one_line(error))
+                return record["status"]
+
+    def ask(self, line, take, limit=PATIENCE, **form):
+        """Sends a request and hands on the records of its answer. Returns its status; Ctrl-C cancels it."""
+        self.last += 1
+        request = self.last
+        try:
+            self.send(dict(form, id=request, line=line))
+            return self.answer(request, take, limit)
+        except Lost:
+            self.kill()
+            raise
+        except Failed:
+            raise
+        except KeyboardInterrupt:
+            # The summary of a watch is its last record.
+            for record in self.cancel(request):
+                take(record)
+            return "interrupted"
+        except BaseException:
+            self.cancel(request)
+            raise
+
+    def cancel(self, request):
+        """Stops a request, and returns the last record of its answer."""
+        last = []
+
+        def keep(record):
+            last[:] = [record]
+        try:
+            self.send({"cancel": request})
+            self.answer(request, keep, PATIENCE)
+        except Failed:
+            pass
+        except (Lost, KeyboardInterrupt):
+            self.kill()
+        return last
+
+    def send(self, request):
+        try:
+            data = json.dumps(request).encode() + b"\n"
+            while data:
+                data = data[os.write(self.child.stdin.fileno(), data):]
+        except OSError:
+            raise Lost()
+
+
+def in_one_line(error):
+    """An error of pmdb as gdb shows errors."""
+    if error is None:
+        return "pmdb gave no reason"
+    parts = [error["message"]]
+    if error.get("expected"):
+        parts.append("expected " + ", ".join(error["expected"]))
+    if "--no-shell" in error["message"]:
+        parts = ["pmdb in gdb runs no shell commands and writes no files; gdb's own pipe and set logging do"]
+    elif error.get("hint"):
+        parts.append(error["hint"])
+    return printable(" ".join("; ".join(parts).split()))
+
+
+def printable(text):
+    """The text in characters that gdb can print here."""
+    try:
+        charset = gdb.host_charset() if hasattr(gdb, "host_charset") else gdb.parameter("host-charset")
+        return text.encode("ascii" if charset.startswith(("ANSI", "auto")) else charset, "replace").decode("utf-8", "replace")
+    except (LookupError, UnicodeError):
+        return text.encode("ascii", "replace").decode()
+
+
+# Each by the number of its inferior.
+SERVERS = {}
+
+
+def live_process(inferior=None):
+    """The selected inferior, or that one, if pmdb can look at its process."""
+    inferior = inferior or gdb.selected_inferior()
+    if inferior.pid == 0:
+        raise gdb.GdbError("the program is not being run: pmdb looks at processes")
+    if gdb.current_recording() is not None:
+        raise gdb.GdbError("pmdb sees the process as it is now, not as it was recorded: record stop ends the recording")
+    return inferior
+
+
+def check_target():
+    """Refuses what is no process of this machine."""
+    stack = gdb.execute("maintenance print target-stack", to_string=True)
+    names = re.findall(r"^\s*-\s*([\w-]+)", stack, re.MULTILINE)
+    if "core" in names:
+        raise gdb.GdbError("pmdb looks at processes that run: a core file has no pages")
+    if "native" not in names:
+        raise gdb.GdbError("pmdb looks at processes of this machine; this target is {}".format(names[0] if names else "unknown"))
+
+
+def server(inferior=None):
+    """The pmdb of the selected inferior, or of that one. One that has ended is started again."""
+    inferior = live_process(inferior)
+    held = SERVERS.get(inferior.num)
+    if held is not None and held.pid == inferior.pid and held.is_alive():
+        return held
+    forget(inferior.num)
+    check_target()
+    SERVERS[inferior.num] = Server(inferior.pid)
+    return SERVERS[inferior.num]
+
+
+def forget(inferior):
+    held = SERVERS.pop(inferior, None)
+    if held is not None:
+        held.close()
+
+
+def forget_all():
+    for inferior in list(SERVERS):
+        forget(inferior)
+
+
+def ask(line, take, limit=PATIENCE, inferior=None, **form):
+    """Asks the pmdb of the selected inferior, or of that one; once more if that was lost before it said anything."""
+    taken = []
+
+    def note(record):
+        taken.append(True)
+        take(record)
+    for again in (True, False):
+        try:
+            return server(inferior).ask(line, note, limit, errors="json", **form)
+        except Failed as error:
+            raise gdb.GdbError(str(error))
+        except Lost:
+            if taken or not again:
+                raise gdb.GdbError("pmdb has ended before its answer was whole; the next command starts it again")
+
+
+def write(text):
+    try:
+        gdb.write(text)
+    except UnicodeError:
+        gdb.write(printable(text))
+
+
+def show(record):
+    write(record.get("text", ""))
+    gdb.flush()
+
+
+def is_piped():
+    """Whether the line that was typed is gdb's pipe, of which gdb tells a command nothing."""
+    typed = gdb.execute("show commands", to_string=True).splitlines()
+    return bool(typed) and re.match(r"\s*\d+\s+(pipe?\b|\|)", typed[-1]) is not None
+
+
+def is_coloured():
+    is_logging = gdb.execute("show logging", to_string=True)
+    return (gdb.parameter("style enabled") and os.isatty(1) and os.environ.get("TERM", "dumb") != "dumb"
+            and not is_piped() and not re.search(r"^(Currently logging|Logging is enabled|logging enabled: +Logging is enabled)", is_logging, re.MULTILINE))
+
+
+def run(line):
+    """Runs a line of pmdb and shows its answer."""
+    if "\n" in line:
+        raise gdb.GdbError("pmdb takes one line")
+    status = ask(line, show, None, width=gdb.parameter("width") or 0, color=bool(is_coloured()), **{"as": "text"})
+    if status == "interrupted" and not line.startswith("watch"):
+        raise gdb.GdbError("Quit")
+
+
+# ---- Commands
+
+class Looking(gdb.Command):
+    """A command of pmdb. How its arguments are taken follows from its usage, as pmdb prints it."""
+
+    def __init__(self, name, usage, text):
+        self.name = name
+        pattern = r"^" + re.escape(name) + r"(?P<glued>\[/\S*\])?(?P<options>( \[--\w+\])*) (?P<star>\[\*\] )?(?P<first>.*)$"
+        parts = re.match(pattern, usage + " ")
+        first = parts.group("first")
+        self.has_options = bool(parts.group("glued") or parts.group("options"))
+        self.has_star = bool(parts.group("star"))
+        self.kind = next((kind for kind in ("RANGE", "SPAN", "ADDRESS") if re.match(r"\[?([a-z]+ \| )?" + kind, first)), None)
+        self.is_optional = first.startswith("[")
+        self.has_number = first.endswith("ADDRESS [N] ")
+        self.literal = re.findall(r"^\[([a-z]+) \|", first)
+        self.has_in = "in RANGE" in usage
+        self.clauses = CLAUSES | {word for words in re.findall(r"\[([a-z|]+)", usage) for word in words.split("|")}
+        self.__doc__ = text
+        super().__init__("pmdb " + name, gdb.COMMAND_DATA)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        run(self.line(argument))
+
+    def line(self, argument):
+        """The line for pmdb."""
+        head = self.name
+        options = re.match(r"(/\S+\s*)?(--(how|fault)(\s+|$))*", argument) if self.has_options else None
+        if options:
+            head += ("" if argument.startswith("/") else " ") + options.group()
+            argument = argument[options.end():]
+        if self.has_star and argument.startswith("*"):
+            argument = argument[1:]
+        return " ".join((head.strip() + " " + self.operand(argument.strip())).split("\n"))
+
+    def operand(self, argument):
+        if self.kind == "SPAN":
+            return self.searched(argument)
+        expression, clauses = cut_clauses(argument, self.clauses)
+        amount = re.search(r"(?<=[\w)\]])\s+(\d+)$", expression) if self.has_number else None
+        if amount:
+            expression, clauses = expression[:amount.start()], amount.group()
+        first = re.match(r"\w*", argument).group()
+        if self.kind is None or not expression or self.is_optional and first in self.literal + list(self.clauses):
+            return self.within(argument)
+        refuse_shell(expression)
+        where = ranged(expression) if self.kind == "RANGE" else "{:#x}".format(span(expression)[0])
+        return where + " " + filled(clauses)
+
+    def searched(self, argument):
+        """`find`: a range, a comma and what is sought."""
+        commas = [at for at, character in outside(argument) if character == ","]
+        has_length = commas and argument[commas[0] + 1:].lstrip().startswith("+")
+        behind = commas[1 if has_length else 0:]
+        if not behind:
+            raise gdb.GdbError("what is sought stands behind a comma: pmdb find RANGE, VALUE")
+        start, size = span(argument[:behind[0]])
+        if size is None:
+            start, size = place(evaluated(argument[:behind[0]]))
+            sized(start, size)
+        return "{:#x}, +{:#x}{}".format(start, size, filled(argument[behind[0]:]))
+
+    def within(self, argument):
+        """`in EXPR` behind names of pmdb's own."""
+        at = next((at for at, _ in outside(argument) if re.match(r"in\b", argument[at:]) and (at == 0 or argument[at - 1].isspace())), -1)
+        if not self.has_in or at < 0:
+            return filled(argument)
+        expression, clauses = cut_clauses(argument[at + 2:], self.clauses)
+        return "{}in {} {}".format(filled(argument[:at]), ranged(expression), filled(clauses))
+
+    def complete(self, text, word):
+        """The words of pmdb behind an expression, and names of gdb elsewhere."""
+        head = text[:len(text) - len(word)] if word else text
+        expression, clauses = cut_clauses(text, self.clauses)
+        is_behind = clauses or (head.rstrip() and head != head.rstrip() and not re.search(r"[-+*/%&|^~<>=!,.:@(]$", head.rstrip()))
+        if self.kind and not is_behind:
+            return gdb.COMPLETE_EXPRESSION
+        if not clauses:
+            clauses = word
+        before = "{} 0x0 ".format(self.name) if self.kind else self.name + " "
+        return completions(before + (clauses if self.kind else text), word) or gdb.COMPLETE_EXPRESSION
+
+
+def completions(line, word):
+    """How a line goes on: the last word in each way."""
+    found = []
+    quoted = line.replace("\\", "\\\\").replace('"', '\\"')
+    try:
+        held = Server()
+    except gdb.GdbError:
+        return found
+    try:
+        held.ask('complete "{}"'.format(quoted), lambda record: found.append(record.get("text", "").rstrip("\n")))
+    except (Lost, Failed):
+        pass
+    held.close()
+    start = len(line) - len(word)
+    return [one[start:] for one in found if one.startswith(line[:start])]
+
+
+class PassedOn(gdb.Command):
+    """Run a line of pmdb in which each {gdb expression} is replaced.
+Usage: pmdb -- COMMAND
+
+A pointer, an array, a structure and a function are replaced by an address, a
+number by that number:
+
+  pmdb -- print count({buf}..{buf + 1} where present)
+  pmdb -- walk heap where mapcount > {limit}
+
+Names outside of braces are pmdb's. Shell commands, pipes and files are
+refused; gdb's own shell, pipe and set logging do that."""
+
+    def __init__(self):
+        super().__init__("pmdb --", gdb.COMMAND_DATA)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        word = re.match(r"\s*(\w*)", argument).group(1)
+        if any(len(word) > 2 and name.startswith(word) for name in REFUSED) or word == "q":
+            raise gdb.GdbError("pmdb in gdb looks at the inferior, and takes lines one by one: it has no {}".format(word))
+        run(filled(argument).strip())
+
+    def complete(self, text, word):
+        return completions(text, word)
+
+
+class Pmdb(gdb.Command):
+    """Ask pmdb about the pages behind expressions: frames, sharing, swap, huge pages.
+
+pmdb COMMAND EXPR looks at the selected inferior, whether it runs or not. EXPR
+means what it means to gdb's x: a pointer or a number is the address; an array,
+a structure or a function is where it lies, with its size where pmdb wants a
+range.
+
+  L@N            N objects like L, from where that lies
+  A, +LENGTH     LENGTH bytes from A on
+  A..B           from A up to B
+
+Each part is evaluated once, and nothing is fetched from where it lies. EXPR
+ends before the first of the words where, by, limit, top, every, for, until,
+with, and those of the command's own usage; in brackets they are names of the
+program. What follows is pmdb's, with {gdb expression} replaced by its address
+or number.
+
+  pmdb translate buf                    where it physically lives
+  pmdb walk p, +n*sizeof(*p) by state   the pages of an allocation
+  pmdb explain $rsp                     what the next access will do
+  pmdb -- print count({p}, +{n} where present)
+  pmdb -- walk heap by state            pmdb's own names: heap, all, pfn:N
+
+`set pmdb program` says which pmdb is asked; without it that of PATH, then the
+one beside pmdb-gdb.py."""
+
+    def __init__(self):
+        super().__init__("pmdb", gdb.COMMAND_DATA, prefix=True)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        word = re.match(r"\w*", argument).group()
+        if not COMMANDS:
+            load()
+            if word in COMMANDS:
+                return gdb.execute("pmdb " + argument)
+        if not word:
+            raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
+        raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND passes on any other".format(word))
+
+
+class PmdbInfo(gdb.Command):
+    """What pmdb knows of the process, its snapshots and what can be known here."""
+
+    def __init__(self):
+        super().__init__("pmdb info", gdb.COMMAND_DATA, prefix=True)
+
+
+class Prefix(gdb.Command):
+    """pmdb in gdb: the program that is asked, and what is tracked."""
+
+    def __init__(self, verb):
+        super().__init__(verb + " pmdb", gdb.COMMAND_DATA, prefix=True)
+
+
+class Program(gdb.Parameter):
+    """The program pmdb, by its absolute path."""
+
+    set_doc = "Set which pmdb is asked."
+    show_doc = "Show which pmdb is asked."
+
+    def __init__(self):
+        super().__init__("pmdb program", gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME)
+        self.value = ""
+
+    def get_set_string(self):
+        path = os.path.expanduser(self.value or "")
+        if path and not os.path.isabs(path):
+            self.value = ""
+            raise gdb.GdbError("pmdb is started by its absolute path, not by {}".format(path))
+        self.value = path
+        forget_all()
+        load()
+        return ""
+
+    def get_show_string(self, _value):
+        return "pmdb is {}.".format(program())
+
+
+# ---- Between stops
+
+class Track:
+    """A range whose pages are compared at each stop with those of the stop before."""
+
+    def __init__(self, inferior, where, text, with_content):
+        self.inferior, self.pid, self.where, self.text = inferior, inferior.pid, where, text
+        self.with_content = with_content
+        self.names = ["gdb_{}_{}".format(id(self), which) for which in "ab"]
+        self.asked = None
+        self.keep()
+
+    def keep(self):
+        """Takes a snapshot, the only read of the range at a stop."""
+        content = " with content" if self.with_content else ""
+        ask("snapshot {} in {}{}".format(self.names[0], self.where, content), lambda _: None, None, self.inferior)
+        self.asked = server(self.inferior)
+
+    def changes(self):
+        """What changed since the last time, a line for each stretch."""
+        before = self.asked
+        self.names.reverse()
+        self.keep()
+        if self.asked is not before:
+            return ["pmdb was started again: {} is compared from now on".format(self.text)]
+        rows = []
+        ask("diff {1} {0}".format(*self.names), rows.append, None, self.inferior)
+        return [change(row) for row in rows if row["type"] == "change"]
+
+    def drop(self):
+        held = SERVERS.get(self.inferior.num) if self.inferior.is_valid() else None
+        if held is self.asked and held is not None and held.is_alive():
+            for name in self.names:
+                try:
+                    held.ask("snapshot delete " + name, lambda _: None)
+                except (Lost, Failed):
+                    pass
+
+
+def change(row):
+    """A row of `diff` in one line."""
+    symbol = row.get("symbol")
+    where = "<{}+{}>".format(symbol["name"], symbol["offset"]) if symbol else row.get("region") or "(anonymous)"
+    states = [(row.get(side) or {}).get("state") for side in ("before", "after")]
+    became = " → ".join(state for state in states if state) if states[0] != states[1] else states[0] or ""
+    return "{:<10} {:>6} page{} {} {}  {}".format(row["change"], row["pages"], " " if row["pages"] == 1 else "s", row["start"], where, became).rstrip()
+
+
+TRACKED = []
+
+
+def untrack(inferior=None):
+    for track in [one for one in TRACKED if inferior is None or one.inferior.num == inferior]:
+        TRACKED.remove(track)
+        track.drop()
+
+
+def at_stop(_event):
+    """Says what changed in the tracked ranges. Nothing may escape from here: gdb would print a traceback."""
+    for track in list(TRACKED) if not UntilChange.is_stepping else []:
+        if not track.inferior.is_valid() or track.inferior.pid != track.pid:
+            TRACKED.remove(track)
+            continue
+        try:
+            lines = track.changes()
+        except gdb.GdbError as error:
+            lines = ["{} cannot be compared: {}".format(track.text, error)]
+        except KeyboardInterrupt:
+            return
+        for line in lines:
+            write("pmdb: {}\n".format(line))
+
+
+class TrackCommand(gdb.Command):
+    """Say at each stop which pages of a range changed since the last one.
+Usage: pmdb track[/content] EXPR
+       pmdb track off
+
+A line for each stretch: it came, went, was copied on write, moved, swapped,
+split or collapsed. With /content pages that were written in place are found
+too, by hashes of what is resident: that reads the memory at each stop, and the
+kernel marks pages that are read as used. `info pmdb track` lists the ranges."""
+
+    def __init__(self):
+        super().__init__("pmdb track", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        options = re.match(r"/(\w*)\s*", argument)
+        if options and options.group(1) != "content":
+            raise gdb.GdbError("pmdb track has the option /content alone")
+        expression = argument[options.end():] if options else argument
+        if expression.strip() == "off":
+            untrack()
+            return
+        refuse_shell(expression)
+        track = Track(live_process(), ranged(expression), expression.strip(), bool(options))
+        TRACKED.append(track)
+        write("tracking {} ({})\n".format(track.text, track.where))
+
+
+class InfoTrack(gdb.Command):
+    """What pmdb compares at each stop."""
+
+    def __init__(self):
+        super().__init__("info pmdb track", gdb.COMMAND_DATA)
+
+    @plainly
+    def invoke(self, _argument, _from_tty):
+        if not TRACKED:
+            write("No range is tracked.\n")
+        for track in TRACKED:
+            content = ", with content" if track.with_content else ""
+            write("inferior {}: {} ({}){}\n".format(track.inferior.num, track.text, track.where, content))
+
+
+class UntilChange(gdb.Command):
+    """Step by instructions until a page of a range changes its state.
+Usage: pmdb until-change EXPR
+
+It ends behind the instruction by which a page came, went, moved or was copied,
+and wherever the program stops by itself. Each instruction costs a stop and a
+look at the range: some thousands a second. Go near with breakpoints first, for
+example `break f if $_resident(buf, 65536) > 3`."""
+
+    is_stepping = False
+    last = None
+
+    def __init__(self):
+        super().__init__("pmdb until-change", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        refuse_shell(argument)
+        inferior = live_process()
+        where, name = ranged(argument), "gdb_until"
+        ask("snapshot {} in {}".format(name, where), lambda _: None, None, inferior)
+        UntilChange.is_stepping = True
+        steps, rows = 0, []
+        quiet = is_quiet("on")
+        try:
+            while not rows:
+                UntilChange.last = None
+                gdb.execute("stepi", False, True)
+                steps += 1
+                if inferior.pid == 0 or isinstance(UntilChange.last, (gdb.BreakpointEvent, gdb.SignalEvent)):
+                    break
+                ask("diff {} in {}".format(name, where), lambda row: row["type"] == "change" and rows.append(row), PATIENCE, inferior)
+        finally:
+            is_quiet(quiet)
+            UntilChange.is_stepping = False
+        for row in rows:
+            write("pmdb: {}\n".format(change(row)))
+        write("{} after {} instruction{}\n".format("changed" if rows else "stopped without a change", steps, "" if steps == 1 else "s"))
+        if inferior.pid:
+            gdb.execute("frame")
+
+
+def is_quiet(word):
+    """Whether gdb prints each stop, from gdb 12 on. Returns the word for how it was."""
+    try:
+        before = gdb.parameter("suppress-cli-notifications")
+        gdb.execute("set suppress-cli-notifications " + word)
+        return "on" if before else "off"
+    except (gdb.error, RuntimeError):
+        return word
+
+
+def note_stop(event):
+    UntilChange.last = event
+    at_stop(event)
+
+
+# The commands that have been made, by name.
+COMMANDS = {}
+
+
+def load():
+    """Makes the commands of the program pmdb."""
+    held = Server()
+    records = []
+    try:
+        for line in ("help look", "help memory", "help time", "help target", "help all"):
+            held.ask(line, records.append)
+        entries = {entry["name"]: record["name"] for record in records for entry in record.get("commands", ())}
+        for record in records:
+            name, group = record["name"], entries.get(record["name"])
+            is_looking = group in ("look", "memory", "time") or name.startswith("info ")
+            if record["topic"] == "command" and is_looking and name not in LEFT_OUT and name not in COMMANDS:
+                text = []
+                held.ask("help " + name, lambda record: text.append(record["text"]), width=78, **{"as": "text"})
+                # gdb puts the name before it.
+                about = re.sub(r"^.*?: ", "", "".join(text).rstrip(), count=1)
+                COMMANDS[name] = Looking(name, record["usage"][0], about)
+                for short in record["short"]:
+                    gdb.execute("alias -- pmdb {} = pmdb {}".format(short, name))
+    except (Lost, Failed) as error:
+        raise gdb.GdbError("pmdb does not tell its commands: {}".format(error or "it has ended"))
+    finally:
+        held.close()
+
+
+# ---- Convenience functions
+
+class OfPages(gdb.Function):
+    """A fact of pages in expressions of gdb, worked out by one expression of pmdb."""
+
+    def __init__(self, name, question, has_length, text):
+        self.question, self.has_length = question, has_length
+        self.__doc__ = text
+        super().__init__(name)
+
+    @plainly
+    def invoke(self, *arguments):
+        if len(arguments) != 1 + self.has_length:
+            raise gdb.GdbError("it takes {}".format("an address and a length in bytes" if self.has_length else "one address"))
+        start = place(resolved(arguments[0]))[0]
+        length = int(arguments[1]) if self.has_length else 1
+        if length < 0:
+            raise gdb.GdbError("a length of {} bytes".format(length))
+        if length == 0:
+            return 0
+        answer = []
+        ask("output " + self.question.format(start, min(start + length, 2 ** 64 - 1)), answer.append)
+        said = answer[-1]["text"].split(":")[-1]
+        return said if said.isidentifier() else int(said, 0)
+
+
+FUNCTIONS = [
+    ("_pfn", "pfn({:#x})", False, "The number of the page frame behind an address."),
+    ("_phys", "phys({:#x})", False, "The physical address behind an address."),
+    ("_page_state", "state({:#x})", False, """The state of the page at an address, a word: present, swapped, untouched.
+
+Compare it with $_streq: gdb allocates memory in the inferior for texts that
+are compared with ==, or printed by printf directly. This does not:
+
+  break fill if $_streq($_page_state(p), "present")
+  set $state = $_page_state(p)
+  printf "%s\\n", $state"""),
+    ("_map_count", "mapcount({:#x})", False, "How often the page frame behind an address is mapped."),
+    ("_huge", "pmd_mapped({:#x})", False, "1 if the page at an address is mapped as a huge page, by one PMD; otherwise 0."),
+    ("_exclusive", "exclusive({:#x})", False, "1 if the page frame behind an address is mapped there alone; otherwise 0."),
+    ("_resident", "count({:#x}..{:#x} where present)", True, "How many pages of LENGTH bytes at an address are resident; 0 where nothing is mapped."),
+    ("_swapped", "count({:#x}..{:#x} where swapped)", True, "How many pages of LENGTH bytes at an address are in swap; 0 where nothing is mapped."),
+]
+
+FUNCTION_HELP = """
+Usage: ${}({})
+
+What is hidden or not known is an error with its reason, never 0. It stands in
+conditions of breakpoints, in display, while and printf."""
+
+
+def begin():
+    global PROGRAM
+    Pmdb()
+    PassedOn()
+    PmdbInfo()
+    for verb in ("set", "show", "info"):
+        Prefix(verb)
+    for command in (TrackCommand, InfoTrack, UntilChange):
+        command()
+    PROGRAM = Program()
+    for name, question, has_length, text in FUNCTIONS:
+        usage = FUNCTION_HELP.format(name, "ADDRESS, LENGTH" if has_length else "ADDRESS")
+        OfPages(name, question, has_length, text + "\n" + usage)
+    for gone in (gdb.events.exited, gdb.events.inferior_deleted):
+        gone.connect(lambda event: (untrack(event.inferior.num), forget(event.inferior.num)))
+    # Sourced again, it takes the place of what was there.
+    if hasattr(gdb, "pmdb_note_stop"):
+        gdb.events.stop.disconnect(gdb.pmdb_note_stop)
+    gdb.pmdb_note_stop = note_stop
+    gdb.events.stop.connect(note_stop)
+    atexit.register(forget_all)
+    try:
+        load()
+    except gdb.GdbError as error:
+        gdb.write("pmdb-gdb.py: {}\n".format(error), gdb.STDERR)
+
+
+begin()

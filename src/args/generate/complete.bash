@@ -1,0 +1,54 @@
+# Completion of pmdb in bash. Put it where bash-completion looks, for one user:
+#   pmdb --generate complete-bash > ~/.local/share/bash-completion/completions/pmdb
+
+_pmdb_offer() {
+    local IFS=$'\n'
+    COMPREPLY=($(compgen -W "$1" -- "$word"))
+}
+
+_pmdb_processes() {
+    printf 'demo\nhelp\nself\n'
+    cat /proc/[0-9]*/comm 2>/dev/null | sort -u
+}
+
+_pmdb() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} process= i
+    COMPREPLY=()
+    case $before in
+    -p | --pid) _pmdb_offer "$(_pmdb_processes)"; return ;;
+    -x | --command | --report) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    -color | --color) _pmdb_offer $'auto\nalways\nnever'; return ;;
+    -ex | --ex) return ;;
+    esac
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -p | --pid) process=${COMP_WORDS[++i]} ;;
+        -x | --command | -ex | --ex | --report | -color | --color) ((++i)) ;;
+        -*) ;;
+        *)
+            [ -n "$process" ] || process=${COMP_WORDS[i++]}
+            break
+            ;;
+        esac
+    done
+    if [ -z "$process" ]; then
+        case $word in
+        -*) _pmdb_offer "$(printf '%s\n' @OPTIONS@)" ;;
+        *) _pmdb_offer "$(_pmdb_processes)" ;;
+        esac
+        return
+    fi
+    case $process in
+    help) _pmdb_offer "$(printf '%s\n' @TOPICS@)"; return ;;
+    demo) process= ;;
+    esac
+    # pmdb itself knows what may follow; a quoted text keeps the blank at its end.
+    local line="${COMP_WORDS[*]:i:COMP_CWORD-i} "
+    [ $i -lt $COMP_CWORD ] || line=
+    local offers
+    offers=$(pmdb -nx ${process:+-p "$process"} -batch -ex "complete \"${line//\"/\\\"}$word\"" 2>/dev/null)
+    offers=$(printf '%s\n' "$offers" | while read -r offer; do printf '%s\n' "${offer##* }"; done)
+    _pmdb_offer "$offers"
+}
+
+complete -F _pmdb pmdb

@@ -1,0 +1,322 @@
+//! `compare PID …`: the attached process beside others, page by page.
+
+use super::counterpart::Counterparts;
+use super::cut::{self, Cut, say_cut};
+use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, ps, snapshot};
+use crate::eval::{self, Origin, Spans};
+use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
+use crate::kernel::{AddressRange, Region};
+use crate::lang::{self, CompareKey, Compared, Spanned};
+use crate::process::{self, Target};
+use crate::report::{
+    Comparison, ComparisonGroup, ComparisonSummary, Record, SharedCounts, Sink, Stopped,
+};
+use crate::source::Identity;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+pub(super) const ABOUT: About = About {
+    name: "compare",
+    group: Group::Time,
+    summary: "how two processes share their memory, and what a fork has copied",
+    text: "Puts the attached process beside another one, region by region: pages that both map in the same frame (shared), pages that \
+           both have in different frames (copied), pages that only one of them has, and shared pages that the next write of the \
+           attached process copies (about to copy). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
+           it can still cost. `by symbol` adds up the pages that begin in each symbol.\n\n\
+           Regions match at the same addresses; a file that is mapped elsewhere matches by file and offset. Several processes, or \
+           all `children`, are compared one after the other, with only the sums of each and what the kernel counts of it: uss and \
+           pss, as in smaps_rollup. `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. Pages in one slot of swap are shared. \
+           Frame numbers are needed, and so CAP_SYS_ADMIN.",
+    examples: &[
+        Example {
+            line: "compare children",
+            does: "what a fork has copied, and what it can still copy",
+        },
+        Example {
+            line: "compare children by symbol",
+            does: "which variables a fork has copied",
+        },
+        Example {
+            line: "compare children in heap",
+            does: "what each child shares of the heap",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    with: &Compared,
+    range: Option<&Spanned<lang::Range>>,
+    by: Option<CompareKey>,
+    cut: Option<&lang::Cut>,
+) -> Outcome {
+    let cut = Cut::of(cut, context.state)?;
+    let target = context.target()?;
+    let mine = target.process.identity().pid;
+    let others = match with {
+        Compared::Processes(given) => given
+            .iter()
+            .map(|value| pid(value, context))
+            .collect::<Result<Vec<u32>, Error>>()?,
+        Compared::Children => children(&target, mine)?,
+    };
+    let spans = range
+        .map(|range| snapshot::spans(range, context.state))
+        .transpose()?;
+    let view = View::of(&target)?;
+    view.require(Need::FRAMES)?;
+    // With a range, only what lies at its addresses is asked for.
+    let is_all = spans
+        .as_ref()
+        .is_none_or(|spans| *spans.origin() == Origin::All);
+    let ranges = match &spans {
+        Some(spans) if !is_all => spans.ranges().to_vec(),
+        _ => view.spans(),
+    };
+    let is_single = others.len() == 1;
+    let state = &*context.state;
+    let names_of = |target, regions| match by {
+        Some(CompareKey::Symbol) => Some(state.symbols.over(target, regions)),
+        Some(CompareKey::Region) | None => None,
+    };
+    let page = view.page();
+    let names = names_of(&target, view.maps());
+    let mut symbols = names.map(|names| PagesOfSymbols::new(names, page));
+    let sink = &mut *context.sink;
+    let frames_of = |view: &View, ranges: Vec<AddressRange>, sink: &mut dyn Sink| {
+        Snapshot::take(view, ranges, Need::FRAMES, false, &mut || sink.check())
+    };
+    let here = frames_of(&view, ranges.clone(), sink)?;
+    for other in others {
+        let other = process::attach(other)?;
+        let view = View::of(&other)?;
+        let there = frames_of(&view, view.spans(), sink)?;
+        let mut side = Side {
+            here: &here,
+            there: &there,
+            other: other.process.identity(),
+            rows: Vec::new(),
+            symbols: symbols.as_mut(),
+            groups: BTreeMap::new(),
+            total: SharedCounts::default(),
+        };
+        let compared = side.regions_here(&ranges, sink)?;
+        if is_all {
+            side.regions_there(compared, sink)?;
+        }
+        match by {
+            Some(CompareKey::Symbol) => side.show_groups(cut, sink)?,
+            Some(CompareKey::Region) => side.show_rows(cut, sink)?,
+            None if is_single => side.show_rows(cut, sink)?,
+            None => {}
+        }
+        sink.emit(Record::ComparisonSummary(ComparisonSummary {
+            pid: mine,
+            other: side.other.pid,
+            process: side.other.name,
+            page_size: page.bytes(),
+            memory: (!is_single).then(|| ps::memory(&target.machine, side.other.pid)),
+            counts: side.total,
+        }))?;
+    }
+    Ok(Flow::Done)
+}
+
+/// A process id that was written as a value.
+fn pid(value: &Spanned<lang::Expression>, context: &Context) -> Result<u32, Error> {
+    let number = eval::integer(value, context.state)?.get();
+    u32::try_from(number).map_err(|_| {
+        eval::Error::new(value.at, format!("{number} is no process id"))
+            .hint("ps lists the processes")
+            .into()
+    })
+}
+
+fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
+    let all = target.machine.relations()?;
+    let children: Vec<u32> = all
+        .iter()
+        .filter(|one| one.parent == parent)
+        .map(|one| one.pid)
+        .collect();
+    match children.is_empty() {
+        false => Ok(children),
+        true => Err(Error::Refused {
+            message: format!("process {parent} has no children"),
+            hint: Some("compare PID takes any process".to_owned()),
+        }),
+    }
+}
+
+/// Counts neighbouring pages that stand alike. Nothing is written, and so copied, where the region is read-only.
+fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
+    *match pages.relation {
+        Relation::Shared => &mut counts.shared,
+        Relation::Different => &mut counts.copied,
+        Relation::OnlyFirst => &mut counts.only_here,
+        Relation::OnlySecond => &mut counts.only_there,
+    } += pages.pages;
+    if pages.relation == Relation::Shared && pages.copied_by_next_write && is_writable {
+        counts.about_to_copy += pages.pages;
+    }
+}
+
+fn pages(counts: &SharedCounts) -> u64 {
+    counts.shared + counts.copied + counts.only_here + counts.only_there
+}
+
+fn add_counts(sum: &mut SharedCounts, counts: SharedCounts) {
+    sum.shared += counts.shared;
+    sum.copied += counts.copied;
+    sum.only_here += counts.only_here;
+    sum.only_there += counts.only_there;
+    sum.about_to_copy += counts.about_to_copy;
+}
+
+/// One comparison: the rows, and their sums.
+struct Side<'a, 'n> {
+    here: &'a Snapshot,
+    there: &'a Snapshot,
+    other: Identity,
+    rows: Vec<Comparison>,
+    /// To add up by symbol.
+    symbols: Option<&'a mut PagesOfSymbols<'n>>,
+    groups: BTreeMap<String, SharedCounts>,
+    total: SharedCounts,
+}
+
+impl Side<'_, '_> {
+    /// Compares each region of the attached process, as far as it lies in `ranges`, and returns what of the other one was compared.
+    fn regions_here(
+        &mut self,
+        ranges: &[AddressRange],
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<AddressRange>, Stopped> {
+        let counterparts = Counterparts::new(self.there.regions());
+        let mut compared = Vec::new();
+        for region in self.here.regions() {
+            for part in region.range.within(ranges) {
+                sink.check()?;
+                let mut counts = SharedCounts::default();
+                match counterparts.of(region, part) {
+                    Some(start) => {
+                        let is_writable = region.permissions.write;
+                        let (here, there) = (self.here, self.there);
+                        here.compare(part, there, start, |pages| {
+                            add(&mut counts, &pages, is_writable);
+                            self.add_to_groups(region, &pages, is_writable);
+                        });
+                        let end = start.checked_add(part.len()).unwrap_or(start);
+                        compared.extend(AddressRange::new(start, end));
+                    }
+                    None => {
+                        counts.only_here = self.here.held_in(part);
+                        self.add_to_group_of_region(region, counts);
+                    }
+                }
+                self.row(region, part, counts);
+            }
+        }
+        Ok(compared)
+    }
+
+    /// The regions of the other process, as far as nothing here was compared with them.
+    fn regions_there(
+        &mut self,
+        compared: Vec<AddressRange>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        let compared = Spans::new(compared, Origin::Written);
+        let compared = compared.as_ref().map_or(&[][..], Spans::ranges);
+        for region in self.there.regions() {
+            sink.check()?;
+            for rest in region.range.outside(compared) {
+                let counts = SharedCounts {
+                    only_there: self.there.held_in(rest),
+                    ..SharedCounts::default()
+                };
+                self.add_to_group_of_region(region, counts);
+                self.row(region, rest, counts);
+            }
+        }
+        Ok(())
+    }
+
+    /// Symbols are those of the attached process: what only the other one has counts for its region.
+    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_writable: bool) {
+        let Some(symbols) = &mut self.symbols else {
+            return;
+        };
+        let groups = &mut self.groups;
+        let mut parts = Vec::new();
+        match pages.relation {
+            Relation::OnlySecond => parts.push((pages.pages, None)),
+            _ => symbols.split(pages.address, pages.pages, |_, count, symbol| {
+                parts.push((count, symbol));
+            }),
+        }
+        for (count, symbol) in parts {
+            let name = symbol.map_or_else(
+                || name_among_symbols(&region.name),
+                |symbol| symbols.name(symbol),
+            );
+            let part = SharedPages {
+                pages: count,
+                ..pages.clone()
+            };
+            add(groups.entry(name).or_default(), &part, is_writable);
+        }
+    }
+
+    fn add_to_group_of_region(&mut self, region: &Region, counts: SharedCounts) {
+        if self.symbols.is_some() && counts != SharedCounts::default() {
+            add_counts(
+                self.groups
+                    .entry(name_among_symbols(&region.name))
+                    .or_default(),
+                counts,
+            );
+        }
+    }
+
+    fn row(&mut self, region: &Region, range: AddressRange, counts: SharedCounts) {
+        if counts == SharedCounts::default() {
+            return;
+        }
+        add_counts(&mut self.total, counts);
+        self.rows.push(Comparison {
+            other: self.other.pid,
+            start: range.start(),
+            end: range.end(),
+            region: region.name.clone(),
+            counts,
+        });
+    }
+
+    fn show_rows(&mut self, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let mut rows = std::mem::take(&mut self.rows);
+        let more = cut::keep(&mut rows, cut, |row| pages(&row.counts));
+        let mut rows = rows.into_iter();
+        rows.try_for_each(|row| sink.emit(Record::Comparison(row)))?;
+        say_cut(more, "region", sink)
+    }
+
+    /// The rows of `by symbol`, those first of which most was copied or can be.
+    fn show_groups(&mut self, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().collect();
+        groups.sort_by_key(|(_, counts)| {
+            Reverse((counts.copied + counts.about_to_copy, counts.shared))
+        });
+        let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
+        let mut groups = groups.into_iter();
+        groups.try_for_each(|(symbol, counts)| {
+            sink.emit(Record::ComparisonGroup(ComparisonGroup {
+                other: self.other.pid,
+                symbol,
+                counts,
+            }))
+        })?;
+        say_cut(more, "symbol", sink)
+    }
+}

@@ -1,0 +1,32 @@
+//! `complete TEXT`: what Tab would offer, for editors and other programs.
+
+use super::{About, Context, Example, Flow, Group, Outcome, completion};
+use crate::report::{Record, Text};
+
+pub(super) const ABOUT: About = About {
+    name: "complete",
+    group: Group::Language,
+    summary: "what could be typed next, as Tab offers it",
+    text: "A line for each way in which TEXT could go on, whole, as gdb's `complete` prints them: for editors. Text in \"quotes\" keeps \
+           the blank at its end, behind which the next word begins.",
+    examples: &[
+        Example {
+            line: "complete wa",
+            does: "commands that begin so",
+        },
+        Example {
+            line: "complete \"walk heap by \"",
+            does: "the words that can follow",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, table: &'static [About], text: &str) -> Outcome {
+    let (start, offers) = completion::complete(table, context.state, text, text.len());
+    let before = text.get(..start).unwrap_or_default();
+    for offer in offers {
+        let text = format!("{before}{}\n", offer.typed.trim_end());
+        context.sink.emit(Record::Text(Text { text }))?;
+    }
+    Ok(Flow::Done)
+}

@@ -1,0 +1,165 @@
+//! `limit N` and `top N`: which rows are shown, and what is said of the others.
+
+use super::Error;
+use crate::eval;
+use crate::lang::{self, Which};
+use crate::report::{Note, Record, Sink, Stopped};
+use crate::state::DebugState;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How many rows are shown, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    pub which: Which,
+    pub most: u64,
+}
+
+impl Cut {
+    /// What was written, with the value of its variable.
+    ///
+    /// # Errors
+    /// None is wanted, or the variable holds no count.
+    pub fn of(written: Option<&lang::Cut>, state: &DebugState) -> Result<Option<Cut>, Error> {
+        let Some(written) = written else {
+            return Ok(None);
+        };
+        let most = eval::count(&written.rows, state)?;
+        let which = written.which;
+        match (most, which) {
+            (0, Which::First) => Err(Error::nothing_wanted("limit")),
+            (0, Which::Largest) => Err(Error::nothing_wanted("top")),
+            _ => Ok(Some(Cut { which, most })),
+        }
+    }
+
+    /// How many, as a length.
+    pub fn rows(self) -> usize {
+        usize::try_from(self.most).unwrap_or(usize::MAX)
+    }
+
+    /// The N of `limit N`, for a stream that ends there.
+    pub fn limit(cut: Option<Cut>) -> Option<u64> {
+        cut.filter(|cut| cut.which == Which::First)
+            .map(|cut| cut.most)
+    }
+
+    /// The N of `top N`.
+    pub fn top(cut: Option<Cut>) -> Option<u64> {
+        cut.filter(|cut| cut.which == Which::Largest)
+            .map(|cut| cut.most)
+    }
+}
+
+/// Keeps the rows that are wanted, the largest first if those are, and returns how many were left out.
+pub(super) fn keep<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> u64) -> usize {
+    if Cut::top(cut).is_some() {
+        rows.sort_by_key(|row| Reverse(size(row)));
+    }
+    let all = rows.len();
+    rows.truncate(cut.map_or(all, Cut::rows));
+    all - rows.len()
+}
+
+/// What ends the sentence about rows that are not shown.
+pub const CUT: &str = "; the totals are of all of them";
+
+/// Says how many rows are not shown.
+pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    if more == 0 {
+        return Ok(());
+    }
+    let plural = if more == 1 { "" } else { "s" };
+    let message = format!("{more} more {what}{plural}{CUT}");
+    sink.emit(Record::Note(Note { message }))
+}
+
+/// The largest of a stream of rows; of equally large ones the first.
+pub(super) struct Largest<T> {
+    most: usize,
+    seen: usize,
+    /// The smallest of those that are kept is on top.
+    kept: BinaryHeap<Reverse<Ranked<T>>>,
+}
+
+/// A row by its size, and by where in the stream it came.
+struct Ranked<T> {
+    size: u64,
+    place: Reverse<usize>,
+    row: T,
+}
+
+impl<T> Largest<T> {
+    pub fn new(most: u64) -> Self {
+        Largest {
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            seen: 0,
+            kept: BinaryHeap::new(),
+        }
+    }
+
+    pub fn add(&mut self, size: u64, row: T) {
+        let place = Reverse(self.seen);
+        self.seen += 1;
+        self.kept.push(Reverse(Ranked { size, place, row }));
+        if self.kept.len() > self.most {
+            self.kept.pop();
+        }
+    }
+
+    /// The rows, the largest first, and how many were left out.
+    pub fn finish(self) -> (Vec<T>, usize) {
+        let more = self.seen - self.kept.len();
+        let rows = self.kept.into_sorted_vec();
+        (rows.into_iter().map(|Reverse(one)| one.row).collect(), more)
+    }
+}
+
+/// Shows the largest, if only those are wanted, and says how many others there are.
+pub(super) fn show_largest<T>(
+    largest: Option<Largest<T>>,
+    what: &str,
+    sink: &mut dyn Sink,
+    emit: impl Fn(&T, &mut dyn Sink) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    let Some(largest) = largest else {
+        return Ok(());
+    };
+    let (rows, more) = largest.finish();
+    rows.iter().try_for_each(|row| emit(row, sink))?;
+    say_cut(more, what, sink)
+}
+
+impl<T> PartialEq for Ranked<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Ranked<T> {}
+
+impl<T> PartialOrd for Ranked<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Ranked<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.size, self.place).cmp(&(other.size, other.place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_of_equal_ones_the_first() {
+        let mut largest = Largest::new(3);
+        for (size, row) in [(1, "a"), (5, "b"), (3, "c"), (5, "d"), (3, "e")] {
+            largest.add(size, row);
+        }
+        assert_eq!(largest.finish(), (vec!["b", "d", "c"], 2));
+    }
+}

@@ -1,0 +1,435 @@
+//! `diff [A] [B]`: what changed between two snapshots, or since one.
+
+use super::cut::{self, Cut};
+use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::snapshot::{self, called, seconds};
+use super::translate::brief;
+use super::watch::{detail, marked, unobservable};
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval::{self, Origin, Spans};
+use crate::inspect::{self, Change, Snapshot, View};
+use crate::kernel::{AddressRange, Name, PageSize, Region};
+use crate::lang::{Diff, DiffKey};
+use crate::process::Target;
+use crate::report::{
+    ChangeGroup, ChangeRow, DiffSummary, EventKind, Note, Numbers, Record, Sink, Stopped,
+};
+use crate::source::Identity;
+use crate::state::NamedSnapshot;
+use crate::symbol;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::iter::Sum;
+
+pub(super) const ABOUT: About = About {
+    name: "diff",
+    group: Group::Time,
+    summary: "what changed between two snapshots, or since one",
+    text: "Compares the snapshot A with the snapshot B, or with the present; without names the last snapshot with the present. The \
+           totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that changed in \
+           the same way: came, went, copied on write, moved, swapped out or in, split, collapsed. Pages that were written in place \
+           show where the snapshots have `content` (the present then has it, too), or where the kernel tracks soft-dirty pages.\n\n\
+           `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region`, `by symbol` and `by change` add up, \
+           the largest net effect first; `$_came` and `$_went` are the bytes that came and went, `$_changes` all changes. `top N` shows the largest N rows, `limit N` the first N in order. A page that moved \
+           twice between both moved once; a page that came and went again does not show. After a fork that is later than A, a page \
+           that was copied shows as moved: A has no sharing to compare with.",
+    examples: &[
+        Example {
+            line: "snapshot\ndiff",
+            does: "since the last snapshot",
+        },
+        Example {
+            line: "snapshot before\ndiff before by region top 5",
+            does: "what grew most since `before`",
+        },
+        Example {
+            line: "snapshot before\nsnapshot after\ndiff before after in demo_busy",
+            does: "a symbol, between two snapshots",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
+    let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+    let target = context.target()?;
+    let now = match asked.to {
+        Some(_) => None,
+        None => Some(present(context, asked)?),
+    };
+    let state = &*context.state;
+    let from = earlier(state, asked)?;
+    let to = match (&now, &asked.to) {
+        (Some(now), _) => now,
+        (None, Some(name)) => called(state, name)?,
+        (None, None) => return Err(no_snapshot()),
+    };
+    refuse_others(from, to, &target.process.identity())?;
+    let view = View::of(&target)?;
+    let mut within = common(from, to);
+    if let Some(range) = &asked.range {
+        let spans = snapshot::spans(range, state)?;
+        // A name may stand for more now than it did then: what both have sampled counts.
+        let sampled = || from.snapshot.spans().to_vec();
+        let covered = within.or_else(|| from.spans.as_ref().map(|_| sampled()));
+        within = match covered {
+            Some(covered) => {
+                let both = intersection(&covered, spans.ranges());
+                let is_whole = both == spans.ranges() || *spans.origin() == Origin::All;
+                if !both.is_empty() && !is_whole {
+                    say_partly_compared(context.sink)?;
+                }
+                Some(both)
+            }
+            None => Some(spans.ranges().to_vec()),
+        };
+    }
+    if within.as_ref().is_some_and(Vec::is_empty) {
+        return Err(nothing_in_common(from, to));
+    }
+    let compared = within.clone();
+    if let Some(filter) = &asked.filter {
+        if now.is_none() {
+            let error = eval::Error::new(filter.at, "`where` asks for pages as they are now");
+            return Err(error
+                .hint("compare with the present: diff A where FILTER")
+                .into());
+        }
+        let ranges = within.unwrap_or_else(|| view.spans());
+        let filter = eval::page_filter(filter, &view, state)?;
+        within = Some(matching(&view, &ranges, &filter, context.sink)?);
+    }
+    let names = state.symbols.over(&target, view.maps());
+    let page = view.page();
+    let mut difference = Difference {
+        from: &from.snapshot,
+        page,
+        target: &target,
+        names,
+        rows: Vec::new(),
+    };
+    from.snapshot
+        .changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
+            difference.add(change)
+        })?;
+    let Difference {
+        mut rows, names, ..
+    } = difference;
+    rows.sort_by_key(|row| row.start);
+    if rows.is_empty() && asked.filter.is_some() {
+        let mut others = 0;
+        let compared = compared.as_deref();
+        from.snapshot
+            .changes(&to.snapshot, compared, &view, &mut |change| {
+                others += change.pages;
+                Ok(())
+            })?;
+        say_filtered(others, context.sink)?;
+    }
+    let shared = from.snapshot.extra() & to.snapshot.extra();
+    let effect: Effect = rows
+        .iter()
+        .map(|row| Effect::of(row.change, row.pages, page))
+        .sum();
+    let summary = DiffSummary {
+        from: from.name.clone(),
+        to: to.name.clone(),
+        seconds: seconds(to.time) - seconds(from.time),
+        changes: totals(&rows),
+        came: effect.came,
+        went: effect.went,
+        cut: 0,
+        uncompared: to.snapshot.uncompared(&from.snapshot),
+        blind: unobservable(&view, from.snapshot.spans(), shared),
+    };
+    match asked.by {
+        None => show(summary, rows, cut, |row| row.pages, change, context.sink)?,
+        Some(by) => {
+            let symbols = PagesOfSymbols::new(names, page);
+            let groups = groups(by, &rows, symbols, page);
+            show(summary, groups, cut, net, Record::ChangeGroup, context.sink)?
+        }
+    }
+    Ok(Flow::Done)
+}
+
+/// A question about addresses of which a snapshot knows nothing is not answered by "nothing changed".
+fn nothing_in_common(from: &NamedSnapshot, to: &NamedSnapshot) -> Error {
+    let of = |one: &NamedSnapshot| match &one.spans {
+        None => format!("'{}' is of the whole process", one.name),
+        Some(spans) => {
+            let (start, end) = (spans.start(), spans.end());
+            format!("'{}' is of {start}..{end}", one.name)
+        }
+    };
+    Error::Refused {
+        message: format!("there is nothing to compare: {}, {}", of(from), of(to)),
+        hint: Some("`in RANGE` has to lie in what both snapshots are of".to_owned()),
+    }
+}
+
+fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let message = "only the part of the range that the snapshot is of was compared".to_owned();
+    sink.emit(Record::Note(Note { message }))
+}
+
+fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let message = match pages {
+        0 => return Ok(()),
+        1 => "the filter keeps no change; without it 1 page has changed".to_owned(),
+        pages => format!("the filter keeps no change; without it {pages} pages have changed"),
+    };
+    sink.emit(Record::Note(Note { message }))
+}
+
+/// The snapshot that the question begins with.
+fn earlier<'a>(
+    state: &'a crate::state::DebugState,
+    asked: &Diff,
+) -> Result<&'a NamedSnapshot, Error> {
+    match &asked.from {
+        Some(name) => called(state, name),
+        None => state.snapshots.iter().next_back().ok_or_else(no_snapshot),
+    }
+}
+
+fn no_snapshot() -> Error {
+    Error::Refused {
+        message: "no snapshot has been taken".to_owned(),
+        hint: Some("snapshot NAME takes one; diff then shows what changed since".to_owned()),
+    }
+}
+
+/// A snapshot of the present, of what the earlier one is of and keeps.
+fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
+    let from = earlier(context.state, asked)?;
+    let attached = context.target()?.process.identity();
+    refuse_others(from, from, &attached)?;
+    let spans = from.spans.clone();
+    let kept = snapshot::kept(&from.snapshot);
+    snapshot::take(context, "now".to_owned(), spans, &kept)
+}
+
+/// Addresses of two processes have nothing to do with each other.
+fn refuse_others(
+    from: &NamedSnapshot,
+    to: &NamedSnapshot,
+    attached: &Identity,
+) -> Result<(), Error> {
+    let is_other = |one: &&NamedSnapshot| !one.process.is_same_process(attached);
+    let Some(other) = [from, to].into_iter().find(is_other) else {
+        return Ok(());
+    };
+    let Identity { pid, name, .. } = &other.process;
+    let attached = attached.pid;
+    if *pid == attached {
+        return Err(Error::Refused {
+            message: format!(
+                "the snapshot '{}' is of an earlier process {pid} ({name}), which has ended",
+                other.name
+            ),
+            hint: Some("snapshot NAME takes one of this process".to_owned()),
+        });
+    }
+    Err(Error::Refused {
+        message: format!(
+            "the snapshot '{}' is of process {pid} ({name}), and process {attached} is attached",
+            other.name
+        ),
+        hint: Some(format!(
+            "attach {pid} first; compare PID shows how two processes differ"
+        )),
+    })
+}
+
+/// What both snapshots are of; `None` where they were asked for the same.
+fn common(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Vec<AddressRange>> {
+    match (&from.spans, &to.spans) {
+        (one, other) if one == other => None,
+        (None, Some(spans)) | (Some(spans), None) => Some(spans.ranges().to_vec()),
+        (Some(one), Some(other)) => Some(intersection(one.ranges(), other.ranges())),
+        (None, None) => None,
+    }
+}
+
+fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRange> {
+    some.iter().flat_map(|one| one.within(others)).collect()
+}
+
+/// The pages of `ranges` that the filter keeps, as ranges in order.
+fn matching(
+    view: &View,
+    ranges: &[AddressRange],
+    filter: &inspect::Filter,
+    sink: &mut dyn Sink,
+) -> Result<Vec<AddressRange>, Error> {
+    let mut found = Vec::new();
+    inspect::sweep(
+        view,
+        ranges,
+        filter.need(),
+        &mut || sink.check(),
+        &mut |chunk| {
+            let pages = chunk.pages();
+            let kept = pages.filter(|page| filter.matches(page, chunk.region));
+            found.extend(kept.filter_map(|page| page.range(view.page())));
+            Ok(())
+        },
+    )?;
+    let spans = Spans::new(found, Origin::Written);
+    Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
+}
+
+/// How the memory of the process that is present has grown and shrunk, in bytes.
+#[derive(Clone, Copy, Default)]
+struct Effect {
+    came: u64,
+    went: u64,
+}
+
+impl Effect {
+    fn of(change: EventKind, pages: u64, page: PageSize) -> Effect {
+        let bytes = pages.saturating_mul(page.bytes());
+        let (came, went) = match change {
+            EventKind::Came | EventKind::SwappedIn => (bytes, 0),
+            EventKind::Went
+            | EventKind::SwappedOut
+            | EventKind::RegionWent
+            | EventKind::RegionShrank => (0, bytes),
+            _ => (0, 0),
+        };
+        Effect { came, went }
+    }
+}
+
+impl Sum for Effect {
+    fn sum<I: Iterator<Item = Effect>>(effects: I) -> Effect {
+        effects.fold(Effect::default(), |sum, one| Effect {
+            came: sum.came + one.came,
+            went: sum.went + one.went,
+        })
+    }
+}
+
+/// Collects the rows of a diff.
+struct Difference<'a> {
+    from: &'a Snapshot,
+    page: PageSize,
+    target: &'a Target,
+    names: symbol::View<'a>,
+    rows: Vec<ChangeRow>,
+}
+
+impl Difference<'_> {
+    fn add(&mut self, change: Change) -> Result<(), crate::report::Stopped> {
+        let Some(start) = change.address else {
+            return Ok(());
+        };
+        let (pages, end) = match change.range {
+            // Pages that went with their region have no rows of their own.
+            Some(range) => match change.kind {
+                EventKind::RegionWent | EventKind::RegionShrank => {
+                    (self.from.present_in(range), range.end())
+                }
+                _ => (0, range.end()),
+            },
+            None => {
+                let bytes = change.pages << self.page.shift();
+                (change.pages, start.checked_add(bytes).unwrap_or(start))
+            }
+        };
+        let symbol = change.range.is_none().then(|| brief(&self.names, start));
+        self.rows.push(ChangeRow {
+            change: change.kind,
+            start,
+            end,
+            pages,
+            detail: detail(&change, self.target),
+            before: change.before.map(|facts| marked(facts, self.target)),
+            after: change.after.map(|facts| marked(facts, self.target)),
+            region: change.region.map(|region: Region| region.name),
+            symbol: symbol.flatten(),
+        });
+        Ok(())
+    }
+}
+
+/// Pages of each kind of change, and the number of changes of regions. Pages that went with their region have gone, too.
+fn totals(rows: &[ChangeRow]) -> Numbers<EventKind> {
+    let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
+    for row in rows {
+        if !row.change.is_of_pages() && row.pages > 0 {
+            *totals.entry(EventKind::Went).or_default() += row.pages;
+        }
+        *totals.entry(row.change).or_default() += match row.change.is_of_pages() {
+            true => row.pages,
+            false => 1,
+        };
+    }
+    Numbers(totals.into_iter().collect())
+}
+
+fn change(row: ChangeRow) -> Record {
+    Record::Change(Box::new(row))
+}
+
+/// The totals, and then the rows or groups, as far as they are asked for.
+fn show<T>(
+    mut summary: DiffSummary,
+    mut rows: Vec<T>,
+    cut: Option<Cut>,
+    size: impl Fn(&T) -> u64,
+    record: impl Fn(T) -> Record,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    summary.cut = cut::keep(&mut rows, cut, size) as u64;
+    sink.emit(Record::DiffSummary(Box::new(summary)))?;
+    let mut rows = rows.into_iter();
+    rows.try_for_each(|row| sink.emit(record(row)))
+}
+
+/// Rows added up, the largest net effect first. By symbol, a row of pages that begin in several symbols counts for each.
+fn groups(
+    by: DiffKey,
+    rows: &[ChangeRow],
+    mut symbols: PagesOfSymbols,
+    page: PageSize,
+) -> Vec<ChangeGroup> {
+    let mut groups: BTreeMap<String, ChangeGroup> = BTreeMap::new();
+    let mut add = |key: String, change: EventKind, pages: u64| {
+        let group = groups.entry(key).or_insert_with_key(|key| ChangeGroup {
+            by: by.word(),
+            key: key.clone(),
+            pages: 0,
+            came: 0,
+            went: 0,
+        });
+        let effect = Effect::of(change, pages, page);
+        group.pages += pages;
+        group.came += effect.came;
+        group.went += effect.went;
+    };
+    for row in rows {
+        let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));
+        match by {
+            DiffKey::Change => add(row.change.words().to_owned(), row.change, row.pages),
+            DiffKey::Symbol if row.change.is_of_pages() => {
+                let mut parts = Vec::new();
+                symbols.split(row.start, row.pages, |_, pages, symbol| {
+                    parts.push((pages, symbol));
+                });
+                for (pages, symbol) in parts {
+                    let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
+                    add(key, row.change, pages);
+                }
+            }
+            DiffKey::Symbol | DiffKey::Region => add(region(), row.change, row.pages),
+        }
+    }
+    let mut groups: Vec<ChangeGroup> = groups.into_values().collect();
+    groups.sort_by_key(|group| Reverse((net(group), group.pages)));
+    groups
+}
+
+fn net(group: &ChangeGroup) -> u64 {
+    group.came.abs_diff(group.went)
+}

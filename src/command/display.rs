@@ -1,0 +1,261 @@
+//! `display`, `undisplay`, `info display`: what is shown again at each prompt.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome, print};
+use crate::eval;
+use crate::lang::{Command, Displayed, Expression, Format, Layout, Range, Spanned, Unit};
+use crate::report::{DisplayReport, Note, Record};
+use crate::state::Display;
+use std::time::Duration;
+
+const EXAMPLES: &[Example] = &[
+    Example {
+        line: "display rss(demo_buffer)",
+        does: "a value, at each prompt",
+    },
+    Example {
+        line: "display/4xb demo_buffer",
+        does: "memory, as x shows it",
+    },
+    Example {
+        line: "display walk demo_buffer by state",
+        does: "the answer of a command",
+    },
+    Example {
+        line: "display rss(demo_buffer) every 10ms count 3",
+        does: "now, and twice more",
+    },
+    Example {
+        line: "display rss(demo_buffer)\nundisplay 1",
+        does: "no longer that",
+    },
+];
+
+pub(super) const ABOUT: About = About {
+    name: "display",
+    group: Group::Time,
+    summary: "show a value or a command's answer at each prompt",
+    text: "`display[/FMT] EXPRESSION` shows the value now, and again before each prompt, as in gdb; with a count or a size in the format, or \
+           /s, it shows memory as `x` does. `display COMMAND …` shows the answer of a command that only looks, such as walk, regions or \
+           ps: its name is typed whole. Alone, `display` shows all of them; `info display` lists them, and `undisplay N` removes one.\n\n\
+           With `every TIME` nothing is kept: it is shown again and again until Ctrl-C, or `count N` times.",
+    examples: EXAMPLES,
+};
+
+pub(super) const ABOUT_UNDISPLAY: About = About {
+    name: "undisplay",
+    group: Group::Time,
+    summary: "no longer show something at each prompt",
+    text: "By the numbers that `display` gave; without one, none is shown any more.",
+    examples: EXAMPLES,
+};
+
+pub(super) const ABOUT_INFO: About = About {
+    name: "info display",
+    group: Group::Time,
+    summary: "what is shown at each prompt",
+    text: "A line for each, with its number, as `display` got it.",
+    examples: &[Example {
+        line: "info display",
+        does: "all of them",
+    }],
+};
+
+/// Runs a command.
+type Run = fn(&Command, &mut Context) -> Outcome;
+
+/// Shorter pauses show the same again.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+pub(super) fn run(
+    context: &mut Context,
+    what: Option<&Displayed>,
+    every: Option<Duration>,
+    count: Option<u64>,
+    run: Run,
+) -> Outcome {
+    let Some(what) = what else {
+        return show_all(context, run);
+    };
+    if count == Some(0) {
+        return Err(Error::nothing_wanted("count"));
+    }
+    if let Some(every) = every {
+        return again(context, what, every, count, run);
+    }
+    let number = context.state.displays.next();
+    show(context, Some(number), what, run)?;
+    context.state.displays.keep(Display {
+        number,
+        what: what.clone(),
+    });
+    Ok(Flow::Done)
+}
+
+/// `every TIME`
+fn again(
+    context: &mut Context,
+    what: &Displayed,
+    every: Duration,
+    count: Option<u64>,
+    run: Run,
+) -> Outcome {
+    let mut left = count.unwrap_or(u64::MAX);
+    loop {
+        show(context, None, what, run)?;
+        left -= 1;
+        if left == 0 {
+            return Ok(Flow::Done);
+        }
+        context.sink.wait(every.max(SHORTEST))?;
+    }
+}
+
+/// All that is displayed. What has no value now says why; the others are shown all the same.
+fn show_all(context: &mut Context, run: Run) -> Outcome {
+    for Display { number, what } in context.state.displays.all() {
+        match show(context, Some(number), &what, run) {
+            Err(Error::Stopped(stopped)) => return Err(stopped.into()),
+            Err(error) => {
+                let report = DisplayReport {
+                    number: Some(number),
+                    expression: text(&what),
+                    value: None,
+                    reason: Some(error.message()),
+                };
+                context.sink.emit(Record::Display(report))?;
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(Flow::Done)
+}
+
+/// One of them, now. What it looks at leaves `$_` and the like alone.
+fn show(
+    context: &mut Context,
+    number: Option<u64>,
+    what: &Displayed,
+    run: Run,
+) -> Result<(), Error> {
+    let report = |value| {
+        Record::Display(DisplayReport {
+            number,
+            expression: text(what),
+            value,
+            reason: None,
+        })
+    };
+    let command = match what {
+        Displayed::Command { command, .. } => (**command).clone(),
+        Displayed::Value { layout, value } => match memory(*layout) {
+            Some(layout) => examination(layout, value)?,
+            None => {
+                let text = value_text(context, layout.format, value)?;
+                return Ok(context.sink.emit(report(Some(text)))?);
+            }
+        },
+    };
+    context.sink.emit(report(None))?;
+    let before = (context.state.last_address, context.state.examined);
+    let shown = run(
+        &command.node,
+        &mut Context {
+            state: &mut *context.state,
+            sink: &mut *context.sink,
+            resume: None,
+        },
+    );
+    (context.state.last_address, context.state.examined) = before;
+    shown.map(|_| ())
+}
+
+fn value_text(
+    context: &Context,
+    format: Option<Format>,
+    written: &Spanned<Range>,
+) -> Result<String, Error> {
+    let value = eval::value(written, context.state)?;
+    Ok(print::text_of(context.state, format, &value))
+}
+
+/// The layout, if memory is to be shown in it: a value has no count and no size.
+fn memory(layout: Layout) -> Option<Layout> {
+    let is_memory = layout.count.is_some()
+        || layout.unit.is_some()
+        || layout.backward
+        || layout.format == Some(Format::Text);
+    is_memory.then_some(layout)
+}
+
+fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command>, Error> {
+    let Range::Expression(expression) = &value.node else {
+        let error = eval::Error::new(value.at, "memory is shown from one address on");
+        return Err(error.hint("display/4xb ADDRESS").into());
+    };
+    let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
+    let command = Command::Examine {
+        layout,
+        fault: false,
+        address,
+    };
+    Ok(Spanned::new(command, value.at))
+}
+
+/// As it was written.
+fn text(what: &Displayed) -> String {
+    match what {
+        Displayed::Command { text, .. } => text.0.clone(),
+        Displayed::Value { layout, value } => match (memory(*layout), layout.format) {
+            (Some(layout), _) => format!("x{} {}", layout_text(layout), value.node),
+            (None, Some(_)) => format!("{} {}", layout_text(*layout), value.node),
+            (None, None) => value.node.to_string(),
+        },
+    }
+}
+
+/// `/4xb`
+fn layout_text(layout: Layout) -> String {
+    let backward = if layout.backward { "-" } else { "" };
+    let count = layout
+        .count
+        .map_or(String::new(), |count| count.to_string());
+    let letters = [
+        layout.format.map(Format::letter),
+        layout.unit.map(Unit::letter),
+    ];
+    let letters: String = letters.into_iter().flatten().collect();
+    format!("/{backward}{count}{letters}")
+}
+
+pub(super) fn undisplay(context: &mut Context, numbers: &[u64]) -> Outcome {
+    if numbers.is_empty() {
+        context.state.displays.clear();
+    }
+    for number in numbers {
+        if !context.state.displays.remove(*number) {
+            return Err(Error::Refused {
+                message: format!("there is no display {number}"),
+                hint: Some("info display lists them".to_owned()),
+            });
+        }
+    }
+    Ok(Flow::Done)
+}
+
+pub(super) fn list(context: &mut Context) -> Outcome {
+    let all = context.state.displays.all();
+    if all.is_empty() {
+        let message = "nothing is displayed: display EXPRESSION, display COMMAND".to_owned();
+        context.sink.emit(Record::Note(Note { message }))?;
+    }
+    for Display { number, what } in all {
+        let report = DisplayReport {
+            number: Some(number),
+            expression: text(&what),
+            value: None,
+            reason: None,
+        };
+        context.sink.emit(Record::Display(report))?;
+    }
+    Ok(Flow::Done)
+}

@@ -1,0 +1,227 @@
+//! `map [RANGE] [where FILTER]`: the address space, drawn.
+
+use super::page_sweep;
+use super::{About, Context, Error, Example, Flow, Group, Outcome};
+use crate::eval::{self, Extent, Spans};
+use crate::inspect::{Need, Page, Question, View};
+use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::lang::{self, PageField, Spanned};
+use crate::report::{MapCells, MapRegion, Mark, Record};
+use std::ops::ControlFlow;
+
+/// Cells of a region at most: more nobody sees at once.
+const MOST_CELLS: u64 = 512;
+
+pub(super) const ABOUT: About = About {
+    name: "map",
+    group: Group::Look,
+    summary: "the address space, drawn: what is where",
+    text: "A block for each region, in cells of as many pages as its head says. A letter is the most important thing in its cell, in \
+           the order of the legend; a small one has something else in it too. `where` draws only what a filter finds. Regions \
+           with nothing in them are named only.",
+    examples: &[
+        Example {
+            line: "map",
+            does: "all of the process",
+        },
+        Example {
+            line: "map demo_buffer",
+            does: "a page a cell",
+        },
+        Example {
+            line: "map where present and not exclusive",
+            does: "what is shared with others",
+        },
+    ],
+};
+
+pub(super) fn run(
+    context: &mut Context,
+    range: Option<&Spanned<lang::Range>>,
+    filter: Option<&Spanned<lang::Filter<PageField>>>,
+) -> Outcome {
+    let spans = match range.map(|range| eval::range(range, context.state)) {
+        None => None,
+        Some(Ok(Extent::Addresses(spans))) => Some(spans),
+        Some(Ok(Extent::Frames(_))) => {
+            return Err(Error::Refused {
+                message: "map draws addresses, and these are page frames".to_owned(),
+                hint: Some("walk pfn:A..pfn:B lists them".to_owned()),
+            });
+        }
+        Some(Err(error)) => return Err(error.into()),
+    };
+    let target = context.target()?;
+    let view = View::of(&target)?;
+    let filter = match filter {
+        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
+        None => None,
+    };
+    let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
+    let ranges = spans.map_or_else(|| view.spans(), |spans| spans.ranges().to_vec());
+    let need = view.obtainable(Need::KINDS | Need::HUGE) | holes;
+    let question = match &filter {
+        Some(filter) => Question::of_kept(filter, need),
+        None => need.into(),
+    };
+    let mut drawing: Option<Drawing> = None;
+    let mut ended = page_sweep::sweep(
+        &view,
+        &ranges,
+        question,
+        context.sink,
+        |page, region, totals, sink| {
+            totals.add(page);
+            let goes_on = drawing
+                .as_mut()
+                .is_some_and(|drawing| drawing.add(page, region));
+            if !goes_on {
+                let next = Drawing::begin(&view, &ranges, page, region);
+                let done = std::mem::replace(&mut drawing, next);
+                if let Some(drawing) = &mut drawing {
+                    drawing.add(page, region);
+                }
+                done.map_or(Ok(()), |done| sink.emit(done.record(&view)))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
+        ended.add_stop(context.sink.emit(done.record(&view)));
+    }
+    ended.close(context.sink, false)?;
+    Ok(Flow::Done)
+}
+
+/// A stretch of one region, as far as it is drawn.
+struct Drawing {
+    size: PageSize,
+    range: AddressRange,
+    region: Option<usize>,
+    cell_pages: u64,
+    cells: Vec<Cell>,
+}
+
+/// What is in a cell so far; nothing in most of a sparse region.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Cell {
+    mark: Mark,
+    mixed: bool,
+}
+
+const EMPTY: Cell = Cell {
+    mark: Mark::Nothing,
+    mixed: false,
+};
+
+impl Drawing {
+    /// What of the page's region is asked about, around the page.
+    fn begin(
+        view: &View,
+        ranges: &[AddressRange],
+        page: &Page,
+        region: Option<usize>,
+    ) -> Option<Self> {
+        let size = view.page();
+        let viewed = region.and_then(|index| view.regions().get(index));
+        let asked = ranges.iter().find(|range| range.contains(page.address));
+        let own = page.range(size);
+        let bounds = [viewed.map(|viewed| viewed.range()), asked.copied()];
+        let start = bounds.iter().flatten().map(|one| one.start()).max();
+        let end = bounds.iter().flatten().map(|one| one.end()).min();
+        let whole = start
+            .zip(end)
+            .and_then(|(start, end)| AddressRange::new(size.floor(start), end));
+        // A hole is as long as the page that stands for it.
+        let range = match viewed {
+            Some(_) => whole.or(own),
+            None => own,
+        }?;
+        let pages = range.pages(size);
+        let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
+        let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
+        Some(Drawing {
+            size,
+            range,
+            region,
+            cell_pages,
+            cells: vec![EMPTY; cells],
+        })
+    }
+
+    /// Draws pages, if they are in here.
+    fn add(&mut self, page: &Page, region: Option<usize>) -> bool {
+        if self.region != region || !self.range.contains(page.address) {
+            return false;
+        }
+        let before = page.address.get() - self.range.start().get();
+        let first = before / self.size.bytes();
+        let last = first.saturating_add(page.pages.max(1)) - 1;
+        let [from, to] = [first, last].map(|page| usize::try_from(page / self.cell_pages));
+        let (Ok(from), Ok(to)) = (from, to) else {
+            return true;
+        };
+        let mark = mark(page);
+        for cell in self.cells.iter_mut().skip(from).take(to - from + 1) {
+            cell.take(mark);
+        }
+        true
+    }
+
+    fn record(self, view: &View) -> Record {
+        let viewed = self.region.and_then(|index| view.regions().get(index));
+        let mut cells: Vec<MapCells> = Vec::new();
+        for cell in &self.cells {
+            match cells.last_mut() {
+                Some(last) if (last.mark, last.mixed) == (cell.mark, cell.mixed) => last.cells += 1,
+                _ => cells.push(MapCells {
+                    cells: 1,
+                    mark: cell.mark,
+                    mixed: cell.mixed,
+                }),
+            }
+        }
+        Record::MapRegion(MapRegion {
+            start: self.range.start(),
+            end: self.range.end(),
+            perms: viewed.map(|viewed| viewed.region.permissions),
+            name: viewed.map(|viewed| viewed.region.name.clone()),
+            pages: self.range.pages(self.size),
+            cell_pages: self.cell_pages,
+            cells,
+        })
+    }
+}
+
+impl Cell {
+    /// The more important of both stays.
+    fn take(&mut self, mark: Mark) {
+        let before = self.mark;
+        self.mark = before.min(mark);
+        self.mixed |= before != Mark::Nothing && before != mark;
+    }
+}
+
+fn mark(page: &Page) -> Mark {
+    match page.state {
+        State::Poisoned | State::Hwpoison => Mark::Poisoned,
+        State::Guard => Mark::Guard,
+        State::Swapped | State::Migrating => Mark::Swapped,
+        State::Device | State::PfnMapped => Mark::Device,
+        State::Untouched | State::UffdWp => Mark::Untouched,
+        State::Unmapped => Mark::Nothing,
+        State::Outside => Mark::Unknown,
+        State::Present if page.huge == Some(true) => Mark::Huge,
+        State::Present => match page.kind {
+            Some(Kind::PrivateCopy) => Mark::PrivateCopy,
+            Some(Kind::Anonymous) => Mark::Anonymous,
+            Some(Kind::Ksm) => Mark::Ksm,
+            Some(Kind::Shmem) => Mark::Shmem,
+            Some(Kind::File) => Mark::File,
+            Some(Kind::Zero | Kind::HugeZero) => Mark::Zero,
+            Some(Kind::Hugetlb) => Mark::Huge,
+            Some(Kind::Vdso | Kind::DeviceMemory) => Mark::Device,
+            _ => Mark::Unknown,
+        },
+    }
+}

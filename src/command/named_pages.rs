@@ -1,0 +1,93 @@
+//! `by symbol`: which symbol a page begins in.
+
+use crate::inspect::Page;
+use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::symbol::View;
+use std::collections::HashMap;
+
+/// What stands among symbols for pages that begin in none: the name of their region.
+pub(super) fn name_among_symbols(region: &Name) -> String {
+    match region.is_empty() {
+        true => "(anonymous)".to_owned(),
+        false => region.to_string(),
+    }
+}
+
+/// Numbers for the symbols that pages begin in.
+pub(super) struct PagesOfSymbols<'a> {
+    names: View<'a>,
+    size: PageSize,
+    /// What each number stands for.
+    called: Vec<String>,
+    /// The numbers, by where the symbol starts.
+    numbers: HashMap<VirtualAddress, u32>,
+}
+
+impl<'a> PagesOfSymbols<'a> {
+    pub fn new(names: View<'a>, size: PageSize) -> Self {
+        PagesOfSymbols {
+            names,
+            size,
+            called: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// The name that a number stands for.
+    pub fn name(&self, number: u32) -> String {
+        let name = usize::try_from(number)
+            .ok()
+            .and_then(|at| self.called.get(at));
+        name.cloned().unwrap_or_default()
+    }
+
+    /// Hands on the pages in parts, each with the number of the symbol in which its pages begin.
+    pub fn part(&mut self, pages: &Page, mut each: impl FnMut(&Page, Option<u32>)) {
+        self.split(pages.address, pages.pages, |address, count, symbol| {
+            let part = Page {
+                address,
+                pages: count,
+                ..*pages
+            };
+            each(&part, symbol);
+        });
+    }
+
+    /// Hands on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Where memory is of no module
+    /// no page is looked at by itself, nor within a symbol that is longer than a page.
+    pub fn split(
+        &mut self,
+        mut address: VirtualAddress,
+        mut pages: u64,
+        mut each: impl FnMut(VirtualAddress, u64, Option<u32>),
+    ) {
+        while pages > 0 {
+            let (symbol, length) = match self.names.module_at(address) {
+                None => (None, pages),
+                Some(_) => self.at(address),
+            };
+            let part = length.clamp(1, pages);
+            each(address, part, symbol);
+            pages -= part;
+            match address.checked_add(part * self.size.bytes()) {
+                Some(next) => address = next,
+                None => break,
+            }
+        }
+    }
+
+    /// The symbol at an address where a page begins, and how many pages begin in it from there on.
+    fn at(&mut self, address: VirtualAddress) -> (Option<u32>, u64) {
+        let Some(symbol) = self.names.at(address) else {
+            return (None, 1);
+        };
+        let left = symbol.size.saturating_sub(symbol.offset);
+        let next = u32::try_from(self.called.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(symbol.start).or_insert(next);
+        if number == next {
+            let module = symbol.module.file_name();
+            self.called.push(format!("{} of {module}", symbol.name()));
+        }
+        (Some(number), left.div_ceil(self.size.bytes()))
+    }
+}

@@ -1,0 +1,201 @@
+//! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
+
+use super::Error;
+use super::cut::{Cut, Largest, show_largest};
+use crate::inspect::{self, Doubt, Neighbours, Page, Question, Selection, Totals, View};
+use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::lang::{self, GroupKey, PageField, Spanned};
+use crate::report::{EveryState, Note, Record, Sink, Stopped, WalkSummary};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+/// The arguments of `walk`, as written.
+pub(super) struct Arguments<'a> {
+    pub range: &'a Spanned<lang::Range>,
+    pub filter: Option<&'a Spanned<lang::Filter<PageField>>>,
+    pub by: &'a [GroupKey],
+    pub cut: Option<Cut>,
+}
+
+/// What is known when a sweep has ended.
+pub(super) struct Ended {
+    /// Counts of what went by.
+    pub totals: Totals,
+    /// Whether regions changed meanwhile.
+    pub changed: bool,
+    /// What is not certain about what was kept and left out.
+    pub selection: Selection,
+    /// Why it was broken off, if it was.
+    pub stopped: Option<Stopped>,
+}
+
+impl Ended {
+    /// Takes note of what the sink answered to the last row: a first Ctrl-C stays what it was.
+    pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
+        self.stopped = match (self.stopped, answer) {
+            (_, Err(Stopped::Closed)) => Some(Stopped::Closed),
+            (before, answer) => before.or(answer.err()),
+        };
+    }
+
+    /// Says that states in the totals are only the likeliest, where the rows do not.
+    pub fn say_doubt(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some(doubt) = self.selection.doubt else {
+            return Ok(());
+        };
+        let reason = doubt.reason();
+        let message = format!("the states of pages that are not present are {reason}");
+        sink.emit(Record::Note(Note { message }))
+    }
+
+    /// Closes with the totals; what was broken off stays broken off.
+    pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
+        if let Some(reason) = self.selection.untold.reason() {
+            let pages = self.selection.untold.pages();
+            let message = format!(
+                "left out: {pages} untouched {}: it cannot be known whether they are cached, swapped or past the end: {reason}",
+                if pages == 1 { "page" } else { "pages" },
+            );
+            sink.emit(Record::Note(Note { message }))?;
+        }
+        if let Some((pages, doubt)) = self.selection.undecided {
+            let message = left_out(pages, "page", doubt);
+            sink.emit(Record::Note(Note { message }))?;
+        }
+        let summary = WalkSummary {
+            pages: self.totals.pages,
+            bytes: self.totals.bytes(),
+            runs: self.totals.runs(),
+            longest_run_bytes: self.totals.longest_run_bytes(),
+            longest_run_start: self.totals.longest_run_start(),
+            changed: self.changed,
+            cut_short: cut_short || self.stopped.is_some(),
+            states: EveryState(self.totals.states().map()),
+        };
+        match self.stopped {
+            Some(Stopped::Closed) => Err(Stopped::Closed.into()),
+            Some(Stopped::Interrupted) => {
+                sink.emit(Record::WalkSummary(summary))?;
+                Err(Stopped::Interrupted.into())
+            }
+            None => Ok(sink.emit(Record::WalkSummary(summary))?),
+        }
+    }
+}
+
+/// The note about so many pages or regions (`what`) that a filter leaves out because states of pages are uncertain.
+pub(super) fn left_out(count: u64, what: &str, doubt: Doubt) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    let reason = doubt.reason();
+    format!(
+        "left out: {count} {what}{plural} for which the filter cannot be evaluated: states are {reason}"
+    )
+}
+
+/// Sweeps `spans`; `each` takes every page that is asked about with the index of its region, and counts what it wants counted in the
+/// totals. It breaks off before a page that is one too many.
+pub(super) fn sweep<'f>(
+    view: &View,
+    spans: &[AddressRange],
+    question: impl Into<Question<'f>>,
+    sink: &mut dyn Sink,
+    mut each: impl FnMut(
+        &Page,
+        Option<usize>,
+        &mut Totals,
+        &mut dyn Sink,
+    ) -> Result<ControlFlow<()>, Stopped>,
+) -> Result<Ended, Error> {
+    let question = question.into();
+    let mut totals = Totals::new(view.page(), question.need());
+    let total = spans.iter().map(|span| span.pages(view.page())).sum();
+    let mut done = 0u64;
+    let sink = RefCell::new(sink);
+    let mut enough = false;
+    let mut selection = Selection::default();
+    let swept = inspect::sweep(
+        view,
+        spans,
+        question,
+        &mut || sink.borrow_mut().check(),
+        &mut |chunk| {
+            let sink = &mut **sink.borrow_mut();
+            sink.progress(done, total, "pages")?;
+            done = done.saturating_add(chunk.pages);
+            selection.take(chunk, question, |page| {
+                match each(page, chunk.region_index, &mut totals, sink)? {
+                    ControlFlow::Continue(()) => Ok(()),
+                    ControlFlow::Break(()) => {
+                        enough = true;
+                        Err(Stopped::Closed)
+                    }
+                }
+            })
+        },
+    );
+    let (changed, stopped) = match swept {
+        Ok(sweep) => (!sweep.changed.is_empty(), None),
+        Err(inspect::Error::Stopped(_)) if enough => (false, None),
+        Err(inspect::Error::Stopped(stopped)) => (false, Some(stopped)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Ended {
+        totals,
+        changed,
+        selection,
+        stopped,
+    })
+}
+
+/// Sweeps `spans` and emits the rows that are wanted, then the totals. Returns where the row begins that would be one too many.
+pub(super) fn rows<'f, N: Neighbours>(
+    view: &View,
+    spans: &[AddressRange],
+    question: impl Into<Question<'f>>,
+    cut: Option<Cut>,
+    sink: &mut dyn Sink,
+    mut rows: N,
+    emit: impl Fn(&N::Row, &mut dyn Sink) -> Result<(), Stopped>,
+) -> Result<Option<VirtualAddress>, Error> {
+    let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = Cut::top(cut).map(Largest::new);
+    let mut more = None;
+    let mut ended = sweep(view, spans, question, sink, |page, region, totals, sink| {
+        // What is in the totals is in a row, also when the sink says to stop.
+        let row = rows.push(page, region);
+        left = left.saturating_sub(u64::from(row.is_some()));
+        match left {
+            0 => more = Some(page.address),
+            _ => totals.add(page),
+        }
+        match (row, &mut largest) {
+            (None, _) => {}
+            (Some(row), Some(largest)) => largest.add(N::pages(&row), row),
+            (Some(row), None) => emit(&row, sink)?,
+        }
+        Ok(match more {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        })
+    })?;
+    if more.is_none()
+        && ended.stopped != Some(Stopped::Closed)
+        && let Some(row) = rows.finish()
+    {
+        match &mut largest {
+            Some(largest) => largest.add(N::pages(&row), row),
+            None => ended.add_stop(emit(&row, sink)),
+        }
+    }
+    show_largest(largest, "row", sink, emit)?;
+    ended.close(sink, more.is_some())?;
+    Ok(more)
+}
+
+/// A set of flags as the key of a group.
+pub(super) fn flags_key(flags: PageFlags) -> String {
+    match flags.names() {
+        names if names.is_empty() => "none set".to_owned(),
+        names => names.join(","),
+    }
+}

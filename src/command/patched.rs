@@ -1,0 +1,444 @@
+//! `patched [RANGE]`: executable file pages that have become private copies, held against the file.
+
+use super::{About, Context, Error, Example, Flow, Group, Outcome, page_sweep, translate};
+use crate::eval::{self, Subject};
+use crate::inspect::{Need, Page, View, read_resident, reason};
+use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
+use crate::lang::{self, Spanned};
+use crate::process::{OpenedFile, ReadAt};
+use crate::report::{
+    Bytes, Hex, PagesByReason, Patch, PatchedSummary, Reason, Record, RegionBrief, Sink, Stopped,
+};
+use crate::symbol;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+pub(super) const ABOUT: About = About {
+    name: "patched",
+    group: Group::Look,
+    summary: "executable pages that no longer are the file's, and what differs",
+    text: "Lists what was written into program code: pages of private executable mappings of files that have become private copies. Each is \
+           held against the file, and each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
+           brk, ebreak, trap). A private copy with the same bytes as the file is listed too: something was written there, and was taken \
+           back. Without a range all modules are looked at.\n\n\
+           A debugger that inserts a breakpoint makes such a copy, and so do live patching, hooks and relocations in code. gdb takes its \
+           breakpoints out whenever the process stops: their bytes are seen while the process runs, or with gdb's `set breakpoint \
+           always-inserted on`. Only resident pages are read, and nothing is brought into them; of the file what is compared is \
+           read, without a new access time. Code in anonymous memory has no file to be held against.",
+    examples: &[
+        Example {
+            line: "patched",
+            does: "what was written into the code of the process",
+        },
+        Example {
+            line: "patched main",
+            does: "only in one function",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -> Outcome {
+    let target = context.target()?;
+    let spans = match range {
+        None => None,
+        Some(range) => match eval::subject(range, context.state)? {
+            Subject::Sized(spans) | Subject::Range(spans) => Some(spans),
+            Subject::Address(_) => {
+                let error = eval::Error::new(range.at, "one address is no range to look through");
+                return Err(error
+                    .hint("patched MODULE, patched FUNCTION or patched A..B")
+                    .into());
+            }
+        },
+    };
+    let view = View::of(&target)?;
+    let code = view.maps().filter(|region| {
+        let rights = region.permissions;
+        rights.execute && !rights.shared && region.inode != 0 && !region.is_without_path()
+    });
+    let code: Vec<AddressRange> = match &spans {
+        None => code.map(|region| region.range).collect(),
+        Some(spans) => code
+            .flat_map(|region| region.range.within(spans.ranges()))
+            .collect(),
+    };
+    let mut comparison = Comparison {
+        view: &view,
+        symbols: context.state.symbols.over(&target, view.maps()),
+        files: BTreeMap::new(),
+        summary: PatchedSummary::default(),
+        uncompared: PagesByReason::default(),
+        equal: None,
+    };
+    let mut failed = None;
+    let mut ended = page_sweep::sweep(
+        &view,
+        &code,
+        Need::ENTRIES,
+        context.sink,
+        |page, _, totals, sink| {
+            totals.add(page);
+            match comparison.pages(page, &code, sink) {
+                Ok(()) => Ok(ControlFlow::Continue(())),
+                Err(Error::Stopped(stopped)) => Err(stopped),
+                Err(error) => {
+                    failed = Some(error);
+                    Ok(ControlFlow::Break(()))
+                }
+            }
+        },
+    )?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let answer = comparison.say_equal(context.sink);
+    ended.add_stop(answer);
+    if ended.stopped == Some(Stopped::Closed) {
+        return Err(Stopped::Closed.into());
+    }
+    let mut summary = comparison.summary;
+    summary.uncompared = comparison.uncompared.pages();
+    if let Some(reason) = comparison.uncompared.reason() {
+        summary.why.note("uncompared", &reason);
+    }
+    summary.cut_short = ended.stopped.is_some();
+    ended.say_doubt(context.sink)?;
+    context.sink.emit(Record::PatchedSummary(summary))?;
+    match ended.stopped {
+        Some(stopped) => Err(stopped.into()),
+        None => Ok(Flow::Done),
+    }
+}
+
+/// A file behind a region, and what its program is made for.
+struct Opened {
+    file: OpenedFile,
+    machine: Machine,
+}
+
+/// The bytes of a breakpoint instruction, which of their bits count, and its name.
+type Breakpoint = (&'static [u8], &'static [u8], &'static str);
+
+/// What is known of a machine's instructions: how they are aligned, and those that stop a program.
+#[derive(Clone, Copy)]
+struct Machine {
+    /// Instructions begin at multiples of this: bytes are compared so many at a time.
+    unit: usize,
+    /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their names.
+    breakpoints: &'static [Breakpoint],
+    little_endian: bool,
+}
+
+impl Machine {
+    /// Of the program whose ELF header this is.
+    fn of(header: [u8; 20]) -> Machine {
+        let little_endian = header[5] != 2;
+        let number = [header[18], header[19]];
+        let number = match little_endian {
+            true => u16::from_le_bytes(number),
+            false => u16::from_be_bytes(number),
+        };
+        const ALL: &[u8] = &[0xff; 4];
+        let (unit, breakpoints): (usize, &'static [Breakpoint]) = match number {
+            // i386 and x86-64
+            3 | 62 => (1, &[(&[0xcc], ALL, "int3")]),
+            // AArch64: the 16 bits of its number do not count.
+            183 => (4, &[(&[0, 0, 0x20, 0xd4], &[0x1f, 0, 0xe0, 0xff], "brk")]),
+            // Arm: what the kernel takes for breakpoints (arch/arm/kernel/ptrace.c), and Thumb's.
+            40 => (
+                2,
+                &[
+                    (&[0xf0, 0x01, 0xf0, 0xe7], ALL, "udf"),
+                    (&[0xf0, 0xf7, 0x00, 0xa0], ALL, "udf"),
+                    (&[0x01, 0xde], ALL, "udf"),
+                ],
+            ),
+            // RISC-V
+            243 => (
+                2,
+                &[
+                    (&[0x02, 0x90], ALL, "ebreak"),
+                    (&[0x73, 0x00, 0x10, 0x00], ALL, "ebreak"),
+                ],
+            ),
+            // PowerPC
+            20 | 21 => (4, &[(&[0x08, 0x00, 0xe0, 0x7f], ALL, "trap")]),
+            // S/390: an invalid instruction.
+            22 => (2, &[(&[0x01, 0x00], ALL, "trap")]),
+            // MIPS, LoongArch: the number of the break does not count.
+            8 => (4, &[(&[0x0d, 0, 0, 0], &[0x3f, 0, 0, 0xfc], "break")]),
+            258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
+            _ => (1, &[]),
+        };
+        Machine {
+            unit,
+            breakpoints,
+            little_endian,
+        }
+    }
+
+    /// The name of the breakpoint instructions that bytes of memory consist of.
+    fn breakpoint(self, bytes: &[u8]) -> Option<&'static str> {
+        let is = |(code, mask, _): &&(&[u8], &[u8], &str)| {
+            let mut chunks = bytes.chunks_exact(code.len());
+            let same = chunks.by_ref().all(|chunk| {
+                let byte = |index: usize| match self.little_endian {
+                    true => chunk.get(index),
+                    false => chunk.get(chunk.len() - 1 - index),
+                };
+                let bits = code.iter().zip(mask.iter()).enumerate();
+                bits.into_iter().all(|(index, (code, mask))| {
+                    byte(index).is_some_and(|byte| byte & mask == *code)
+                })
+            });
+            same && chunks.remainder().is_empty()
+        };
+        let found = self.breakpoints.iter().find(is);
+        found
+            .filter(|_| !bytes.is_empty())
+            .map(|(_, _, name)| *name)
+    }
+}
+
+/// One comparison of memory and files.
+struct Comparison<'a> {
+    view: &'a View<'a>,
+    symbols: symbol::View<'a>,
+    /// The files that are open, by the start of their region.
+    files: BTreeMap<VirtualAddress, Opened>,
+    summary: PatchedSummary,
+    uncompared: PagesByReason,
+    /// Pages that are the same as in the file, and have not been told of yet.
+    equal: Option<AddressRange>,
+}
+
+impl Comparison<'_> {
+    /// Compares those of these pages that are private copies.
+    fn pages(
+        &mut self,
+        page: &Page,
+        code: &[AddressRange],
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let is_swapped = matches!(page.state, State::Swapped | State::Migrating);
+        let is_copy = page.state == State::Present && page.kind == Some(Kind::PrivateCopy);
+        if !is_copy && !is_swapped {
+            return Ok(());
+        }
+        self.summary.private_copies += page.pages;
+        if is_swapped {
+            let reason = Reason::NotInFile(format!("{} pages are not read", page.state.word()));
+            self.uncompared.add(page.pages, reason);
+            return Ok(());
+        }
+        let size = self.view.page().bytes();
+        for index in 0..page.pages {
+            sink.check()?;
+            let start = VirtualAddress::new(page.address.get() + index * size);
+            let end = VirtualAddress::new(start.get() + size);
+            let Some(whole) = AddressRange::new(start, end) else {
+                continue;
+            };
+            if let Err(reason) = self.page(whole, code, sink)? {
+                self.uncompared.add(1, reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares one page; or why it was not compared.
+    fn page(
+        &mut self,
+        page: AddressRange,
+        code: &[AddressRange],
+        sink: &mut dyn Sink,
+    ) -> Result<Result<(), Reason>, Error> {
+        let size = page.end().get() - page.start().get();
+        let size = usize::try_from(size).unwrap_or_default();
+        let (mut memory, mut of_file) = (vec![0; size], vec![0; size]);
+        let read = read_resident(self.view.target(), page.start(), &mut memory)?;
+        if read.bytes < size {
+            return Ok(Err(Reason::Changed));
+        }
+        let Some(region) = self.view.region(page.start()).map(|viewed| &viewed.region) else {
+            return Ok(Err(Reason::Changed));
+        };
+        let files = &mut self.files;
+        let target = self.view.target();
+        let opened = files.entry(region.range.start()).or_insert_with(|| {
+            let file = target.modules.open(region);
+            let mut header = [0; 20];
+            if let Ok(file) = &file {
+                // What is no ELF file has no machine, and its breakpoints no names.
+                let is_read = fill(file.as_ref(), 0, &mut header).is_ok();
+                if !is_read || !header.starts_with(b"\x7fELF") {
+                    header = [0; 20];
+                }
+            }
+            Opened {
+                file,
+                machine: Machine::of(header),
+            }
+        });
+        let file = match &opened.file {
+            Ok(file) => file,
+            Err(error) => return Ok(Err(reason(error))),
+        };
+        let offset = page.start().get() - region.range.start().get() + region.offset;
+        if let Err(error) = fill(file.as_ref(), offset, &mut of_file) {
+            let what = format!("{}: {error}", region.name.file_name());
+            return Ok(Err(Reason::NotInFile(what)));
+        }
+        let machine = opened.machine;
+        let region_brief = RegionBrief::from(region);
+        if memory == of_file {
+            self.summary.equal += 1;
+            return self.equal(page, sink).map(Ok);
+        }
+        for (from, to) in stretches(&memory, &of_file, machine.unit) {
+            let start = VirtualAddress::new(page.start().get() + from as u64);
+            let end = VirtualAddress::new(page.start().get() + to as u64);
+            let is_asked = AddressRange::new(start, end)
+                .is_some_and(|stretch| stretch.within(code).next().is_some());
+            if !is_asked {
+                continue;
+            }
+            self.say_equal(sink)?;
+            let bytes = memory.get(from..to).unwrap_or_default();
+            let breakpoint = machine.breakpoint(bytes);
+            self.summary.stretches += 1;
+            self.summary.bytes += (to - from) as u64;
+            self.summary.breakpoints += u64::from(breakpoint.is_some());
+            sink.emit(Record::Patch(Box::new(Patch {
+                address: start,
+                length: (to - from) as u64,
+                symbol: translate::brief(&self.symbols, start),
+                memory: Some(Bytes(bytes.to_vec())),
+                file: Some(Bytes(of_file.get(from..to).unwrap_or_default().to_vec())),
+                file_offset: Hex(offset + from as u64),
+                breakpoint,
+                region: region_brief.clone(),
+            })))?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Remembers a page that is the same as in the file, with its neighbours.
+    fn equal(&mut self, page: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
+        let joined = self.equal.filter(|before| before.end() == page.start());
+        let is_same_region = |before: AddressRange| {
+            let region = self.view.region(before.start());
+            region.is_some_and(|viewed| viewed.region.range.contains(page.start()))
+        };
+        match joined.filter(|before| is_same_region(*before)) {
+            Some(before) => self.equal = AddressRange::new(before.start(), page.end()),
+            None => {
+                self.say_equal(sink)?;
+                self.equal = Some(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of the pages that are the same as in the file.
+    fn say_equal(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some(pages) = self.equal.take() else {
+            return Ok(());
+        };
+        let Some(viewed) = self.view.region(pages.start()) else {
+            return Ok(());
+        };
+        let region = &viewed.region;
+        let inside = pages.start().get() - region.range.start().get();
+        sink.emit(Record::Patch(Box::new(Patch {
+            address: pages.start(),
+            length: pages.end().get() - pages.start().get(),
+            symbol: translate::brief(&self.symbols, pages.start()),
+            memory: None,
+            file: None,
+            file_offset: Hex(region.offset + inside),
+            breakpoint: None,
+            region: region.into(),
+        })))
+    }
+}
+
+/// Reads a file at an offset. What is behind its end is zero, as it is in memory.
+fn fill(file: &dyn ReadAt, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(offset + done as u64, rest) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Where bytes differ, in whole units: from, to.
+fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let units = left.chunks(unit).zip(right.chunks(unit)).enumerate();
+    for (index, (left, _)) in units.filter(|(_, (left, right))| left != right) {
+        let (from, to) = (index * unit, index * unit + left.len());
+        match found.last_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            _ => found.push((from, to)),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(number: u16, big_endian: bool) -> Machine {
+        let mut header = [0; 20];
+        header[5] = 1 + u8::from(big_endian);
+        let bytes = match big_endian {
+            true => number.to_be_bytes(),
+            false => number.to_le_bytes(),
+        };
+        header[18..].copy_from_slice(&bytes);
+        Machine::of(header)
+    }
+
+    #[test]
+    fn breakpoints_have_the_names_of_their_machine() {
+        let cases: &[(u16, bool, &[u8], Option<&str>)] = &[
+            (62, false, &[0xcc], Some("int3")),
+            (3, false, &[0xcc, 0xcc], Some("int3")),
+            (62, false, &[0xcc, 0x90], None),
+            (62, false, &[0xe9], None),
+            (183, false, &[0x00, 0x00, 0x20, 0xd4], Some("brk")),
+            (183, false, &[0x40, 0x02, 0x20, 0xd4], Some("brk")),
+            (183, false, &[0x00, 0x00, 0x00, 0xd4], None),
+            (243, false, &[0x02, 0x90], Some("ebreak")),
+            (243, false, &[0x73, 0x00, 0x10, 0x00], Some("ebreak")),
+            (21, true, &[0x7f, 0xe0, 0x00, 0x08], Some("trap")),
+            (21, false, &[0x08, 0x00, 0xe0, 0x7f], Some("trap")),
+            (22, true, &[0x00, 0x01], Some("trap")),
+            (8, true, &[0x00, 0x05, 0x00, 0x0d], Some("break")),
+            (258, false, &[0x05, 0x00, 0x2a, 0x00], Some("break")),
+            (0, false, &[0xcc], None),
+            (62, false, &[], None),
+        ];
+        for (number, big_endian, bytes, name) in cases {
+            let found = machine(*number, *big_endian).breakpoint(bytes);
+            assert_eq!(found, *name, "{number} {bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn stretches_are_of_whole_instructions() {
+        let file = [0, 1, 2, 3, 4, 5, 6, 7];
+        let memory = [0, 9, 2, 9, 9, 5, 6, 7];
+        assert_eq!(stretches(&memory, &file, 1), [(1, 2), (3, 5)]);
+        assert_eq!(stretches(&memory, &file, 4), [(0, 8)]);
+        assert_eq!(stretches(&memory, &file, 2), [(0, 6)]);
+        assert_eq!(stretches(&file, &file, 1), []);
+    }
+}

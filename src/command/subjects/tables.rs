@@ -1,0 +1,189 @@
+//! The tables in the texts: rows of a word and its meaning, made of the tables that the code itself uses.
+
+use crate::kernel::page_flags::FLAGS;
+use crate::lang::habits::{Does, HABITS};
+use crate::lang::{FilterField, Format, PageField, RegionField, Unit, grammar};
+use crate::report::{Form, RECORDS, Shape};
+
+/// The rows of a table by its name in the text.
+pub(super) fn rows(name: &str) -> String {
+    match name {
+        "operators" => operators(),
+        "page-fields" => page_fields(),
+        "needs" => needs(),
+        "region-fields" => region_fields(),
+        "flags" => flags(),
+        "formats" => formats(),
+        "habits" => habits(),
+        "records" => records(),
+        _ => String::new(),
+    }
+}
+
+/// A word, and its meaning from `column` on.
+fn row(word: &str, column: usize, meaning: &str) -> String {
+    let width = column.saturating_sub(4);
+    format!("  {word:<width$}  {meaning}\n")
+}
+
+fn operators() -> String {
+    let rows = grammar::OPERATORS
+        .lines()
+        .filter(|line| !line.starts_with('#'));
+    rows.filter_map(|line| line.split_once(' '))
+        .map(|(kind, operators)| {
+            let place = match kind {
+                "prefix" => "before an operand",
+                _ => "between two",
+            };
+            row(operators.trim(), 24, place)
+        })
+        .collect()
+}
+
+fn page_fields() -> String {
+    let is_shown = |field: &PageField| {
+        use PageField::{AnyKind, AnyState, Kind, State};
+        !matches!(field, State(_) | Kind(_) | AnyState | AnyKind)
+    };
+    let fields = PageField::all().filter(is_shown);
+    fields
+        .map(|field| {
+            let about = match field {
+                PageField::Flag(_) => "The frame has this flag.",
+                other => other.doc(),
+            };
+            let need = match need(field) {
+                "" => String::new(),
+                need => format!(" [{need}]"),
+            };
+            let about = about.replace('\\', "");
+            row(field.name(), 20, &format!("{about}{need}"))
+        })
+        .collect()
+}
+
+/// What has to be readable for a field.
+fn need(field: PageField) -> &'static str {
+    use PageField as F;
+    match field {
+        F::State(_) | F::AnyState => "",
+        F::Readable | F::Writable | F::Executable | F::Private | F::Shared | F::Address => "",
+        F::Kind(_) | F::AnyKind => "",
+        F::PmdMapped | F::Thp | F::Huge | F::Exclusive => "scan",
+        F::SoftDirty => "soft-dirty",
+        F::Flag(_) | F::Order => "flags",
+        F::MapCount => "counts",
+        F::Node | F::Zone | F::Pfn | F::Phys => "frames",
+        F::Cgroup => "cgroups",
+    }
+}
+
+fn needs() -> String {
+    let needs = [
+        ("frames", "frame numbers: CAP_SYS_ADMIN"),
+        (
+            "flags",
+            "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH",
+        ),
+        ("counts", "/proc/kpagecount: the same"),
+        (
+            "cgroups",
+            "/proc/kpagecgroup: the same, and a kernel with memory cgroups",
+        ),
+        (
+            "scan",
+            "Linux 6.7, or flags; small pages tell `exclusive` to everyone",
+        ),
+        ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
+    ];
+    let rows = needs.iter().map(|(need, what)| row(need, 20, what));
+    rows.collect()
+}
+
+fn region_fields() -> String {
+    let fields = RegionField::all();
+    fields
+        .map(|field| row(field.name(), 20, field.doc()))
+        .collect()
+}
+
+fn flags() -> String {
+    let flags = FLAGS.iter().map(|info| {
+        let bit = info.flag.bits().trailing_zeros();
+        row(&format!("{bit:>2} {}", info.name), 22, info.meaning)
+    });
+    flags.collect()
+}
+
+fn formats() -> String {
+    let formats = Format::ALL
+        .iter()
+        .map(|format| row(format.letter(), 8, format.doc()));
+    let units = Unit::ALL.iter().map(|unit| {
+        let meaning = match unit.bytes() {
+            1 => "units of one byte".to_owned(),
+            bytes => format!("units of {bytes} bytes"),
+        };
+        row(unit.letter(), 8, &meaning)
+    });
+    formats.chain(units).collect()
+}
+
+/// A paragraph for each record and a row for each of its fields, as they are declared.
+fn records() -> String {
+    let mut text = String::new();
+    for (index, shape) in RECORDS.iter().enumerate() {
+        let is_known = |other: &Shape| other.name == shape.name;
+        if RECORDS.iter().take(index).any(is_known) {
+            continue;
+        }
+        let about = words(shape.about);
+        text.push_str(&format!("{}: {about}\n\n", shape.name));
+        for field in shape.form.fields() {
+            let name = match field.is_optional {
+                true => format!("[{}]", field.name),
+                false => field.name.to_owned(),
+            };
+            let meaning = format!("{}: {}", form(field.form), words(field.about));
+            text.push_str(&row(&name, 24, &meaning));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A doc comment in one line.
+fn words(about: &str) -> String {
+    about.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What a value is in JSON, in words.
+fn form(of: Form) -> String {
+    match of {
+        Form::Bool => "true or false".to_owned(),
+        Form::Number => "number".to_owned(),
+        Form::Hex => "hexadecimal".to_owned(),
+        Form::Text => "text".to_owned(),
+        Form::Flags => "list of text".to_owned(),
+        Form::List(form) => format!("list of {}", self::form(*form)),
+        Form::Map(form) => format!("object of names, each with {}", self::form(*form)),
+        Form::OrNull(form) => format!("{}, or null", self::form(*form)),
+        _ => {
+            let fields = of.fields();
+            let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+            format!("{{{}}}", names.join(", "))
+        }
+    }
+}
+
+fn habits() -> String {
+    let rows = HABITS.iter().filter_map(|habit| match habit.does {
+        Does::Run(ours, _) => {
+            let theirs = habit.words.iter().take(4).copied().collect::<Vec<_>>();
+            Some(row(ours, 22, &theirs.join(", ")))
+        }
+        Does::Nothing | Does::Refuse(_) => None,
+    });
+    rows.collect()
+}

@@ -1,0 +1,595 @@
+//! What commands do on a machine made of tables.
+
+mod functions;
+mod memory;
+mod table;
+
+use super::{Context, Error, run};
+use crate::kernel::{Device, PageFlags, Region, State};
+use crate::lang::{self, Line};
+use crate::process::Target;
+use crate::process::fake::{World, region};
+use crate::report::{Record, Sink, Stopped};
+use crate::state::DebugState;
+use std::time::Duration;
+
+/// Keeps what it is given, and says to stop at one of the records, once.
+struct Kept {
+    records: Vec<Record>,
+    stop_at: usize,
+}
+
+impl Sink for Kept {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.records.push(record);
+        match self.records.len() == self.stop_at {
+            true => Err(Stopped::Interrupted),
+            false => Ok(()),
+        }
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+/// What comes of a command on `target`, which is told to stop at one of its records.
+fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    let mut sink = Kept {
+        records: Vec::new(),
+        stop_at,
+    };
+    let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+        panic!("no command: {line}");
+    };
+    let mut context = Context {
+        state: &mut state,
+        sink: &mut sink,
+        resume: None,
+    };
+    let outcome = run(&command, &mut context);
+    (sink.records, outcome)
+}
+
+/// The records of a command on twenty pages, each in a frame away from its neighbours'.
+fn interrupted(line: &str, stop_at: usize) -> Vec<Record> {
+    let mut world = World::new([region(0x1000, 20)]);
+    for page in 0..20 {
+        world.maps(0x1000 + page, 1, 0x9000 + 2 * page);
+    }
+    let (_, target) = world.target();
+    let (records, outcome) = outcome(line, target, stop_at);
+    assert!(
+        matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))),
+        "{line}: {outcome:?}"
+    );
+    records
+}
+
+#[test]
+fn what_was_counted_before_ctrl_c_is_shown() {
+    for line in [
+        "walk 0x1000000, +20p",
+        "walk 0x1000000, +20p by run",
+        "translate 0x1000000, +20p",
+    ] {
+        let mut rows = 0;
+        let mut counted = None;
+        for record in interrupted(line, 3) {
+            match record {
+                Record::Pages(row) => rows += row.pages,
+                Record::Group(group) => rows += group.pages,
+                Record::Run(run) => rows += run.pages,
+                Record::WalkSummary(summary) => {
+                    assert!(summary.cut_short, "{line}");
+                    counted = Some(summary.pages);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(Some(rows), counted, "{line}");
+        assert!((3..20).contains(&rows), "{line}: {rows}");
+    }
+}
+
+#[test]
+fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
+    for order in ["", " by size"] {
+        let (_, target) = World::new((1..9).map(|at| region(at * 0x1000, 1))).target();
+        let (records, outcome) = outcome(&format!("regions{order}"), target, 3);
+        let is_row = |record: &&Record| matches!(record, Record::Region(_));
+        assert_eq!(records.iter().filter(is_row).count(), 3, "{order}");
+        let Some(Record::RegionsSummary(summary)) = records.last() else {
+            panic!("{order}: no summary");
+        };
+        // To be sorted all have to be counted first.
+        let counted = if order.is_empty() { 3 } else { 8 };
+        assert_eq!((summary.regions, summary.cut_short), (counted, true));
+        assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))));
+    }
+}
+
+#[test]
+fn an_address_in_no_region_comes_with_its_neighbours() {
+    for line in ["region 0x1800000", "watch 0x1800000 for 1ms"] {
+        let (_, target) = World::new([region(0x1000, 1), region(0x2000, 1)]).target();
+        let (_, outcome) = outcome(line, target, usize::MAX);
+        let Err(Error::Unmapped { nearest, .. }) = outcome else {
+            panic!("{line}: there is no region");
+        };
+        let starts: Vec<u64> = nearest.iter().map(|near| near.start.get()).collect();
+        assert_eq!(starts, [0x1000 << 12, 0x2000 << 12]);
+    }
+}
+
+#[test]
+fn where_the_page_map_has_no_entry_its_bits_are_not_known() {
+    for (line, known) in [
+        ("translate 0x1000000", true),
+        ("translate 0xffff888000000000", false),
+    ] {
+        let records = records(line, World::new([region(0x1000, 1)]).target().1);
+        let Some(Record::Translation(page)) = records.first() else {
+            panic!("no translation");
+        };
+        for (field, value) in [
+            ("pfn_hidden", &page.pfn_hidden),
+            ("uffd_wp", &page.uffd_wp),
+            ("file_mapped", &page.file_mapped),
+        ] {
+            assert_eq!(
+                value.as_ref().ok(),
+                known.then_some(&false),
+                "{line} {field}"
+            );
+        }
+    }
+}
+
+/// The records of a command on `target`.
+fn records(line: &str, target: Target) -> Vec<Record> {
+    let (records, outcome) = outcome(line, target, usize::MAX);
+    outcome.unwrap_or_else(|error| panic!("{line}: {error:?}"));
+    records
+}
+
+/// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is in none.
+fn hidden_entries() -> Target {
+    const GUARD: u64 = 1 << 62 | 1 << 58;
+    let mut world = World::new([region(0x1000, 10), region(0x2000, 2)]);
+    world.swaps = true;
+    world.maps(0x1000, 1, 0x9000);
+    for page in [0x1002, 0x1003, 0x1005] {
+        world.entries.insert(page, 1 << 62);
+    }
+    world.entries.insert(0x1006, GUARD);
+    world.target().1
+}
+
+fn notes(records: &[Record]) -> Vec<&str> {
+    records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Note(note) => Some(note.message.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
+    for (line, pages, left_out) in [
+        ("walk all where swapped", 0, Some("left out: 3 pages ")),
+        (
+            "walk all where swapped by state",
+            0,
+            Some("left out: 3 pages "),
+        ),
+        ("walk all where not swapped", 9, Some("left out: 3 pages ")),
+        ("walk all where not present", 11, None),
+        ("walk all where guard", 1, None),
+        ("walk all", 12, None),
+        ("walk all by kind", 12, None),
+    ] {
+        let records = records(line, hidden_entries());
+        let Some(Record::WalkSummary(summary)) = records.last() else {
+            panic!("{line}: {records:?}");
+        };
+        assert_eq!(summary.pages, pages, "{line}");
+        let notes = notes(&records);
+        let said = notes.iter().find(|note| note.starts_with("left out"));
+        match left_out {
+            Some(text) => assert!(
+                said.is_some_and(|note| note.starts_with(text)),
+                "{line}: {notes:?}"
+            ),
+            None => assert_eq!(said, None, "{line}"),
+        }
+        // What is shown and no more than likely is said to be that once, in rows or below them.
+        let rows = records.iter().filter(|record| match record {
+            Record::Pages(row) => row.doubts.of("state").is_some(),
+            _ => false,
+        });
+        let said = rows.count()
+            + notes
+                .iter()
+                .filter(|note| note.starts_with("the states"))
+                .count();
+        let shown = match line {
+            "walk all" | "walk all where not present" => 2,
+            "walk all by kind" => 1,
+            _ => 0,
+        };
+        assert_eq!(said, shown, "{line}: {records:?}");
+    }
+}
+
+#[test]
+fn counts_of_states_in_doubt_say_so() {
+    let records = |line| self::records(line, hidden_entries());
+    let mut groups = 0;
+    for record in records("walk all by state") {
+        if let Record::Group(group) = record {
+            assert_eq!(
+                group.doubts.of("state").is_some(),
+                group.key == "swapped",
+                "{group:?}"
+            );
+            groups += 1;
+        }
+    }
+    assert_eq!(groups, 4);
+    for record in records("summary") {
+        if let Record::Summary(row) = record {
+            let swapped = row.state == Some(State::Swapped);
+            assert_eq!(row.doubts.of("state").is_some(), swapped, "{row:?}");
+        }
+    }
+    let all = records("regions");
+    let doubtful: Vec<bool> = all
+        .iter()
+        .filter_map(|record| match record {
+            Record::Region(region) => Some(region.why.of("swapped").is_some()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(doubtful, [true, false]);
+    assert!(
+        notes(&all)
+            .iter()
+            .any(|note| note.starts_with("what is swapped is not certain"))
+    );
+    let Some(Record::Region(one)) = records("region 0x1000000").pop() else {
+        panic!("no region");
+    };
+    assert!(one.why.of("swapped").is_some() && one.why.of("states").is_some());
+    // Of the region that has such pages it cannot be known whether any is in swap.
+    for line in ["regions where swapped > 0", "regions where swapped == 0"] {
+        let records = records(line);
+        let regions = records
+            .iter()
+            .filter(|record| matches!(record, Record::Region(_)));
+        assert_eq!(regions.count(), usize::from(line.contains("==")), "{line}");
+        assert!(
+            notes(&records)
+                .iter()
+                .any(|note| note.starts_with("left out: 1 region "))
+        );
+    }
+}
+
+#[test]
+fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
+    let mut world = World::new([region(0x1000, 2)]);
+    world.maps(0x1000, 1, 0x9000);
+    // A tail whose head is nowhere.
+    world.flags.insert(0x9000, PageFlags::COMPOUND_TAIL.bits());
+    let groups: Vec<(String, bool)> = records("walk all by order", world.target().1)
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Group(group) => Some((group.key, group.doubts.of("order").is_some())),
+            _ => None,
+        })
+        .collect();
+    let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
+    assert!(
+        expected.iter().all(|one| groups.contains(one)),
+        "{groups:?}"
+    );
+}
+
+/// Does something to the world while it is looked at.
+struct Meddler<F> {
+    records: Vec<Record>,
+    meddle: F,
+}
+
+impl<F: FnMut()> Sink for Meddler<F> {
+    fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+        self.records.push(record);
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        (self.meddle)();
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
+    for line in ["region 0x1000000", "regions", "walk all"] {
+        for goes in [false, true] {
+            let mut world = World::new([region(0x1000, 4)]);
+            world.maps(0x1000, 4, 0x9000);
+            let (world, target) = world.target();
+            let mut state = DebugState::new(target.machine.clone());
+            state.attach(target);
+            let mut sink = Meddler {
+                records: Vec::new(),
+                meddle: || {
+                    if goes {
+                        world.regions.lock().expect("a lock").clear();
+                    }
+                },
+            };
+            let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+                panic!("no command: {line}");
+            };
+            let mut context = Context {
+                state: &mut state,
+                sink: &mut sink,
+                resume: None,
+            };
+            run(&command, &mut context).expect("an answer");
+            let changed = match sink.records.last() {
+                Some(Record::Region(region)) => region.changed,
+                Some(Record::RegionsSummary(summary)) => summary.changed,
+                Some(Record::WalkSummary(summary)) => summary.changed,
+                other => panic!("{line}: {other:?}"),
+            };
+            assert_eq!(changed, goes, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
+    let device = Device { major: 0, minor: 7 };
+    let shared = Region {
+        device,
+        inode: 5,
+        name: "/dev/shm/one".into(),
+        ..region(0x1000, 4)
+    };
+    let told = |line: &str, swaps, present| {
+        let mut world = World::new([shared.clone()]);
+        world.maps(0x1000, present, 0x9000);
+        (world.swaps, world.tmpfs) = (swaps, Some(device));
+        records(line, world.target().1)
+    };
+    for (swaps, present, known) in [(true, 3, false), (true, 4, true), (false, 3, true)] {
+        let what = format!("{swaps} {present}");
+        let told = |line| told(line, swaps, present);
+        let Some(Record::Region(one)) = told("region 0x1000000").pop() else {
+            panic!("no region");
+        };
+        assert_eq!(one.swapped, known.then_some(0), "{what}");
+        assert_eq!(one.why.of("swapped").is_none(), known, "{what}");
+        let Some(Record::RegionsSummary(all)) = told("regions").pop() else {
+            panic!("no summary");
+        };
+        assert_eq!(all.swapped, known.then_some(0), "{what}");
+        // It can neither be kept nor left out.
+        let filtered = told("regions where swapped == 0");
+        let note = |record: &Record| matches!(record, Record::Note(note) if note.message.starts_with("left out: 1 region "));
+        assert_eq!(!filtered.iter().any(note), known, "{what}");
+    }
+}
+
+#[test]
+fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
+    struct Pressed;
+    impl Sink for Pressed {
+        fn emit(&mut self, record: Record) -> Result<(), Stopped> {
+            panic!("{record:?}");
+        }
+        fn check(&mut self) -> Result<(), Stopped> {
+            Err(Stopped::Interrupted)
+        }
+        fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+            Err(Stopped::Interrupted)
+        }
+    }
+    let (_, target) = World::new([region(0x1000, 1)]).target();
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    let Ok(Line::Command { command, .. }) = lang::parse_line("explain 0x1000000") else {
+        panic!("no command");
+    };
+    let mut context = Context {
+        state: &mut state,
+        sink: &mut Pressed,
+        resume: None,
+    };
+    let answer = run(&command, &mut context);
+    assert!(matches!(
+        answer,
+        Err(super::Error::Stopped(Stopped::Interrupted))
+    ));
+}
+
+#[test]
+fn a_number_that_is_no_address_is_taken_for_a_line() {
+    let note = |line| {
+        let (_, target) = World::new([region(0x1000, 1)]).target();
+        let records = records(line, target);
+        assert!(matches!(records.first(), Some(Record::Line(_))));
+        notes(&records).concat()
+    };
+    assert!(note("info line 25").ends_with("FILE:25"));
+    assert_eq!(note("info line 0x1000000"), "");
+}
+
+#[test]
+fn regions_without_a_page_map_leave_the_totals_what_they_are() {
+    use crate::process::fake::Fake;
+    let fake = Fake::new()
+        .region(0x50_0000, 0x50_2000, "rw-p", 0, "[heap]")
+        .page(0x50_0000, 0x1234, b"here")
+        .entry(0x50_1000, 1 << 62 | 77 << 5)
+        .region(
+            0xffff_ffff_ff60_0000,
+            0xffff_ffff_ff60_1000,
+            "--xp",
+            0,
+            "[vsyscall]",
+        );
+    let records = records("regions", fake.target());
+    let outside = records.iter().filter_map(|record| match record {
+        Record::Region(region) if region.swapped.is_none() => Some(region.present),
+        _ => None,
+    });
+    assert_eq!(outside.collect::<Vec<_>>(), [None]);
+    let Some(Record::RegionsSummary(all)) = records.last() else {
+        panic!("no summary");
+    };
+    assert_eq!((all.present, all.swapped), (Some(4096), Some(4096)));
+}
+
+#[test]
+fn who_without_the_right_to_frames_is_a_refusal() {
+    let mut world = World::new([region(0x1000, 2)]);
+    world.maps(0x1000, 1, 0x9000);
+    world.hidden = true;
+    let target = world.target().1;
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    for (line, status) in [("who 0x1000000", 4), ("who 0x1001000", 1)] {
+        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+            panic!("no command: {line}");
+        };
+        let mut sink = Kept {
+            records: Vec::new(),
+            stop_at: usize::MAX,
+        };
+        let mut context = Context {
+            state: &mut state,
+            sink: &mut sink,
+            resume: None,
+        };
+        let error = run(&command, &mut context).expect_err("no frame");
+        assert_eq!(error.status(), status, "{line}: {error:?}");
+    }
+}
+
+#[test]
+fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
+    use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    let file = Builder::with(vec![
+        entry("_Z10overloadedi", 0x1000, 0x10, GLOBAL, FUNCTION),
+        entry("_Z10overloadedd", 0x1020, 0x10, GLOBAL, FUNCTION),
+    ]);
+    let mut fake = Fake::new().region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc");
+    fake = fake.file("/bin/cc", file.bytes());
+    let lines = |text| {
+        let records = records(text, fake.clone().target()).into_iter();
+        let addresses = records.filter_map(|record| match record {
+            Record::Line(report) => Some(report.address.get()),
+            _ => None,
+        });
+        addresses.collect::<Vec<u64>>()
+    };
+    assert_eq!(lines("info line overloaded"), [0x40_1000, 0x40_1020]);
+    assert_eq!(lines("info line cc!overloaded"), [0x40_1000, 0x40_1020]);
+    assert_eq!(lines("info line 'overloaded(double)'"), [0x40_1020]);
+    for deleted in [false, true] {
+        let mut fake = fake.clone();
+        fake.regions
+            .iter_mut()
+            .for_each(|region| region.deleted = deleted);
+        let told = records("info modules", fake.target());
+        let [Record::Module(module)] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(module.deleted, deleted);
+    }
+}
+
+/// `cpp_demangle` needs 2⁴⁰ steps to refuse this name: without a bound none of these commands ends.
+#[test]
+fn a_name_that_is_made_to_freeze_the_demangler() {
+    use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    let hostile = format!("_Z1fIX{}_{}v", "dl".repeat(40), "E".repeat(40));
+    let file = Builder::with(vec![entry(&hostile, 0x1000, 0x10, GLOBAL, FUNCTION)]);
+    let fake = Fake::new()
+        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
+        .file("/bin/cc", file.bytes());
+    for (line, shows_it) in [
+        ("translate 0x401004", true),
+        ("explain 0x401004", true),
+        ("region 0x401004", true),
+        ("info symbol 0x401004", true),
+        ("print symbol(0x401004)", true),
+        ("info symbols .", true),
+        ("info symbols delete", false),
+        ("print &'f<delete>'", false),
+        ("info address 'f<'", false),
+        ("info line 'f<delete>'", false),
+        (&format!("info address {hostile}"), true),
+    ] {
+        let (records, _) = outcome(line, fake.clone().target(), usize::MAX);
+        let shown = format!("{records:?}").contains(&hostile);
+        assert_eq!(shown, shows_it, "{line}: {records:?}");
+    }
+}
+
+#[test]
+fn one_answer_reads_the_regions_once() {
+    use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
+    use std::sync::atomic::Ordering;
+    let file = Builder::with(vec![entry("main", 0x1000, 0x10, GLOBAL, FUNCTION)]);
+    let fake = Fake::new()
+        .region(0x40_1000, 0x40_2000, "r-xp", 7, "/bin/cc")
+        .file("/bin/cc", file.bytes());
+    let watched = fake.watched.clone();
+    let target = fake.target();
+    let mut state = DebugState::new(target.machine.clone());
+    state.attach(target);
+    for line in [
+        "translate main",
+        "translate 0x401004",
+        "explain main",
+        "print main + 4",
+        "info symbol main",
+        "info address main",
+        "info line main",
+    ] {
+        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
+            panic!("no command: {line}");
+        };
+        let mut sink = Kept {
+            records: Vec::new(),
+            stop_at: usize::MAX,
+        };
+        let mut context = Context {
+            state: &mut state,
+            sink: &mut sink,
+            resume: None,
+        };
+        let before = watched.region_reads.load(Ordering::Relaxed);
+        run(&command, &mut context).expect("an answer");
+        // Each anew: what an earlier command read may have changed.
+        let reads = watched.region_reads.load(Ordering::Relaxed) - before;
+        assert_eq!(reads, 1, "{line}: {:?}", sink.records);
+    }
+}

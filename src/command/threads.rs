@@ -1,0 +1,80 @@
+//! `info threads`, `info registers`: what the kernel tells of threads that nobody stops.
+
+use super::translate::brief;
+use super::{About, Context, Example, Flow, Group, Outcome, print};
+use crate::eval::Value;
+use crate::inspect;
+use crate::kernel::registers::Standing;
+use crate::report::{Note, Reason, Record, ThreadRow};
+
+pub(super) const ABOUT_THREADS: About = About {
+    name: "info threads",
+    group: Group::Target,
+    summary: "the threads of the process, and where each stands",
+    text: "A row for each thread: its id, name and state, and where its stack pointer and its program counter stand, as far as the \
+           kernel tells: /proc/PID/task/TID/syscall, which speaks of threads that wait. No thread is stopped. All threads share \
+           one address space, so that every other command is about all of them.",
+    examples: &[Example {
+        line: "info threads",
+        does: "all of them",
+    }],
+};
+
+pub(super) const ABOUT_REGISTERS: About = About {
+    name: "info registers",
+    group: Group::Target,
+    summary: "the program counter and the stack pointer",
+    text: "Of a process that waits in the kernel /proc tells two registers of the main thread: $pc and $sp, which the machine's own \
+           names mean too ($rip and $rsp). Of a process that runs it tells none. The other registers can only be had by stopping it, \
+           which gdb does.",
+    examples: &[Example {
+        line: "info registers",
+        does: "where the main thread waits",
+    }],
+};
+
+pub(super) fn run_threads(context: &mut Context) -> Outcome {
+    let target = context.target()?;
+    let regions = context.state.symbols.regions(&target)?;
+    let symbols = context.state.symbols.over(&target, &*regions);
+    for thread in target.process.threads()? {
+        context.sink.check()?;
+        let standing = match target.process.standing(thread.id) {
+            Ok(Standing::Waiting(registers)) => Ok(registers),
+            Ok(Standing::Running) => Err(Reason::NotApplicable(
+                "the thread runs: the kernel tells registers only of one that waits",
+            )),
+            Err(error) => Err(inspect::reason(&error)),
+        };
+        let row = ThreadRow {
+            id: thread.id,
+            name: thread.name,
+            state: thread.state.to_string(),
+            symbol: standing
+                .as_ref()
+                .ok()
+                .and_then(|registers| brief(&symbols, registers.program_counter)),
+            sp: standing.clone().map(|registers| registers.stack_pointer),
+            pc: standing.map(|registers| registers.program_counter),
+        };
+        context.sink.emit(Record::Thread(row))?;
+    }
+    Ok(Flow::Done)
+}
+
+pub(super) fn run_registers(context: &mut Context) -> Outcome {
+    let target = context.target()?;
+    let registers = target.process.registers()?;
+    for (name, address) in [
+        ("pc", registers.program_counter),
+        ("sp", registers.stack_pointer),
+    ] {
+        let mut report = print::described_value(context.state, &Value::Address(address));
+        report.name = Some(name.to_owned());
+        context.sink.emit(Record::Value(report))?;
+    }
+    let message = "the other registers can only be had by stopping the process, as gdb -p PID does";
+    let message = message.to_owned();
+    context.sink.emit(Record::Note(Note { message }))?;
+    Ok(Flow::Done)
+}

@@ -1,0 +1,33 @@
+//! Which pmdb this is: `show version`.
+
+use super::{Context, Error};
+use crate::report::{Record, SettingReport};
+
+/// What a report of a mistake needs: what it is called, what it is, what that means.
+fn facts() -> [(&'static str, &'static str, &'static str); 4] {
+    [
+        ("version", env!("CARGO_PKG_VERSION"), "of pmdb"),
+        (
+            "commit",
+            env!("PMDB_COMMIT"),
+            "of the source, recorded in release builds",
+        ),
+        (
+            "target",
+            env!("PMDB_TARGET"),
+            "processor, system and C library",
+        ),
+        ("build", env!("PMDB_PROFILE"), "how it was compiled"),
+    ]
+}
+
+pub(super) fn run(context: &mut Context) -> Result<(), Error> {
+    for (name, value, meaning) in facts() {
+        context.sink.emit(Record::Setting(SettingReport {
+            name: name.into(),
+            value: value.into(),
+            meaning: meaning.into(),
+        }))?;
+    }
+    Ok(())
+}

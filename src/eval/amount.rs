@@ -1,0 +1,48 @@
+//! How many and how long, where a variable may stand for the number.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::{Scope, Value};
+use crate::lang::{self, Count, Span, Spanned, Time};
+use std::time::Duration;
+
+/// How many.
+///
+/// # Errors
+/// The variable has no value, or one that is no count.
+pub fn count(count: &Spanned<Count>, scope: &dyn Scope) -> Result<u64> {
+    match &count.node {
+        Count::Number(number) => Ok(*number),
+        Count::Variable(name) => number(name, count.at, scope),
+    }
+}
+
+/// How long. A bare number is one of seconds.
+///
+/// # Errors
+/// The variable has no value, or one that is no time.
+pub fn time(time: &Spanned<Time>, scope: &dyn Scope) -> Result<Duration> {
+    let name = match &time.node {
+        Time::Duration(duration) => return Ok(*duration),
+        Time::Variable(name) => name,
+    };
+    match Evaluator::new(scope).variable(name, time.at)? {
+        Value::Text(text) => lang::parse_duration(&text).ok_or_else(|| {
+            let message = format!("${name} is \"{text}\", which is no time");
+            Error::new(time.at, message).hint("times end in ms, s, m or h: 100ms")
+        }),
+        _ => number(name, time.at, scope).map(Duration::from_secs),
+    }
+}
+
+fn number(name: &str, at: Span, scope: &dyn Scope) -> Result<u64> {
+    match Evaluator::new(scope).variable(name, at)? {
+        Value::Integer(number) => number
+            .to_u64()
+            .ok_or_else(|| Error::new(at, format!("${name} is {number}, which is no count"))),
+        other => {
+            let message = format!("${name} is {}, and a number is wanted", other.phrase());
+            Err(Error::new(at, message))
+        }
+    }
+}

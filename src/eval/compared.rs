@@ -1,0 +1,73 @@
+//! `A == B` and its like. What `state()` and `kind()` say is one of few words: compared with another text it would never be equal, and
+//! nobody would know why.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::operators;
+use super::value::Value;
+use crate::kernel::{Kind, State};
+use crate::lang::{self, BinaryOperator, Expression, Function, Spanned};
+
+impl Evaluator<'_> {
+    /// What an operator makes of two values, of which it is known how they were written.
+    pub(super) fn combine(
+        &self,
+        left: (&Expression, &Spanned<Value>),
+        operator: &Spanned<BinaryOperator>,
+        right: (&Expression, &Spanned<Value>),
+    ) -> Result<Value> {
+        if matches!(
+            operator.node,
+            BinaryOperator::Equal | BinaryOperator::NotEqual
+        ) {
+            known_word(left.0, right)?;
+            known_word(right.0, left)?;
+        }
+        operators::binary(left.1, operator, right.1)
+    }
+
+    /// The value that something is compared with. A bare word is no text, which is easily forgotten.
+    pub(super) fn compared(
+        &self,
+        with: &Expression,
+        expression: &Spanned<Expression>,
+    ) -> Result<Spanned<Value>> {
+        let value = self.placed(expression);
+        match (words_of(with), &expression.node) {
+            (Some((_, words)), Expression::Name(name)) if words.contains(&name.0.as_str()) => {
+                value.map_err(|error| error.hint(format!("texts are in quotes: \"{}\"", name.0)))
+            }
+            _ => value,
+        }
+    }
+}
+
+/// What such a function says, if `expression` is one.
+fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)> {
+    match expression {
+        Expression::Call {
+            function: Function::State,
+            ..
+        } => Some(("state", State::ALL.iter().map(|one| one.word()).collect())),
+        Expression::Call {
+            function: Function::Kind,
+            ..
+        } => Some(("kind", Kind::ALL.iter().map(|one| one.word()).collect())),
+        _ => None,
+    }
+}
+
+/// Refuses a text that such a function never says.
+fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) -> Result<()> {
+    let (Expression::Text(text), Some((what, words))) = (text, words_of(said)) else {
+        return Ok(());
+    };
+    if words.contains(&text.as_str()) {
+        return Ok(());
+    }
+    let error = Error::new(value.at, format!("\"{text}\" is no {what} of a page"));
+    Err(match lang::near(text, words.iter().copied()).first() {
+        Some(meant) => error.hint(format!("did you mean \"{meant}\"?")),
+        None => error.hint(format!("it is one of: {}", words.join(", "))),
+    })
+}

@@ -1,0 +1,287 @@
+//! The values of filter fields for pages, frames and regions. [`crate::lang::field`] has their names. `None` is "no answer for this one",
+//! which is neither true nor false. A page without a frame has no answer to any question about its frame.
+
+use crate::inspect::{
+    Backing, KernelBehaviour as _, Need, Page, RegionStats, Result, View, ViewedRegion,
+    cgroup_path, require_cgroup_paths, require_of_frames,
+};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
+use crate::lang::{PageField, RegionField};
+use crate::process::Machine;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a sweep has to find out for `field`.
+pub fn need(field: PageField, view: &View<'_>) -> Need {
+    use PageField as F;
+    let available = view.availability();
+    match field {
+        F::AnyKind | F::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => Need::KINDS,
+        // Of most pages bit 61 tells, and of the others what tells the zero page.
+        F::Kind(Kind::File | Kind::Shmem | Kind::DeviceMemory)
+            if !view.huge_files_are_marked() && view.require(Need::KINDS).is_ok() =>
+        {
+            Need::KINDS
+        }
+        F::Kind(Kind::Ksm) => Need::FLAGS,
+        F::Kind(kind) if of_content(kind) => Need::CONTENT,
+        F::Kind(_) => Need::ENTRIES,
+        F::PmdMapped | F::Thp | F::Huge => Need::HUGE,
+        // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
+        F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
+        F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
+        F::Exclusive => Need::ENTRIES,
+        F::SoftDirty => Need::SOFT_DIRTY,
+        F::MapCount => counts(view.has_exact_counts()),
+        F::Order => Need::ORDER,
+        F::Node | F::Zone => Need::ZONES,
+        F::Cgroup => Need::CGROUPS,
+        F::Pfn | F::Phys => Need::FRAMES.union(Need::EACH),
+        F::Address => Need::EACH,
+        F::AnyState | F::State(_) => Need::empty(),
+        F::Readable | F::Writable | F::Executable | F::Private | F::Shared => Need::empty(),
+        F::Flag(_) => Need::FLAGS,
+    }
+}
+
+/// What map counts of single pages take: where some are averages over large folios, the flags tell which are not.
+fn counts(exact: bool) -> Need {
+    match exact {
+        true => Need::COUNTS,
+        false => Need::COUNTS.union(Need::FLAGS),
+    }
+}
+
+/// What a sweep of frames has to find out for `field`; `None` if frames without a process have no such field.
+///
+/// Fails as [`require`] does.
+pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<Need>> {
+    let need = match field {
+        PageField::MapCount => counts(machine.has_exact_map_counts() == Some(true)),
+        PageField::Order => Need::ORDER,
+        PageField::Node | PageField::Zone => Need::ZONES,
+        PageField::Cgroup => Need::CGROUPS,
+        PageField::Pfn | PageField::Phys => Need::EACH,
+        PageField::Flag(_) => Need::FLAGS,
+        _ => return Ok(None),
+    };
+    require_of_frames(need, machine)?;
+    if field == PageField::Cgroup {
+        require_cgroup_paths(machine)?;
+    }
+    Ok(Some(need))
+}
+
+/// What a sweep has to find out for `field`. Fails if that cannot be known here.
+pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
+    let need = need(field, view);
+    view.require(need)?;
+    if field == PageField::Cgroup {
+        require_cgroup_paths(&view.target().machine)?;
+    }
+    Ok(need)
+}
+
+/// The answer of a field that stands alone; `None` for one that does not.
+#[inline]
+pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> Option<bool> {
+    use PageField as F;
+    let permissions = region.map(|viewed| viewed.region.permissions);
+    match field {
+        F::AnyState | F::AnyKind | F::MapCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
+        F::Pfn | F::Phys | F::Address => None,
+        F::State(state) => match page.doubt {
+            Some(doubt) if doubt.may_be(state) => None,
+            _ => Some(page.state == state),
+        },
+        F::Kind(kind) if of_content(kind) => match (page.state, page.kind, page.content) {
+            (State::Untouched, Some(Kind::File | Kind::Shmem), None) => None,
+            (_, is, _) => Some(is == Some(kind)),
+        },
+        F::Kind(kind) => page.kind.map(|is| is == kind),
+        F::SoftDirty => Some(page.entry.is_soft_dirty()),
+        F::Exclusive => page.exclusive(),
+        F::PmdMapped | F::Thp => page.is_pmd_mapped(),
+        F::Huge => page
+            .huge
+            .map(|huge| huge || (page.state == State::Present && page.kind == Some(Kind::Hugetlb))),
+        F::Readable => permissions.map(|permissions| permissions.read),
+        F::Writable => permissions.map(|permissions| permissions.write),
+        F::Executable => permissions.map(|permissions| permissions.execute),
+        F::Private => permissions.map(|permissions| !permissions.shared),
+        F::Shared => permissions.map(|permissions| permissions.shared),
+        F::Flag(one) => flag(one, page),
+    }
+}
+
+/// Whether this kind of an untouched page shows only in the page cache of its file or shared memory.
+const fn of_content(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped
+    )
+}
+
+/// Whether the frame has `flag`; `None` without a frame, and when its flags are not known.
+#[inline]
+pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
+    page.flags.map(|flags| flags.contains(flag))
+}
+
+/// The value of a field that is compared with numbers; `None` for other fields, and for a page that has none.
+#[inline]
+pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
+    match field {
+        // An average is not the count of any page.
+        PageField::MapCount => page.map_count.filter(|_| !page.count_is_average),
+        PageField::Order => page.order.map(u64::from),
+        PageField::Node => page.zone.map(|zone| zone.node.into()),
+        PageField::Pfn => page.frame().map(|frame| frame.get()),
+        PageField::Phys => page.physical(size).map(|physical| physical.get()),
+        PageField::Address => Some(page.address.get()),
+        _ => None,
+    }
+}
+
+/// The same for a frame without a process, of which the entry is nothing but its number: 0 is a frame like others.
+#[inline]
+pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
+    let frame = page.entry.frame_bits();
+    match field {
+        PageField::Pfn => Some(frame),
+        PageField::Phys => Some(FrameNumber::new(frame).physical(size)?.get()),
+        _ => integer(field, page, size),
+    }
+}
+
+/// Names that stand for numbers of pages: of zones and of cgroups. Those of the page before are kept, as they mostly are those of the
+/// next.
+pub struct Names {
+    machine: Arc<Machine>,
+    cgroup: Mutex<Option<(u64, Option<String>)>>,
+}
+
+impl Names {
+    /// Those of `machine`.
+    pub fn of(machine: Arc<Machine>) -> Self {
+        Names {
+            machine,
+            cgroup: Mutex::new(None),
+        }
+    }
+
+    /// Whether a field of pages that is text is as `is` has it; `None` for other fields, and for a page that has none.
+    pub fn text_is(
+        &self,
+        field: PageField,
+        page: &Page,
+        is: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<bool> {
+        match field {
+            PageField::Zone => {
+                let zones = self.machine.zones().ok()?;
+                let zone = zones.get(page.zone?.index)?;
+                Some(is(zone.name.as_bytes()))
+            }
+            PageField::Cgroup => {
+                // What is charged to none is in no group by that name.
+                let inode = match page.cgroup? {
+                    0 => return Some(false),
+                    inode => inode,
+                };
+                let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
+                let name = match &*last {
+                    Some((known, name)) if *known == inode => name.as_ref(),
+                    _ => {
+                        let name = cgroup_path(&self.machine, inode).ok();
+                        let name = name.map(|path| path.to_string());
+                        last.insert((inode, name)).1.as_ref()
+                    }
+                };
+                name.map(|name| is(name.as_bytes()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a field of regions needs to know what is populated: the `stats` of [`region_integer`].
+pub fn needs_stats(field: RegionField) -> bool {
+    matches!(
+        field,
+        RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge
+    )
+}
+
+/// The answer of a field of regions that stands alone; `None` for one that does not.
+pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
+    let region = &viewed.region;
+    Some(match field {
+        RegionField::Readable => region.permissions.read,
+        RegionField::Writable => region.permissions.write,
+        RegionField::Executable => region.permissions.execute,
+        RegionField::Private => !region.permissions.shared,
+        RegionField::Shared => region.permissions.shared,
+        RegionField::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
+        RegionField::File => region.inode != 0,
+        RegionField::Deleted => region.is_deleted_file(),
+        _ => return None,
+    })
+}
+
+/// The least and the most that a field of regions can be where [`region_integer`] has no number: a region has no more bytes in
+/// memory, nor in swap, than it is long. `None` for other fields.
+pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
+    match field {
+        RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge => {
+            Some((0, viewed.region.range.len()))
+        }
+        _ => None,
+    }
+}
+
+/// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on
+/// states that are in doubt or hidden.
+pub fn region_integer(
+    field: RegionField,
+    viewed: &ViewedRegion,
+    stats: Option<&RegionStats>,
+) -> Option<u64> {
+    let region = &viewed.region;
+    let stats = stats.filter(|stats| stats.hidden().is_none());
+    match field {
+        RegionField::Size => Some(region.range.len()),
+        RegionField::Start => Some(region.range.start().get()),
+        RegionField::End => Some(region.range.end().get()),
+        RegionField::Offset => Some(region.offset),
+        RegionField::Inode => Some(region.inode),
+        RegionField::Rss => stats.map(|stats| stats.present),
+        RegionField::Pss => stats.and_then(|stats| stats.pss.clone().ok()),
+        RegionField::Huge => stats.and_then(|stats| stats.huge.clone().ok()),
+        RegionField::Swapped => stats
+            .filter(|stats| {
+                !stats
+                    .doubt
+                    .is_some_and(|doubt| doubt.may_be(State::Swapped))
+            })
+            .and_then(|stats| stats.swapped.clone().ok()),
+        _ => None,
+    }
+}
+
+/// Whether a field of regions that is text is as `is` has it; for names the part after the last slash is enough. `None` for other
+/// fields.
+pub fn region_text_is(
+    field: RegionField,
+    viewed: &ViewedRegion,
+    is: &dyn Fn(&[u8]) -> bool,
+) -> Option<bool> {
+    let region = &viewed.region;
+    match field {
+        RegionField::Name => Some(region.names().any(|name| is(name.as_bytes()))),
+        RegionField::Perms => Some(is(region.permissions.to_string().as_bytes())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! `where` and `until`: filters made ready to be asked of many pages or regions.
+//!
+//! A field that has no answer for a page (the map count of a page without a frame) is neither true nor false there, and
+//! neither is its `not`: such a page is left out. A field that cannot be answered here at all is an error that names it.
+
+mod ask;
+mod field;
+mod predicate;
+mod quantity;
+
+use super::Scope;
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::space::Space;
+use crate::inspect::{self, Need, Page, RegionStats, View, ViewedRegion};
+use crate::kernel::{PageFlags, PageSize};
+use crate::lang::{self, FilterField, PageField, RegionField, Span, Spanned};
+use crate::process::Machine;
+use ask::{Answers, Fields};
+use predicate::Predicate;
+use std::sync::Arc;
+
+/// A filter over pages, for `walk` and `watch`. What it needs has been checked against what can be known in `view`.
+///
+/// # Errors
+/// With the place of a field that cannot be answered here, of an unknown flag, or of what has no value.
+pub fn page_filter(
+    filter: &Spanned<lang::Filter<PageField>>,
+    view: &View<'_>,
+    scope: &dyn Scope,
+) -> Result<inspect::Filter<'static>> {
+    let mut fields = PageFields {
+        view,
+        need: Need::empty(),
+    };
+    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let size = view.page();
+    let names = field::Names::of(view.target().machine.clone());
+    Ok(inspect::Filter::new(fields.need, move |page, region| {
+        let answers = PageAnswers {
+            page,
+            region,
+            size,
+            names: &names,
+        };
+        predicate.holds(&answers) == Some(true)
+    }))
+}
+
+/// Whether a filter that asks nothing of pages holds: `rss(heap) < 1G`.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) -> Result<bool> {
+    let predicate = Predicate::prepare(filter, &mut NoFields, &Evaluator::new(scope))?;
+    Ok(predicate.holds(&NoFields) == Some(true))
+}
+
+/// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a number, an address,
+/// a zone, and a cgroup; what belongs to pages of a process is refused.
+///
+/// # Errors
+/// With the place of a field that frames do not have, of an unknown flag, or of what has no value.
+pub fn frame_filter(
+    filter: &Spanned<lang::Filter<PageField>>,
+    machine: &Arc<Machine>,
+    scope: &dyn Scope,
+) -> Result<inspect::Filter<'static>> {
+    let mut fields = FrameFields {
+        machine,
+        need: Need::empty(),
+    };
+    let predicate = Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?;
+    let size = machine.page();
+    let names = field::Names::of(machine.clone());
+    Ok(inspect::Filter::new(fields.need, move |page, region| {
+        let answers = FrameAnswers(PageAnswers {
+            page,
+            region,
+            size,
+            names: &names,
+        });
+        predicate.holds(&answers) == Some(true)
+    }))
+}
+
+/// A filter over regions, for `regions`.
+#[derive(Debug)]
+pub struct RegionFilter {
+    predicate: Predicate<RegionField>,
+    asked: Vec<RegionField>,
+}
+
+/// A filter over regions.
+///
+/// # Errors
+/// With the place of what has no value.
+pub fn region_filter(
+    filter: &Spanned<lang::Filter<RegionField>>,
+    scope: &dyn Scope,
+) -> Result<RegionFilter> {
+    let mut fields = RegionFields { asked: Vec::new() };
+    Ok(RegionFilter {
+        predicate: Predicate::prepare(filter, &mut fields, &Evaluator::new(scope))?,
+        asked: fields.asked,
+    })
+}
+
+impl RegionFilter {
+    /// Whether it asks what is populated: [`RegionFilter::holds`] wants `stats` then.
+    pub fn needs_stats(&self) -> bool {
+        self.asked.iter().any(|field| field::needs_stats(*field))
+    }
+
+    /// Whether it asks for this.
+    pub fn asks(&self, field: RegionField) -> bool {
+        self.asked.contains(&field)
+    }
+
+    /// Whether it holds for a region; `None` where what it asks has no answer.
+    pub fn holds(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> Option<bool> {
+        self.predicate.holds(&RegionAnswers { region, stats })
+    }
+}
+
+struct PageFields<'v> {
+    view: &'v View<'v>,
+    need: Need,
+}
+
+impl Fields<PageField> for PageFields<'_> {
+    fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
+        self.need |= field::require(field, self.view)
+            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, at: Span) -> Result<()> {
+        self.view
+            .require(Need::FLAGS)
+            .map_err(|cause| Error::inspection(at, "flags()", cause))?;
+        self.need |= Need::FLAGS;
+        Ok(())
+    }
+
+    fn space(&self, field: PageField) -> Option<Space> {
+        page_space(field)
+    }
+}
+
+fn page_space(field: PageField) -> Option<Space> {
+    match field {
+        PageField::Pfn => Some(Space::Frames),
+        PageField::Phys => Some(Space::Physical),
+        PageField::Address => Some(Space::Virtual),
+        _ => None,
+    }
+}
+
+struct FrameFields<'m> {
+    machine: &'m Machine,
+    need: Need,
+}
+
+impl Fields<PageField> for FrameFields<'_> {
+    fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
+        let need = field::require_for_frames(field, self.machine)
+            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
+        self.need |= need.ok_or_else(|| {
+            let message = format!(
+                "'{}' is asked of pages of a process, not of frames",
+                field.name()
+            );
+            Error::new(at, message).hint(
+                "frames have flags(NAME), dirty, referenced and the like, mapcount, pfn, phys",
+            )
+        })?;
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, _: Span) -> Result<()> {
+        self.need |= Need::FLAGS;
+        Ok(())
+    }
+
+    fn space(&self, field: PageField) -> Option<Space> {
+        page_space(field)
+    }
+}
+
+struct PageAnswers<'p> {
+    page: &'p Page,
+    region: Option<&'p ViewedRegion>,
+    size: PageSize,
+    names: &'p field::Names,
+}
+
+impl Answers<PageField> for PageAnswers<'_> {
+    fn boolean(&self, field: PageField) -> Option<bool> {
+        field::boolean(field, self.page, self.region)
+    }
+    fn integer(&self, field: PageField) -> Option<u64> {
+        field::integer(field, self.page, self.size)
+    }
+    fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        self.names.text_is(field, self.page, is)
+    }
+    fn flag(&self, flag: PageFlags) -> Option<bool> {
+        field::flag(flag, self.page)
+    }
+}
+
+/// A frame that nobody is said to have mapped.
+struct FrameAnswers<'p>(PageAnswers<'p>);
+
+impl Answers<PageField> for FrameAnswers<'_> {
+    fn boolean(&self, field: PageField) -> Option<bool> {
+        self.0.boolean(field)
+    }
+    fn integer(&self, field: PageField) -> Option<u64> {
+        field::integer_of_frame(field, self.0.page, self.0.size)
+    }
+    fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        self.0.text_is(field, is)
+    }
+    fn flag(&self, flag: PageFlags) -> Option<bool> {
+        self.0.flag(flag)
+    }
+}
+
+/// Neither asks nor answers.
+struct NoFields;
+
+impl Fields<PageField> for NoFields {
+    fn ask(&mut self, _: PageField, at: Span) -> Result<()> {
+        Err(Error::new(at, "there is no page to ask this of"))
+    }
+    fn ask_flag(&mut self, at: Span) -> Result<()> {
+        Err(Error::new(at, "there is no page to ask this of"))
+    }
+    fn space(&self, _: PageField) -> Option<Space> {
+        None
+    }
+}
+
+impl Answers<PageField> for NoFields {
+    fn boolean(&self, _: PageField) -> Option<bool> {
+        None
+    }
+    fn integer(&self, _: PageField) -> Option<u64> {
+        None
+    }
+    fn text_is(&self, _: PageField, _: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        None
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
+}
+
+struct RegionFields {
+    asked: Vec<RegionField>,
+}
+
+impl Fields<RegionField> for RegionFields {
+    fn ask(&mut self, field: RegionField, _: Span) -> Result<()> {
+        self.asked.push(field);
+        Ok(())
+    }
+
+    fn ask_flag(&mut self, at: Span) -> Result<()> {
+        Err(Error::new(at, "regions have no page flags").hint("walk RANGE where flags(NAME)"))
+    }
+
+    fn space(&self, field: RegionField) -> Option<Space> {
+        matches!(field, RegionField::Start | RegionField::End).then_some(Space::Virtual)
+    }
+}
+
+struct RegionAnswers<'r> {
+    region: &'r ViewedRegion,
+    stats: Option<&'r RegionStats>,
+}
+
+impl Answers<RegionField> for RegionAnswers<'_> {
+    fn boolean(&self, field: RegionField) -> Option<bool> {
+        field::region_boolean(field, self.region)
+    }
+    fn integer(&self, field: RegionField) -> Option<u64> {
+        field::region_integer(field, self.region, self.stats)
+    }
+    fn bounds(&self, field: RegionField) -> Option<(u64, u64)> {
+        self.stats?;
+        field::region_bounds(field, self.region)
+    }
+    fn text_is(&self, field: RegionField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+        field::region_text_is(field, self.region, is)
+    }
+    fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
+}

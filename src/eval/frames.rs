@@ -1,0 +1,84 @@
+//! `count(pfn:A..pfn:B where F)` and its like: of frames, without a process.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::filter::frame_filter;
+use super::{Integer, Value};
+use crate::inspect::{self, Frames, Need, sweep_frames};
+use crate::kernel::FrameRange;
+use crate::lang::{Filter, Function, PageField, Span, Spanned};
+use crate::report::Stopped;
+
+impl Evaluator<'_> {
+    /// What `walk pfn:A..pfn:B` would count.
+    pub(super) fn counted_frames(
+        &self,
+        function: Function,
+        range: FrameRange,
+        filter: Option<&Spanned<Filter<PageField>>>,
+        at: Span,
+    ) -> Result<Value> {
+        let called = format!("{}()", function.name());
+        if matches!(function, Function::Runs | Function::Longest) {
+            let message = format!("{called} looks at pages of a process, not at frames");
+            return Err(
+                Error::new(at, message).hint("count(pfn:A..pfn:B where FILTER) counts frames")
+            );
+        }
+        let machine = self
+            .scope
+            .machine()
+            .ok_or_else(|| Error::no_target(at, &called))?;
+        let filter = match filter {
+            Some(filter) => Some(frame_filter(filter, machine, self.scope)?),
+            None => None,
+        };
+        let asked = filter.as_ref().map_or(Need::empty(), |one| one.need());
+        // Where there are frames at all is read of each, whatever the filter asks.
+        let need = asked | Need::FLAGS;
+        let (mut frames, mut first, mut last) = (0u64, None, None);
+        let mut enough = false;
+        let mut take = |one: &Frames| {
+            let page = one.as_page(machine);
+            if !filter
+                .as_ref()
+                .is_none_or(|filter| filter.matches(&page, None))
+            {
+                return Ok(());
+            }
+            frames += one.frames;
+            first = first.or(Some(one.first));
+            last = one.first.checked_add(one.frames - 1);
+            enough = function == Function::First;
+            match enough {
+                true => Err(Stopped::Closed),
+                false => Ok(()),
+            }
+        };
+        let swept = sweep_frames(
+            machine,
+            range,
+            need,
+            &mut |done| self.scope.progress(done, range.frames(), "frames"),
+            &mut |one| match asked.contains(Need::EACH) {
+                true => one.each().try_for_each(|one| take(&one)),
+                false => take(one),
+            },
+        );
+        match swept {
+            Err(inspect::Error::Stopped(_)) if enough => {}
+            Err(cause) => return Err(Error::inspection(at, called, cause)),
+            Ok(_) => {}
+        }
+        let found = |frame: Option<_>| {
+            let none = || Error::new(at, format!("{called}: no frame of the range matches"));
+            frame.map(Value::Frame).ok_or_else(none)
+        };
+        match function {
+            Function::First => found(first),
+            Function::Last => found(last),
+            Function::Bytes => self.bytes_of_pages(frames, at).map(Value::from),
+            _ => Ok(Integer::from(frames).into()),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O.
+
+use super::doubt::doubt;
+use super::kernel_behaviour::KernelBehaviour;
+pub use super::observation::{Backing, PageObservation, RegionFacts};
+use crate::kernel::swaps::SwapMeaning;
+use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
+use crate::process::{BackingContent, Categories};
+
+/// Decides the state of a page, and its kind where the evidence tells.
+pub fn classify(
+    evidence: PageObservation,
+    place: Option<RegionFacts>,
+    rules: &dyn KernelBehaviour,
+) -> (State, Option<Kind>) {
+    let Some(entry) = evidence.entry else {
+        let kind = place.map(|place| place.backing.kind());
+        return (State::Outside, kind);
+    };
+    if entry.is_present() {
+        return (State::Present, present_kind(entry, evidence, place, rules));
+    }
+    if let Some(doubt) = doubt(evidence, place, rules) {
+        // What it would be is known where it is the same for all that it may be.
+        let mut kinds = doubt
+            .states()
+            .map(|state| absent_kind(state, entry, place, evidence.content));
+        let first = kinds.next().flatten();
+        let kind = first.filter(|_| kinds.all(|kind| kind == first));
+        return (doubt.likeliest(), kind);
+    }
+    let state = match entry.swap() {
+        Some(swap) => non_present_state(entry, swap, rules),
+        // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
+        None if entry.is_uffd_wp() => State::UffdWp,
+        None => match place {
+            None => State::Unmapped,
+            Some(RegionFacts {
+                pfn_mapped: true, ..
+            }) => State::PfnMapped,
+            Some(_) => State::Untouched,
+        },
+    };
+    (state, absent_kind(state, entry, place, evidence.content))
+}
+
+/// What an entry with bit 62 is, where that is certain: that bit alone does not make it swapped.
+fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> State {
+    /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
+    const MARKER_UFFD_WP: u64 = 1;
+    const MARKER_POISONED: u64 = 2;
+    const MARKER_GUARD: u64 = 4;
+
+    if entry.is_guard() {
+        return State::Guard;
+    }
+    match rules.swap_meaning(swap.kind) {
+        SwapMeaning::Area => State::Swapped,
+        SwapMeaning::Hwpoison => State::Hwpoison,
+        SwapMeaning::Device => State::Device,
+        SwapMeaning::Migration | SwapMeaning::Special => State::Migrating,
+        SwapMeaning::ReadError => State::Poisoned,
+        SwapMeaning::Marker if swap.offset & MARKER_GUARD != 0 => State::Guard,
+        SwapMeaning::Marker if swap.offset & MARKER_POISONED != 0 => State::Poisoned,
+        SwapMeaning::Marker if swap.offset & MARKER_UFFD_WP != 0 => State::UffdWp,
+        SwapMeaning::Marker => State::Poisoned,
+    }
+}
+
+fn present_kind(
+    entry: PageMapEntry,
+    evidence: PageObservation,
+    place: Option<RegionFacts>,
+    rules: &dyn KernelBehaviour,
+) -> Option<Kind> {
+    if let Some(RegionFacts {
+        backing: Backing::Kernel,
+        ..
+    }) = place
+    {
+        return Some(Kind::Vdso);
+    }
+    // A slab's flags word carries false ANON and KSM bits; a slab is never mapped, so such a word belongs to a frame that was reused since.
+    let flags = evidence
+        .flags
+        .filter(|flags| !flags.contains(PageFlags::SLAB));
+    let zero_told = evidence.categories.is_some() || flags.is_some();
+    let zero = evidence
+        .categories
+        .is_some_and(|categories| categories.contains(Categories::ZERO))
+        || flags.is_some_and(|flags| flags.contains(PageFlags::ZERO_PAGE));
+    if zero {
+        // Bit 61 is set for the huge zero page alone, and before Linux 6.11 not for that one either.
+        let is_huge = entry.is_file_or_shared()
+            || flags.is_some_and(|flags| flags.contains(PageFlags::THP))
+            || evidence.is_huge() == Some(true);
+        return Some(match is_huge {
+            true => Kind::HugeZero,
+            false => Kind::Zero,
+        });
+    }
+    if flags.is_some_and(|flags| flags.contains(PageFlags::HUGE)) {
+        return Some(Kind::Hugetlb);
+    }
+    let place = place?;
+    let private_kind = match place.backing {
+        // All pages of the pool have KPF_HUGE: this one is not, whatever its region is called.
+        Backing::Hugetlb if flags.is_some() => return None,
+        Backing::Hugetlb => return Some(Kind::Hugetlb),
+        Backing::Kernel => return Some(Kind::Vdso),
+        Backing::Anonymous => Kind::Anonymous,
+        Backing::File | Backing::Shmem => Kind::PrivateCopy,
+    };
+    match (
+        is_of_object(entry, flags, evidence, place, rules)?,
+        place.shared,
+    ) {
+        // Nothing else in private memory without a file has bit 61.
+        (true, _) if place.backing == Backing::Anonymous => Some(Kind::HugeZero),
+        (true, _) => Some(place.backing.kind()),
+        // A shared mapping of a raw frame, with no page of a file behind it.
+        (false, true) => Some(Kind::DeviceMemory),
+        (false, false) => match is_ksm(flags, place, rules)? {
+            true => Some(Kind::Ksm),
+            // Mapped more than once and nothing said whether it is the zero page.
+            false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => {
+                None
+            }
+            false => Some(private_kind),
+        },
+    }
+}
+
+/// Whether it is a page of the object behind the region, and not a copy of one nor a raw frame: bit 61. Before Linux 6.11 that is
+/// missing where one PMD maps a page; `None` where nothing tells whether one does.
+fn is_of_object(
+    entry: PageMapEntry,
+    flags: Option<PageFlags>,
+    evidence: PageObservation,
+    place: RegionFacts,
+    rules: &dyn KernelBehaviour,
+) -> Option<bool> {
+    let has_object = matches!(place.backing, Backing::File | Backing::Shmem);
+    let may_be_missing = !entry.is_file_or_shared() && has_object && place.may_be_huge;
+    if !may_be_missing || rules.huge_files_are_marked() {
+        return Some(entry.is_file_or_shared());
+    }
+    // A PMD maps nothing else there, and nothing else of the object lacks the bit.
+    let is_large_file =
+        |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
+    evidence.is_huge().or(flags.map(is_large_file))
+}
+
+/// Whether a private page is a merged one; `None` where nothing tells. Linux 6.12 sets KPF_KSM on every anonymous page; but a merged
+/// page is never anon-exclusive (KPF_OWNER_2), so those that are have a false bit even where merging goes on.
+fn is_ksm(
+    flags: Option<PageFlags>,
+    place: RegionFacts,
+    rules: &dyn KernelBehaviour,
+) -> Option<bool> {
+    match flags {
+        Some(flags) if !flags.contains(PageFlags::KSM) => Some(false),
+        Some(flags) if flags.contains(PageFlags::OWNER_2) => Some(false),
+        Some(_) if rules.ksm_is_marked() => Some(true),
+        _ => place.merged,
+    }
+}
+
+/// What a page that is not present would be.
+pub(super) fn absent_kind(
+    state: State,
+    entry: PageMapEntry,
+    place: Option<RegionFacts>,
+    content: Option<BackingContent>,
+) -> Option<Kind> {
+    let place = place?;
+    let own = place.backing.kind();
+    Some(match (state, place.backing) {
+        (State::Untouched, Backing::File | Backing::Shmem) => match (content, place.backing) {
+            (Some(BackingContent::PastEnd), _) => Kind::PastEnd,
+            (Some(BackingContent::Contents { cached: true }), _) => Kind::Cached,
+            (Some(BackingContent::Contents { cached: false }), Backing::File) => Kind::NotCached,
+            // Shared memory keeps its pages in the page cache or in swap.
+            (Some(BackingContent::Contents { cached: false }), _) => Kind::MaybeSwapped,
+            (Some(BackingContent::Hole) | None, _) => own,
+        },
+        (State::PfnMapped, Backing::Kernel) => Kind::Vdso,
+        (State::PfnMapped, _) if place.may_be_copied => return None,
+        (State::PfnMapped, _) => Kind::DeviceMemory,
+        // Only private memory goes to swap under its own entry: shared memory leaves an empty one.
+        (
+            State::Swapped | State::Migrating | State::Hwpoison | State::Device,
+            Backing::File | Backing::Shmem,
+        ) if !place.shared && !entry.is_file_or_shared() => Kind::PrivateCopy,
+        _ => own,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What is known of a page before it is decided what it is.
+
+use crate::kernel::{Kind, PageFlags, PageMapEntry};
+use crate::process::{BackingContent, Categories};
+
+/// What stands behind the pages of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Backing {
+    /// Nothing but swap.
+    Anonymous,
+    /// A file of a filesystem.
+    File,
+    /// Shared memory: tmpfs, memfd, System V, shared anonymous.
+    Shmem,
+    /// The hugetlb pool.
+    Hugetlb,
+    /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
+    Kernel,
+}
+
+impl Backing {
+    /// The kind of a page that is still this backing's own.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Backing::Anonymous => Kind::Anonymous,
+            Backing::File => Kind::File,
+            Backing::Shmem => Kind::Shmem,
+            Backing::Hugetlb => Kind::Hugetlb,
+            Backing::Kernel => Kind::Vdso,
+        }
+    }
+}
+
+/// What matters of the region that a page lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RegionFacts {
+    /// What stands behind it.
+    pub backing: Backing,
+    /// Mapped shared; otherwise private, copied on write.
+    pub shared: bool,
+    /// VM_PFNMAP: the page map shows nothing of it.
+    pub pfn_mapped: bool,
+    /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary memory.
+    pub may_be_copied: bool,
+    /// It has room for what one PMD maps.
+    pub may_be_huge: bool,
+    /// Whether its private pages are merged ones, where page flags do not tell; `None` where nothing does.
+    pub merged: Option<bool>,
+}
+
+/// What was read about one page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageObservation {
+    /// Its page-map entry; `None` where the page map ends before it.
+    pub entry: Option<PageMapEntry>,
+    /// The frame's flags, if they were read.
+    pub flags: Option<PageFlags>,
+    /// The scan categories that hold, if they were asked for: `ZERO`, `HUGE`, and in regions of the pool `SWAPPED`.
+    pub categories: Option<Categories>,
+    /// What the object behind it has, if that was asked: it matters where nothing is mapped.
+    pub content: Option<BackingContent>,
+}
+
+impl PageObservation {
+    /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.
+    pub(super) fn is_huge(&self) -> Option<bool> {
+        let categories = self.categories?;
+        Some(categories.contains(Categories::HUGE))
+    }
+}

@@ -1,0 +1,431 @@
+//! Whose a page is, and what the next access will do: decided from what is known of it, without I/O.
+
+use super::classify::Backing;
+use crate::kernel::{Kind, PageFlags, Permissions, State};
+use crate::process::BackingContent;
+use crate::report::{Effect, Outcome, Owner};
+
+/// An access by the target itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+}
+
+/// What decides. `None` is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessFacts {
+    /// State of the page.
+    pub state: State,
+    /// Whether that is more than the likeliest.
+    pub state_certain: bool,
+    /// What it is or would be.
+    pub kind: Option<Kind>,
+    /// Of its region; `None` when it is in none.
+    pub permissions: Option<Permissions>,
+    /// What stands behind its region.
+    pub backing: Option<Backing>,
+    /// Bit 61 of its entry: a page of a file or of shared memory.
+    pub of_object: bool,
+    /// Bit 57 of its entry.
+    pub uffd_wp: bool,
+    /// Tracked, and not written since the soft-dirty bits were cleared: its page-table entry is write-protected.
+    pub soft_clean: bool,
+    /// The first two numbers of the kernel's release.
+    pub kernel: (u32, u32),
+    /// Flags of the frame.
+    pub flags: Option<PageFlags>,
+    /// Flags of the first frame of its folio, where these are not its own: before Linux 6.10.
+    pub head_flags: Option<PageFlags>,
+    /// Whether it is mapped here alone.
+    pub exclusive: Option<bool>,
+    /// Mapped by one entry for a huge page.
+    pub huge: Option<bool>,
+    /// What the object has of an untouched page.
+    pub content: Option<BackingContent>,
+    /// Whether a userfaultfd only takes note of writes here, and lets them pass.
+    pub write_tracked: Option<bool>,
+    /// Whether a userfaultfd is notified of pages here that nobody has put anything into.
+    pub missing_told: Option<bool>,
+    /// Whether one is notified of pages here that the file or shared memory has, but this mapping has not.
+    pub minor_told: Option<bool>,
+    /// Whether the hugetlb pool that its region takes pages from has one for whoever wants one.
+    pub pool_has_spare: Option<bool>,
+    /// Whether the pool may have promised its pages to that region: without MAP_NORESERVE.
+    pub pool_promised: Option<bool>,
+    /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
+    pub folio_shared: bool,
+    /// Whether a transparent huge page may be brought where nothing is mapped.
+    pub huge_may_come: Option<bool>,
+    /// Of an address in no region: whether a stack would grow to it.
+    pub stack_grows: Option<bool>,
+}
+
+/// Why it is not said whose a page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OwnerUntold {
+    /// None is mapped.
+    NoPage,
+    /// It is not known what it is.
+    Kind,
+    /// Nor whether it is mapped here alone.
+    Exclusive,
+    /// It is in the swap cache, and its slot of swap may be another's too.
+    SwapCache,
+    /// Only the first page of its folio shows whether the kernel holds it to be this mapping's own, and that one is not.
+    MarkOfFolio,
+}
+
+/// Whose the page is, or why that is not said.
+pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUntold> {
+    if facts.state != State::Present {
+        return Err(OwnerUntold::NoPage);
+    }
+    Ok(match facts.kind.ok_or(OwnerUntold::Kind)? {
+        Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
+        Kind::Ksm => Owner::Merged,
+        Kind::DeviceMemory => Owner::Device,
+        Kind::Hugetlb if facts.of_object => Owner::Object,
+        Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
+            let exclusive = facts.exclusive.ok_or(OwnerUntold::Exclusive)?;
+            match (exclusive, facts.own()) {
+                (false, _) => Owner::CopyOnWrite,
+                (true, Own::No) if facts.is_in_swap_cache() => return Err(OwnerUntold::SwapCache),
+                // It may have the mark itself, or have been left over.
+                (true, Own::OfFolio(false)) => return Err(OwnerUntold::MarkOfFolio),
+                (true, Own::No) => Owner::LeftOver,
+                (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
+            }
+        }
+        _ => Owner::Object,
+    })
+}
+
+/// What `access` will do.
+pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
+    let Some(permissions) = facts.permissions else {
+        return Outcome::of(match facts.stack_grows {
+            Some(true) => &[Effect::StackGrows],
+            Some(false) => &[Effect::NoRegion],
+            None => &[Effect::NoRegion, Effect::StackGrows],
+        });
+    };
+    let permitted = match access {
+        Access::Write => permissions.write,
+        // No page-table entry can be written and not read.
+        Access::Read => permissions.read || permissions.write,
+    };
+    if permitted {
+        let outcome = permitted_outcome(facts, permissions, access);
+        return match access {
+            Access::Write if !permissions.shared => perhaps_copied(outcome),
+            _ => outcome,
+        };
+    }
+    // Code that may only be executed: with protection keys (or on arm64) the processor holds a load to that. Of [vsyscall] no page is
+    // mapped then: the kernel puts itself in place of a jump there, and of nothing else.
+    if access == Access::Read && permissions.execute && facts.state != State::Outside {
+        let mut outcome = permitted_outcome(facts, permissions, access);
+        outcome.effects.insert(0, Effect::Protection);
+        return outcome;
+    }
+    Outcome::of(&[Effect::Protection])
+}
+
+/// What comes back may be another process's too since a fork, and the page map does not show that: then the write is to a copy.
+fn perhaps_copied(outcome: Outcome) -> Outcome {
+    let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
+    let may = outcome.copies == Some(false)
+        && comes_back
+            .iter()
+            .any(|effect| outcome.effects.contains(effect));
+    Outcome {
+        copies: outcome.copies.filter(|_| !may),
+        ..outcome
+    }
+}
+
+fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
+    if !facts.state_certain {
+        return Outcome::of(match facts.state {
+            // Most likely the marker alone; otherwise the page is in swap, or on its way.
+            State::UffdWp => {
+                let marker = AccessFacts {
+                    state_certain: true,
+                    ..*facts
+                };
+                let mut outcome = permitted_outcome(&marker, permissions, access);
+                outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
+                return outcome;
+            }
+            // Most likely nothing is there; but of the pool the page map does not show what else there may be.
+            State::Untouched => {
+                let mut outcome = fill(facts, permissions, access);
+                outcome.effects.extend([Effect::Poisoned, Effect::Wait]);
+                return outcome;
+            }
+            State::Poisoned if facts.backing == Some(Backing::Hugetlb) => {
+                &[Effect::Poisoned, Effect::Wait, Effect::Hwpoison]
+            }
+            State::Swapped => &[Effect::SwapIn, Effect::Wait, Effect::Poisoned],
+            State::Migrating => &[Effect::Wait, Effect::Hwpoison, Effect::FromDevice],
+            _ => &[Effect::Poisoned, Effect::Wait, Effect::FromDevice],
+        });
+    }
+    match (facts.state, access) {
+        (State::Present, Access::Read) | (State::Outside, _) => Outcome::of(&[Effect::Nothing]),
+        (State::Present, Access::Write) => protected(facts, write(facts, permissions)),
+        (State::Untouched, _) | (State::UffdWp, Access::Read) => fill(facts, permissions, access),
+        (State::UffdWp, Access::Write) => match facts.write_tracked {
+            Some(true) => fill(facts, permissions, access),
+            Some(false) => Outcome::of(&[Effect::Notify]),
+            None => {
+                let mut outcome = fill(facts, permissions, access);
+                outcome.effects.insert(0, Effect::Notify);
+                outcome
+            }
+        },
+        (State::Swapped, Access::Write) if facts.uffd_wp && facts.write_tracked != Some(true) => {
+            Outcome::of(match facts.write_tracked {
+                Some(_) => &[Effect::Notify],
+                None => &[Effect::Notify, Effect::SwapIn],
+            })
+        }
+        (State::Swapped, _) => Outcome::of(&[Effect::SwapIn]),
+        (State::Guard, _) => Outcome::of(&[Effect::Guard]),
+        (State::Poisoned, _) => Outcome::of(&[Effect::Poisoned]),
+        (State::Hwpoison, _) => Outcome::of(&[Effect::Hwpoison]),
+        (State::Migrating, _) => Outcome::of(&[Effect::Wait]),
+        (State::Device, _) => Outcome::of(&[Effect::FromDevice]),
+        (State::PfnMapped, _) => Outcome::of(&[Effect::Nothing, Effect::Map]),
+        (State::Unmapped, _) => Outcome::of(&[Effect::NoRegion]),
+    }
+}
+
+/// Where nothing is mapped.
+fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
+    if let Some(effects) = told(facts) {
+        return Outcome::of(effects);
+    }
+    let effects: &[Effect] = match (facts.kind, facts.content) {
+        (Some(Kind::Anonymous), _) => zeros(facts),
+        (Some(Kind::Hugetlb), content) => from_pool(facts, content),
+        (Some(Kind::Cached), _) => &[Effect::MapCached],
+        (Some(Kind::NotCached), _) => &[Effect::ReadFile],
+        (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
+        (Some(Kind::PastEnd), _) => return Outcome::of(&[Effect::PastEnd]),
+        (Some(Kind::Shmem), Some(BackingContent::Hole)) => zeros(facts),
+        (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
+        (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
+        _ => &[Effect::Map],
+    };
+    let of_object = match (facts.backing, facts.content) {
+        (Some(Backing::File | Backing::Shmem), _) => Some(true),
+        // Nobody has what is behind a private mapping of the pool before it is written to.
+        (Some(Backing::Hugetlb), Some(BackingContent::Contents { .. })) => Some(true),
+        (Some(Backing::Hugetlb), None) => None,
+        _ => Some(false),
+    };
+    Outcome {
+        effects: effects.to_vec(),
+        copies: match access == Access::Write && !permissions.shared {
+            true => of_object,
+            false => Some(false),
+        },
+    }
+}
+
+/// Where nobody has put anything: a page, or a whole huge one if one is free and the settings let the kernel look for it.
+fn zeros(facts: &AccessFacts) -> &'static [Effect] {
+    match facts.huge_may_come {
+        Some(false) => &[Effect::Zeros],
+        Some(true) => &[Effect::HugeZeros, Effect::Zeros],
+        None => &[Effect::Zeros, Effect::HugeZeros],
+    }
+}
+
+/// A page of the hugetlb pool: the one that its file has, or a fresh one.
+fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
+    use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
+    let spare = facts.pool_has_spare == Some(true);
+    let promised = facts.pool_promised != Some(false);
+    match (content, spare, promised) {
+        (Some(BackingContent::PastEnd), ..) => &[PastEnd],
+        (Some(BackingContent::Contents { .. }), ..) => &[MapCached],
+        (Some(BackingContent::Hole), true, _) => &[Zeros],
+        // One may be promised to this mapping; that does not show.
+        (Some(BackingContent::Hole), false, true) => &[Zeros, PoolEmpty],
+        (Some(BackingContent::Hole), false, false) => &[PoolEmpty, Zeros],
+        (None, true, _) => &[Zeros, MapCached],
+        (None, false, true) => &[Zeros, MapCached, PoolEmpty],
+        (None, false, false) => &[PoolEmpty, MapCached, Zeros],
+    }
+}
+
+/// What a userfaultfd puts before a page is filled; `None` where it is told nothing. Of what an object has, it is told as "minor", in
+/// swap or not, and of what nobody has as "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
+fn told(facts: &AccessFacts) -> Option<&'static [Effect]> {
+    use Effect::{MapCached, Notify, SwapIn, Zeros};
+    let missing = facts.missing_told == Some(true);
+    let minor = facts.minor_told == Some(true);
+    match (facts.kind?, facts.content) {
+        (Kind::Anonymous, _) | (Kind::Shmem | Kind::Hugetlb, Some(BackingContent::Hole))
+            if missing =>
+        {
+            Some(&[Notify])
+        }
+        (Kind::Cached | Kind::MaybeSwapped, _)
+        | (Kind::Hugetlb, Some(BackingContent::Contents { .. }))
+            if minor =>
+        {
+            Some(&[Notify])
+        }
+        // What is behind it was not told.
+        (Kind::Shmem | Kind::Hugetlb, None) if missing && minor => Some(&[Notify]),
+        (Kind::Shmem | Kind::Hugetlb, None) if minor => Some(&[Notify, Zeros]),
+        (Kind::Shmem, None) if missing => Some(&[Notify, MapCached, SwapIn]),
+        (Kind::Hugetlb, None) if missing => Some(&[Notify, MapCached]),
+        _ => None,
+    }
+}
+
+/// What userfaultfd write protection puts before a write.
+fn protected(facts: &AccessFacts, then: Outcome) -> Outcome {
+    if !facts.uffd_wp {
+        return then;
+    }
+    match facts.write_tracked {
+        Some(false) => Outcome::of(&[Effect::Notify]),
+        known => Outcome {
+            effects: match known {
+                Some(_) => vec![Effect::Unprotect],
+                None => vec![Effect::Unprotect, Effect::Notify],
+            },
+            copies: then.copies,
+        },
+    }
+}
+
+/// A write to what is mapped, in a region that permits it.
+fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
+    use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
+    let shared = permissions.shared;
+    Outcome::of(match facts.kind {
+        // Since Linux 6.12 a huge page takes its place if one is free (do_huge_zero_wp_pmd in mm/huge_memory.c).
+        Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
+        Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
+        Some(Kind::Ksm) => &[Copy],
+        // Filesystems want to know of the first write to a clean page, and the page map does not show whether this one may be written.
+        Some(Kind::File) if shared => &[Nothing, Reuse],
+        Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
+        Some(Kind::File | Kind::Shmem) => &[Copy],
+        Some(Kind::Hugetlb) if facts.of_object => copy_from_pool(facts),
+        Some(Kind::Hugetlb) if facts.exclusive == Some(false) => copy_from_pool(facts),
+        Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
+            Some(false) => &[Copy],
+            None => &[Nothing, Reuse, Copy],
+            // A read maps a page of the pool so that the first write is noticed; then it is taken as it is (hugetlb_wp in mm/hugetlb.c).
+            Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
+                Own::No => &[Reuse],
+                _ => unless_clean(facts, &[Nothing, Reuse]),
+            },
+            Some(true) => match facts.own() {
+                Own::Yes => unless_clean(facts, &[Nothing]),
+                // As long as anybody else has any page of the folio (__wp_can_reuse_large_anon_folio in mm/memory.c, and any kernel before).
+                Own::Unknown | Own::OfFolio(true) if facts.folio_shared => {
+                    unless_clean(facts, &[Nothing, Copy])
+                }
+                Own::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
+                Own::No if facts.folio_shared => &[Copy],
+                Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
+                Own::OfFolio(false) => &[Reuse, Copy, Nothing],
+                // And one in the swap cache as long as anybody else has its slot (wp_can_reuse_anon_folio in mm/memory.c).
+                Own::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
+                Own::No => &[Reuse],
+            },
+        },
+        Some(Kind::DeviceMemory) => &[Nothing],
+        None => &[Copy, Zeros],
+        Some(_) => &[Copy],
+    })
+}
+
+/// With an empty pool, the mapping that the pages were promised to takes its page from the others, and others have no way out
+/// (hugetlb_wp in mm/hugetlb.c).
+fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
+    match facts.pool_has_spare {
+        Some(true) => &[Effect::Copy],
+        _ => &[Effect::Copy, Effect::Reuse, Effect::PoolEmpty],
+    }
+}
+
+/// The kernel learns of a write to a page that is not soft-dirty by a fault.
+fn unless_clean(facts: &AccessFacts, effects: &'static [Effect]) -> &'static [Effect] {
+    match facts.soft_clean {
+        true => &[Effect::Reuse],
+        false => effects,
+    }
+}
+
+/// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Own {
+    Yes,
+    No,
+    Unknown,
+    /// What is seen is the mark of the first page of its folio.
+    OfFolio(bool),
+}
+
+impl AccessFacts {
+    fn is_in_swap_cache(&self) -> bool {
+        self.flags
+            .is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
+    }
+
+    fn is_large(&self) -> bool {
+        self.flags.is_some_and(|flags| {
+            flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
+        })
+    }
+
+    /// The mark is each page's own, unless one entry maps the whole folio: then it is on the first page and holds for all.
+    fn own(&self) -> Own {
+        // PG_anon_exclusive came with Linux 5.19.
+        let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
+            return Own::Unknown;
+        };
+        let by_one_entry = match flags.contains(PageFlags::HUGE) {
+            true => Some(true),
+            false => self.huge,
+        };
+        let own = |flags: PageFlags| match flags.contains(PageFlags::OWNER_2) {
+            true => Own::Yes,
+            false => Own::No,
+        };
+        if !flags.contains(PageFlags::COMPOUND_TAIL) {
+            return own(flags);
+        }
+        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in fs/proc/page.c).
+        if self.kernel >= (6, 10) {
+            return match by_one_entry {
+                Some(true) => own(flags),
+                _ => Own::OfFolio(flags.contains(PageFlags::OWNER_2)),
+            };
+        }
+        let head = self.head_flags.map_or(Own::Unknown, own);
+        match (by_one_entry, own(flags)) {
+            (Some(true), _) => head,
+            (Some(false), own) => own,
+            (None, Own::Yes) => Own::Yes,
+            // It may be the head that has the mark for it.
+            (None, _) if head == Own::No => Own::No,
+            (None, _) => Own::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! What is behind the untouched pages of a piece: of files and shared memory, and only where something asks for it.
+
+use super::super::view::View;
+use super::pieces::{Piece, Pieces, Words};
+use crate::kernel::{AddressRange, PageMapEntry};
+use crate::process::BackingRun;
+
+/// Finds out what is behind the untouched pages of all pieces.
+pub(super) fn find(pieces: &mut Pieces, view: &View<'_>) {
+    for piece in &mut pieces.all {
+        piece.content = runs(view, piece, &pieces.entries);
+    }
+}
+
+/// The runs of what is behind, over all untouched pages of `piece`. A region of which it cannot be told makes one run that says why.
+fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
+    let region = piece.region.and_then(|index| view.regions().get(index));
+    let Some(region) = region.filter(|viewed| view.has_object(viewed)) else {
+        return Vec::new();
+    };
+    let untouched = match &piece.words {
+        Words::Nothing => Some(piece.range),
+        Words::Read { at, stride: 1, .. } => {
+            let entries = entries.get(at.clone()).unwrap_or_default();
+            untouched(view, piece.range, entries)
+        }
+        Words::Read { .. } | Words::Present | Words::Outside => None,
+    };
+    let Some(range) = untouched else {
+        return Vec::new();
+    };
+    match view.target().modules.backing_content(&region.region, range) {
+        Ok(runs) => runs,
+        Err(error) => vec![BackingRun {
+            range,
+            content: Err(error),
+        }],
+    }
+}
+
+/// From the first to the last untouched page.
+fn untouched(
+    view: &View<'_>,
+    range: AddressRange,
+    entries: &[PageMapEntry],
+) -> Option<AddressRange> {
+    let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
+    let first = entries.iter().position(is_empty)? as u64;
+    let last = entries.iter().rposition(is_empty)? as u64;
+    let bytes = view.page().bytes();
+    let start = range.start().checked_add(first * bytes)?;
+    AddressRange::new(start, range.start().checked_add((last + 1) * bytes)?)
+}

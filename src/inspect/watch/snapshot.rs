@@ -1,0 +1,331 @@
+//! A sample that is kept, to be compared with a later one or with one of another process.
+
+use super::change::ChangeSink;
+use super::pages::{Join, Merger};
+use super::report_regions;
+use super::sample::Sample;
+use super::words::{PageWords, SampledPage};
+use crate::inspect::memory::read_resident;
+use crate::inspect::page::Need;
+use crate::inspect::view::View;
+use crate::inspect::{Error, Result};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::process::Target;
+use crate::report::Stopped;
+use std::hash::{DefaultHasher, Hasher};
+use std::num::NonZeroU64;
+
+/// Bytes of the target's memory that are read and hashed at a time.
+const CHUNK: usize = 1 << 20;
+
+/// The page map of a process at one time, with its regions.
+pub struct Snapshot {
+    sample: Sample,
+    extra: Need,
+    page: PageSize,
+    present: u64,
+    swapped: u64,
+    /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
+    hashed: Option<u64>,
+}
+
+/// How two processes, or two samples, stand to a page of one of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Relation {
+    /// Both map the same frame.
+    Shared,
+    /// Both have a page there, in different frames.
+    Different,
+    /// Only the first has a page there.
+    OnlyFirst,
+    /// Only the second has a page there.
+    OnlySecond,
+}
+
+/// Neighbouring pages of a region that stand alike.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedPages {
+    /// The first page, in the first process, or in the second if only that has it.
+    pub address: VirtualAddress,
+    /// How many.
+    pub pages: u64,
+    /// How both stand to them.
+    pub relation: Relation,
+    /// Whether the next write by the first process copies them: private pages that are not exclusive to it.
+    pub copied_by_next_write: bool,
+}
+
+impl Snapshot {
+    /// Takes a snapshot of `spans`. Of `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
+    /// [`Need::SOFT_DIRTY`] has them compared; check them with [`View::require`] first. With `contents`, resident pages are read and
+    /// hashed. `check` is called between reads.
+    ///
+    /// # Errors
+    /// The target is gone, the kernel refuses a read, or `check` fails.
+    pub fn take(
+        view: &View<'_>,
+        spans: Vec<AddressRange>,
+        extra: Need,
+        contents: bool,
+        check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
+    ) -> Result<Snapshot> {
+        let (mut sample, _) = Sample::take(view, spans, extra, &PageWords::default(), check)?;
+        let page = view.page();
+        let mut hashed = None;
+        if contents {
+            let mut done = 0;
+            sample.words.add_contents(|first, hashes| {
+                check()?;
+                let start = VirtualAddress::new(first << page.shift());
+                done += hash(view.target(), start, page, hashes)?;
+                Ok::<(), Error>(())
+            })?;
+            hashed = Some(done);
+        }
+        let (mut present, mut swapped) = (0, 0);
+        for (_, seen) in sample.words.pages(0, u64::MAX >> page.shift()) {
+            present += u64::from(seen.entry.is_present());
+            swapped += u64::from(seen.entry.is_swap_entry());
+        }
+        Ok(Snapshot {
+            sample,
+            extra,
+            page,
+            present,
+            swapped,
+            hashed,
+        })
+    }
+
+    /// The addresses that were asked for, in order.
+    pub fn spans(&self) -> &[AddressRange] {
+        &self.sample.spans
+    }
+
+    /// The regions of the whole process when it was taken.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.sample.regions.iter().map(|(region, _)| region)
+    }
+
+    /// What it keeps beside the entries: flags, map counts, soft-dirty bits.
+    pub fn extra(&self) -> Need {
+        self.extra
+    }
+
+    /// Pages that are present.
+    pub fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Pages in swap.
+    pub fn swapped(&self) -> u64 {
+        self.swapped
+    }
+
+    /// Whether contents are part of it.
+    pub fn has_contents(&self) -> bool {
+        self.hashed.is_some()
+    }
+
+    /// Present pages whose contents could not be read; 0 if contents are not part of it.
+    pub fn unread(&self) -> u64 {
+        self.hashed
+            .map_or(0, |hashed| self.present.saturating_sub(hashed))
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn size(&self) -> usize {
+        self.sample.words.size()
+    }
+
+    /// Populated pages in `range`, in order.
+    fn pages(&self, range: AddressRange) -> impl Iterator<Item = (u64, SampledPage)> {
+        let first = self.page.index(range.start());
+        self.sample
+            .words
+            .pages(first, first + range.pages(self.page))
+    }
+
+    /// Pages of `range` that are present.
+    pub fn present_in(&self, range: AddressRange) -> u64 {
+        let present = |(_, page): &(u64, SampledPage)| page.entry.is_present();
+        self.pages(range).filter(present).count() as u64
+    }
+
+    /// Pages of `range` that are present or swapped.
+    pub fn held_in(&self, range: AddressRange) -> u64 {
+        self.pages(range).filter(|(_, page)| holds(page)).count() as u64
+    }
+
+    /// Present pages whose contents one of both does not have, though both were to keep contents.
+    pub fn uncompared(&self, other: &Snapshot) -> u64 {
+        match self.has_contents() && other.has_contents() {
+            true => self.unread().max(other.unread()),
+            false => 0,
+        }
+    }
+
+    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` is of the same process, or of
+    /// one on the same machine.
+    ///
+    /// # Errors
+    /// Those of `sink`.
+    pub fn changes(
+        &self,
+        later: &Snapshot,
+        within: Option<&[AddressRange]>,
+        view: &View<'_>,
+        sink: &mut ChangeSink<'_>,
+    ) -> Result<()> {
+        let is_within =
+            |range: AddressRange| within.is_none_or(|sorted| range.within(sorted).next().is_some());
+        report_regions(&self.sample, &later.sample, &mut |change| match change
+            .range
+            .is_none_or(is_within)
+        {
+            true => sink(change),
+            false => Ok(()),
+        })?;
+        let extra = self.extra & later.extra;
+        let mut merger = Merger::new(&self.sample, &later.sample, view, extra, Join::SameStates);
+        let (before, now) = (&self.sample.words, &later.sample.words);
+        now.differences_from_any(before, |page, then, now| {
+            let start = VirtualAddress::new(page << self.page.shift());
+            let end = start.checked_add(self.page.bytes());
+            let range = end.and_then(|end| AddressRange::new(start, end));
+            match range.is_some_and(is_within) {
+                true => merger.push(page, then, now, sink),
+                false => Ok(()),
+            }
+        })?;
+        Ok(merger.finish(sink)?)
+    }
+
+    /// Compares the pages of `range` with those of `other` at the address `theirs` and behind it. Rows come in address order.
+    pub fn compare(
+        &self,
+        range: AddressRange,
+        other: &Snapshot,
+        theirs: VirtualAddress,
+        mut row: impl FnMut(SharedPages),
+    ) {
+        let page = self.page;
+        let first = page.index(range.start());
+        let behind = page.index(theirs);
+        let mine = self.pages(range).map(|(index, seen)| (index - first, seen));
+        let end = behind + range.pages(page);
+        let others = other.sample.words.pages(behind, end);
+        let others = others.map(|(index, seen)| (index - behind, seen));
+        let (mut mine, mut others) = (mine.peekable(), others.peekable());
+        let mut open: Option<(u64, SharedPages)> = None;
+        loop {
+            let next = [mine.peek(), others.peek()].map(|one| one.map(|(index, _)| *index));
+            let Some(index) = next.into_iter().flatten().min() else {
+                break;
+            };
+            let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
+            let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
+            let Some(relation) = relation(one, two) else {
+                continue;
+            };
+            let copied_by_next_write = one.is_some_and(is_copied_by_next_write);
+            match &mut open {
+                Some((at, row))
+                    if *at + row.pages == index
+                        && row.relation == relation
+                        && row.copied_by_next_write == copied_by_next_write =>
+                {
+                    row.pages += 1;
+                }
+                _ => {
+                    let start = if relation == Relation::OnlySecond {
+                        behind
+                    } else {
+                        first
+                    };
+                    let begun = SharedPages {
+                        address: VirtualAddress::new((start + index) << page.shift()),
+                        pages: 1,
+                        relation,
+                        copied_by_next_write,
+                    };
+                    if let Some((_, done)) = open.replace((index, begun)) {
+                        row(done);
+                    }
+                }
+            }
+        }
+        if let Some((_, done)) = open {
+            row(done);
+        }
+    }
+}
+
+fn holds(seen: &SampledPage) -> bool {
+    seen.entry.is_present() || seen.entry.swap().is_some()
+}
+
+/// How both stand to a page, of which at least one has an entry. `None` where neither has contents there, or frames are hidden.
+fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Option<Relation> {
+    match (one.filter(holds), two.filter(holds)) {
+        (Some(one), Some(two)) => {
+            let same = match (one.entry.frame(), two.entry.frame()) {
+                (Some(one), Some(two)) => one == two,
+                // Both in one slot of swap.
+                (None, None) => one.entry.swap().is_some() && one.entry.swap() == two.entry.swap(),
+                _ => false,
+            };
+            Some(match same {
+                true => Relation::Shared,
+                false => Relation::Different,
+            })
+        }
+        (Some(_), None) => Some(Relation::OnlyFirst),
+        (None, Some(_)) => Some(Relation::OnlySecond),
+        (None, None) => None,
+    }
+}
+
+/// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in mm/memory.c, since
+/// Linux 5.19 by PG_anon_exclusive, which bit 56 shows).
+fn is_copied_by_next_write(seen: SampledPage) -> bool {
+    let entry = seen.entry;
+    entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive()
+}
+
+/// Hashes the pages from `start` on, as far as they are resident; returns how many were read. Others stay `None`.
+fn hash(
+    target: &Target,
+    start: VirtualAddress,
+    page: PageSize,
+    hashes: &mut [Option<NonZeroU64>],
+) -> Result<u64> {
+    let page_bytes = page.bytes() as usize;
+    let mut buffer = vec![0; CHUNK.min(hashes.len() * page_bytes)];
+    let (mut done, mut read_pages) = (0, 0);
+    while let Some(left) = hashes.get_mut(done..).filter(|left| !left.is_empty()) {
+        let wanted = (left.len() * page_bytes).min(buffer.len());
+        let into = buffer.get_mut(..wanted).unwrap_or_default();
+        let Some(from) = start.checked_add((done * page_bytes) as u64) else {
+            break;
+        };
+        let read = read_resident(target, from, into)?;
+        let pages = into
+            .get(..read.bytes)
+            .unwrap_or_default()
+            .chunks_exact(page_bytes);
+        let count = pages.len();
+        for (bytes, hash) in pages.zip(left) {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(bytes);
+            *hash = NonZeroU64::new(hasher.finish() | 1);
+        }
+        read_pages += count as u64;
+        // The page that ended it has gone meanwhile, or is memory of a device: it has no hash.
+        done += count + usize::from(read.ended.is_some());
+        if count == 0 && read.ended.is_none() {
+            break;
+        }
+    }
+    Ok(read_pages)
+}

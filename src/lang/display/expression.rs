@@ -1,0 +1,128 @@
+//! Expressions and ranges, with as few parentheses as their meaning needs.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::operators::{Operand, Operation, binary, unary};
+use crate::lang::expression::{Expression, HistoryReference, Name, Range, Register, SymbolName};
+use crate::lang::lexer::escape;
+use crate::lang::operators::Level;
+use crate::lang::syntax::BinaryOperator;
+
+impl Display for SymbolName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(module) = &self.module {
+            write!(f, "{}!", module.node)?;
+        }
+        write!(f, "{}", self.symbol.node)
+    }
+}
+
+impl Display for Range {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Range::All => f.write_str("all"),
+            Range::Expression(Expression::Name(Name(name))) if name == "all" => {
+                f.write_str("'all'")
+            }
+            Range::Expression(expression) => write!(f, "{expression}"),
+            Range::Span { start, end } => write!(f, "{}..{}", start.node, end.node),
+            Range::Length { start, length } => write!(f, "{}, +{}", start.node, length.node),
+        }
+    }
+}
+
+impl Operation for Expression {
+    fn operator(&self) -> Option<BinaryOperator> {
+        match self {
+            Expression::Binary { operator, .. } => Some(operator.node),
+            _ => None,
+        }
+    }
+
+    /// Outside parentheses a `|` is a pipe, and a `>` before a quote makes a file.
+    fn always_parenthesised(&self) -> bool {
+        let Expression::Binary {
+            operator, right, ..
+        } = self
+        else {
+            return false;
+        };
+        match operator.node {
+            BinaryOperator::BitOr => true,
+            BinaryOperator::Greater | BinaryOperator::ShiftRight => {
+                let right = Operand(&right.node, operator.node.level().tighter()).to_string();
+                right.starts_with(['\'', '"'])
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Display for Expression {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Expression::Integer(value) if *value < 4096 => write!(f, "{value}"),
+            Expression::Integer(value) => write!(f, "{value:#x}"),
+            Expression::Pages(count) => write!(f, "{count}p"),
+            Expression::Text(text) => f.write_str(&escape('"', text)),
+            Expression::Name(name) => write!(f, "{name}"),
+            Expression::ModuleSymbol { module, symbol } => {
+                write!(f, "{}!{}", module.node, symbol.node)
+            }
+            Expression::ModuleAddress { module, address } => {
+                write!(f, "{}!{:#x}", module.node, address.node)
+            }
+            Expression::SourceLine { file, line } => match file.node.0.as_str() {
+                // Without quotes this would be a frame or a physical address.
+                name @ ("pfn" | "phys") => write!(f, "'{name}':{}", line.node),
+                _ => write!(f, "{}:{}", file.node, line.node),
+            },
+            Expression::ModuleRegion { module, index } => {
+                write!(f, "{}[{}]", module.node, index.node)
+            }
+            Expression::BracketedRegion(name) => write!(f, "[{name}]"),
+            Expression::AddressOf(symbol) => write!(f, "&{symbol}"),
+            Expression::Frame(operand) => write!(f, "pfn:{}", Primary(&operand.node)),
+            Expression::Physical(operand) => write!(f, "phys:{}", Primary(&operand.node)),
+            Expression::Variable(name) => write!(f, "${name}"),
+            Expression::History(HistoryReference::Last) => f.write_str("$"),
+            Expression::History(HistoryReference::Number(number)) => write!(f, "${number}"),
+            Expression::History(HistoryReference::Back(number)) => write!(f, "$${number}"),
+            Expression::LastAddress => f.write_str("$_"),
+            Expression::Register(Register::ProgramCounter) => f.write_str("$pc"),
+            Expression::Register(Register::StackPointer) => f.write_str("$sp"),
+            Expression::Unary { operator, operand } => unary(f, operator.node, &operand.node),
+            Expression::Binary {
+                operator,
+                left,
+                right,
+            } => binary(f, self, operator.node, &left.node, &right.node),
+            Expression::Read { as_type, address } => {
+                write!(f, "{}({})", as_type.name(), address.node)
+            }
+            Expression::Call {
+                function,
+                argument,
+                filter,
+            } => {
+                write!(f, "{}({}", function.name(), argument.node)?;
+                if let Some(filter) = filter {
+                    write!(f, " where {}", filter.node)?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+/// What `pfn:` and `phys:` take: no operator outside parentheses.
+struct Primary<'a>(&'a Expression);
+
+impl Display for Primary<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Expression::Unary { .. } => write!(f, "({})", self.0),
+            other => write!(f, "{}", Operand(other, Level::Unary)),
+        }
+    }
+}

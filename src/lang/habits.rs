@@ -1,0 +1,357 @@
+//! The words of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what each is here: another command, nothing, or a refusal
+//! with the way out.
+//!
+//! They count only where a line is none of the language, and only when they are typed whole: no command and no abbreviation of one
+//! changes its meaning through this table.
+
+use super::error::SyntaxError;
+use super::expected::Expected;
+use super::lexer::{self, Token, is_blank};
+use super::span::Span;
+
+/// A row of [`HABITS`].
+#[derive(Clone, Copy, Debug)]
+pub struct Habit {
+    /// What a line begins with, each as it is typed; a blank stands for any blanks.
+    pub words: &'static [&'static str],
+    /// What they are here.
+    pub does: Does,
+}
+
+/// What the words of another program are here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// The same as these words, with what follows behind them. The hint is for a line that is none even so.
+    Run(&'static str, Option<&'static str>),
+    /// A setting that has no meaning here and does no harm: the line is passed over.
+    Nothing,
+    /// There is nothing like it here; the hint says what to type instead. `{}` is the word itself.
+    Refuse(&'static str),
+}
+
+const fn run(command: &'static str, words: &'static [&'static str]) -> Habit {
+    let does = Does::Run(command, None);
+    Habit { words, does }
+}
+
+const fn run_or(
+    command: &'static str,
+    hint: &'static str,
+    words: &'static [&'static str],
+) -> Habit {
+    let does = Does::Run(command, Some(hint));
+    Habit { words, does }
+}
+
+const fn refuse(hint: &'static str, words: &'static [&'static str]) -> Habit {
+    let does = Does::Refuse(hint);
+    Habit { words, does }
+}
+
+/// Every word of theirs that is known here.
+#[rustfmt::skip]
+pub static HABITS: &[Habit] = &[
+    // ---- What is here under another name.
+    run("quit", &["exit"]),
+    run("set", &["set var", "set variable"]),
+    run_or("regions", "regions where FILTER narrows the list; region ADDRESS full says everything about one", &[
+        "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
+    ]),
+    run("info modules", &[
+        "info sharedlibrary", "info shared", "info sharedlib", "info dll", "info files", "info target", "sharedlibrary", "xfiles", "libcinfo", "mod",
+    ]),
+    run("info process", &[
+        "info proc all", "info proc status", "info proc stat", "info proc cmdline", "info proc exe", "info proc cwd", "info inferiors", "info program",
+        "procinfo", "process-status", "pid", "task",
+    ]),
+    run_or("info symbols", "a regular expression follows: info symbols ^main$", &[
+        "info functions", "info fun", "info variables", "info var", "info non-debugging-symbols",
+    ]),
+    run("info symbol", &["sym"]),
+    run("info registers", &["info register", "info reg", "info r", "i r", "regs", "registers"]),
+    run("info threads", &["info thr", "info th"]),
+    run("translate", &["vtop", "v2p", "virt2phys", "pagewalk"]),
+    run_or("region", "one address follows: xinfo $sp", &["xinfo"]),
+    run_or("x/64xb", "the count stands in the format: x/64xb ADDRESS", &["hexdump", "db", "xxd", "hd"]),
+    run_or("x/2xg", "the count stands in the format: x/8xg ADDRESS", &["rd", "mem"]),
+    run_or("x/8xg", "the count stands in the format: x/8xg ADDRESS", &["dq"]),
+    run_or("x/16xw", "the count stands in the format: x/16xw ADDRESS", &["dd"]),
+    run_or("x/32xh", "the count stands in the format: x/32xh ADDRESS", &["dw"]),
+    run("x/s", &["da", "ds"]),
+    run("telescope", &["dereference", "deref", "dps", "dqs"]),
+    run("telescope $sp", &["stack"]),
+    run_or("find all,", "a value, a \"text\" or hex\"bytes\" follows; find RANGE, VALUE looks in less", &["search", "search-pattern", "grep"]),
+    run("print", &["inspect", "eval"]),
+    run("show convenience", &["show values", "show conv"]),
+    run("show history size", &["show history"]),
+    run("history", &["show commands"]),
+    refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
+    run("help", &["man", "?"]),
+
+    // ---- Settings of a ~/.gdbinit that change nothing here.
+    Habit {
+        words: &[
+            "set annotate", "set architecture", "set auto-load", "set auto-solib-add", "set backtrace", "set breakpoint", "set case-sensitive",
+            "set charset", "set check", "set complaints", "set confirm", "set context-sections", "set cp-abi", "set debug", "set debuginfod",
+            "set demangle-style", "set detach-on-fork", "set disable-randomization", "set disassemble-next-line", "set disassembly-flavor",
+            "set dprintf-style", "set endian", "set extended-prompt", "set filename-display", "set follow-exec-mode", "set follow-fork-mode",
+            "set history expansion", "set history filename", "set history remove-duplicates", "set history save", "set host-charset",
+            "set language", "set listsize", "set max-completions", "set max-value-size", "set multiple-symbols", "set non-stop", "set osabi",
+            "set print", "set p", "set prompt", "set python", "set record", "set remotetimeout", "set scheduler-locking",
+            "set schedule-multiple", "set show-tips", "set startup-quietly", "set startup-with-shell", "set step-mode",
+            "set stop-on-solib-events", "set style enabled", "set style sources", "set editing on", "set editing off", "set suppress-cli-notifications", "set target-charset", "set trace-commands", "set tui",
+            "set unwindonsignal", "set verbose", "set watchdog",
+        ],
+        does: Does::Nothing,
+    },
+
+    // ---- What only a program that stops the process can do.
+    refuse("pmdb never starts, stops or steps a process; gdb -p PID does: {}. pmdb can look at the same process meanwhile", &[
+        "run", "start", "starti", "continue", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
+        "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "checkpoint", "restart", "record", "rec",
+        "reverse-continue", "rc", "reverse-step", "rs", "reverse-next", "rn", "reverse-finish", "stepover", "nextcall", "stepret", "stepuntilasm",
+        "nextret", "nextsyscall", "xuntil", "skip", "skipi", "entry", "entry-break", "follow", "inferior", "add-inferior", "clone-inferior",
+        "unattach", "disconnect", "set args", "set environment", "unset environment", "unset", "set cwd", "set exec-wrapper", "show args",
+        "show environment", "info terminal", "tty",
+    ]),
+    refuse("pmdb never stops the process: gdb -p PID does, with {}; here watch RANGE until FILTER waits until pages change", &[
+        "break", "br", "brea", "b", "tbreak", "tb", "hbreak", "thbreak", "rbreak", "rwatch", "awatch", "catch", "tcatch", "condition", "commands",
+        "ignore", "enable", "disable", "delete", "del", "d", "clear breakpoints", "trace", "ftrace", "strace", "tstart", "tstop", "tstatus", "collect",
+        "actions", "save", "dprintf", "info breakpoints", "info break", "info b", "i b", "info watchpoints", "info catchpoints", "info signals",
+        "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break", "memory",
+        "trace-run",
+    ]),
+    refuse("pmdb does not unwind the stack; in gdb -p PID: {}. Here telescope $sp shows what the stack holds, info line $pc where it stands", &[
+        "bt", "backtrace", "where", "frame", "up", "down", "select-frame", "faas", "frame apply", "info frame", "info f", "info stack", "info s",
+        "stackf", "retaddr", "context", "ctx", "ctxp", "info unwinder",
+    ]),
+    refuse("pmdb looks at one address space, which all threads share: info threads lists them; in gdb -p PID: {}", &[
+        "thread", "threads", "t a a", "thread apply", "taas", "tfaas", "thread name", "thread find", "info tasks",
+    ]),
+    refuse("pmdb shows no source text; info line ADDRESS names file and line, and gdb -p PID shows it: {}", &[
+        "list", "l", "edit", "directory", "dir", "forward-search", "reverse-search", "info source", "info sources", "tags",
+    ]),
+    refuse("pmdb knows no types and no local variables; in gdb -p PID: {}. Here info address NAME says where a symbol is, x/8xg NAME shows its memory", &[
+        "ptype", "whatis", "explore", "info types", "info locals", "info args", "info scope", "info vtbl", "info macro", "info macros", "macro",
+        "info type-printers", "info pretty-printer", "struct", "union", "tree", "pcustom", "dt", "info selectors", "info classic",
+        "info common", "info exceptions",
+    ]),
+    refuse("pmdb does not decode instructions; in gdb, which can look at the same process: x/i. Here x/xb shows the bytes, info symbol ADDRESS the function", &[
+        "disassemble", "disas", "disass", "nearpc", "pdisass", "u-disassemble", "emulate", "dis", "capstone-disassemble", "unicorn-emulate", "asm",
+    ]),
+    refuse("pmdb changes nothing in the process; gdb -p PID does: set var, call", &[
+        "call", "compile", "restore", "wr", "eb", "ed", "ew", "eq", "ez", "eza", "patch", "patch_list", "nop", "mprotect", "memfrob", "xor", "mmap",
+        "edit-flags", "hijack-fd", "sigreturn", "load", "vmmap_load", "inject",
+    ]),
+    refuse("only `/proc` is asked, which tells $pc and $sp of a thread that waits: info registers, info threads; the others are gdb's", &[
+        "info all-registers", "info float", "info vector", "info os", "cpsr", "fsbase", "gsbase", "tls",
+    ]),
+    refuse("pmdb writes no core files and no raw memory: gcore PID does, and gdb's {}. x/4096xb ADDRESS > FILE writes what x shows", &[
+        "gcore", "generate-core-file", "dump", "append", "dumpargs",
+    ]),
+    refuse("names come from the files that the process maps (info modules); attach PID looks at a process, gdb at files and core files", &[
+        "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "core-file", "core", "target", "remote", "monitor", "mon",
+        "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
+        "add-symbol-file-from-memory", "cd", "pwd", "info auto-load", "info extensions", "info win", "info w32",
+    ]),
+    refuse("pmdb prints line by line; watch RANGE in a second terminal shows what changes beside gdb's windows", &[
+        "layout", "tui", "focus", "refresh", "winheight", "winwidth", "winname", "winsize", "update", "tmux-setup",
+    ]),
+    refuse("command files have if, while, foreach and define; other programs use pmdb as a server: pmdb --serve (help scripts, help serve)", &[
+        "python", "py", "python-interactive", "guile", "gu", "gr", "guile-repl", "make", "extend", "gdb", "gef", "pwndbg", "maintenance",
+        "mt", "maint", "with", "add-auto-load-safe-path", "memoize", "reload", "plugins", "theme", "config", "info guile", "interpreter-exec",
+    ]),
+    refuse("print EXPRESSION shows a value, echo TEXT a text", &["po", "p2p", "probeleak", "leakfind", "xaddr", "hex2ptr"]),
+    refuse("an expression says how far it is: print B - A", &["distance", "dist", "offset"]),
+    refuse("print start(NAME) is where a module begins, info modules lists them all", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),
+
+    // ---- Of pwndbg and gef: allocators, exploits.
+    refuse("pmdb knows pages, not the blocks of malloc: walk heap and summary heap show its pages, pwndbg and gef its blocks", &[
+        "heap", "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
+        "malloc_chunk", "malloc-chunk", "mp", "find_fake_fast", "heap-info", "heap_config", "top_chunk", "try_free", "jemalloc_heap", "mallocng-explain",
+        "slab", "slub", "kmalloc", "ptmalloc",
+    ]),
+    refuse("x/gx NAME@got shows an entry of the table, info symbols @got lists them by name", &["got", "gotplt", "plt", "tracegot"]),
+    refuse("regions shows the permissions of each region; for the file: checksec --file=PROGRAM, readelf -lW PROGRAM", &[
+        "checksec", "elf", "elfheader", "elf-info", "elfsections", "elf-section", "readelf", "info sections", "maint info sections", "aslr", "vdso",
+        "canary", "kchecksec", "info auxv", "auxv", "info probes",
+    ]),
+    refuse("pmdb is for looking at memory, not for attacks: pwndbg and gef have {}", &[
+        "rop", "ropgadget", "ropper", "cyclic", "pattern", "shellcode", "format-string-helper", "onegadget", "fmtarg", "radare2", "r2", "ghidra",
+        "rizin", "decomp", "errno", "spray", "killthreads", "valist",
+    ]),
+    refuse("find RANGE, VALUE looks for a value, telescope ADDRESS follows pointers", &["scan", "functions", "pointer", "references"]),
+
+    // ---- Of crash.
+    refuse("who phys:ADDRESS says which processes map a physical address, flags phys:ADDRESS what its page frame is", &["ptov", "p2v", "phys2virt"]),
+    refuse("decode VALUE as entry explains a page-map entry, translate --how ADDRESS shows the one of an address", &["pte", "pgd"]),
+    refuse("print pfn(ADDRESS) and print phys(ADDRESS) are the frame and the physical address", &["btop", "ptob"]),
+    refuse("flags phys:ADDRESS explains a page frame, summary frames counts all of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
+    refuse("walk all where swapped finds what is swapped out, regions where swapped > 0 where", &["swap", "swaps", "swapon"]),
+    refuse("who ADDRESS says which processes map a page", &["fuser", "lsof", "files", "filemap"]),
+    refuse("pmdb looks at the memory of processes, crash and drgn at the kernel's own: in crash: {}", &[
+        "bpf", "dev", "irq", "log", "dmesg", "kdmesg", "mach", "mount", "net", "runq", "sig", "sys", "timer", "waitq", "ipcs", "ascii", "repeat", "sbitmapq",
+        "ktask", "kversion", "kcmdline", "ksymaddr-remote", "slabinfo", "kmod",
+    ]),
+
+    // ---- Other programs that are started from a shell.
+    refuse("walk all by flags counts pages by their flags, as page-types does; walk RANGE where FILTER chooses, flags ADDRESS explains", &[
+        "page-types", "pagetypes", "pagemap", "kpageflags", "kpagecount",
+    ]),
+    refuse("regions lists what pmap lists, region ADDRESS full what pmap -X and smaps say; regions by rss has the largest first", &[
+        "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
+    ]),
+    refuse("walk RANGE by kind says what is cached of a mapped file (cached, not_cached), summary of all of them", &["vmtouch", "fincore", "pcstat", "mincore"]),
+    refuse("walk all by node counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
+    refuse("the shell runs it: !{}", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
+];
+
+/// The words of a habit that a line begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Bytes of the line.
+    pub at: Span,
+    /// As the table has them.
+    pub words: &'static str,
+    /// What they are here.
+    pub does: Does,
+}
+
+/// The longest habit that `line` begins with, if it begins with one.
+pub fn of(line: &str) -> Option<Found> {
+    let start = line.len() - line.trim_start_matches(is_blank).len();
+    let rest = line.get(start..)?;
+    let all = HABITS.iter().flat_map(|habit| {
+        let words = habit.words.iter();
+        words.map(move |words| (*words, habit.does))
+    });
+    let found = all.filter_map(|(words, does)| {
+        let end = start + length(words, rest)?;
+        let at = Span::new(start, end);
+        Some(Found { at, words, does })
+    });
+    found.max_by_key(|found| found.at.end)
+}
+
+/// How much of `text` these words are, where it begins with them and no word goes on behind them.
+fn length(words: &str, text: &str) -> Option<usize> {
+    let mut rest = text;
+    for word in words.split(' ') {
+        rest = rest.trim_start_matches(is_blank).strip_prefix(word)?;
+        if !rest.is_empty() && !rest.starts_with(|c| is_blank(c) || c == '/') {
+            return None;
+        }
+    }
+    Some(text.len() - rest.len())
+}
+
+impl Found {
+    /// The tokens of a line with the words of ours in the place of these.
+    pub(super) fn replaced<'a>(&self, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+        let ours = lexer::tokens(ours).into_iter();
+        let ours = ours.map(|token| Token {
+            at: self.at,
+            ..token
+        });
+        let behind = tokens
+            .iter()
+            .filter(|token| token.at.start >= self.at.end)
+            .cloned();
+        ours.chain(behind).collect()
+    }
+
+    /// Why the words are none of ours, and the way out.
+    pub(super) fn refusal(&self, hint: &str) -> SyntaxError {
+        SyntaxError {
+            at: self.at,
+            message: format!("pmdb has no `{}`", self.words),
+            expected: vec![Expected::Command.describe()],
+            hint: Some(self.hint(hint)),
+        }
+    }
+
+    /// The hint of the table about these words.
+    pub fn hint(&self, hint: &str) -> String {
+        hint.replace("{}", self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_words};
+    use crate::lang::parse_line;
+
+    fn each() -> impl Iterator<Item = (&'static str, Does)> {
+        HABITS.iter().flat_map(|habit| {
+            let words = habit.words.iter();
+            words.map(move |words| (*words, habit.does))
+        })
+    }
+
+    #[test]
+    fn each_is_there_once_and_none_is_a_command_or_an_abbreviation_of_one() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (words, _) in each() {
+            assert!(seen.insert(words), "`{words}` twice");
+            let mut typed = words.split(' ');
+            let first = typed.next().unwrap_or_default();
+            let meaning = match (resolve_first(first), typed.next()) {
+                (Resolved::One(first), Some(second)) if second_words(first).next().is_some() => {
+                    resolve_second(first, second)
+                }
+                (first, None) => first,
+                _ => Resolved::Unknown,
+            };
+            let is_command =
+                matches!(meaning, Resolved::One(one) if second_words(one).next().is_none());
+            let longer = words.split(' ').count() > 2;
+            assert!(!is_command || longer, "`{words}` means {meaning:?} already");
+        }
+    }
+
+    #[test]
+    fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
+        for (words, does) in each() {
+            let found = of(words).map(|found| found.words);
+            assert_eq!(found, Some(words));
+            assert_eq!(
+                of(&format!("{words}x")).filter(|one| one.words == words),
+                None
+            );
+            match does {
+                Does::Nothing => assert_eq!(parse_line(&format!("{words} on")), parse_line("#")),
+                Does::Refuse(hint) => {
+                    for line in [words.to_owned(), format!("{words} something 0x10")] {
+                        let error = parse_line(&line).expect_err(&line);
+                        assert_eq!(error.hint, Some(hint.replace("{}", words)), "{line}");
+                    }
+                }
+                Does::Run(command, _) => {
+                    // Enough for any of them: an address, or nothing.
+                    let ours = ["", " 0x10", " $x = 1", " \"text\""];
+                    let runs = ours.iter().any(|rest| {
+                        let parses = |words: &str| parse_line(&format!("{words}{rest}")).is_ok();
+                        parses(words) && parses(command)
+                    });
+                    assert!(runs, "`{words}` does not run `{command}`");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_language_is_not_touched() {
+        for line in [
+            "info process",
+            "region 0x10",
+            "watch heap",
+            "find 0x10, +8, 1",
+        ] {
+            assert!(parse_line(line).is_ok(), "{line}");
+        }
+        let error = parse_line("hexdump 0x10 64").expect_err("two arguments");
+        assert_eq!(error.at, Span::new(13, 15));
+        assert!(error.hint.is_some_and(|hint| hint.contains("x/64xb")));
+    }
+}

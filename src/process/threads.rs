@@ -1,0 +1,110 @@
+//! The threads of the target, each with what the kernel tells of it without stopping it.
+
+use super::{Process, Result};
+use crate::kernel::registers::{Registers, Standing};
+use crate::kernel::status::Stat;
+use crate::kernel::text::BadLine;
+use crate::kernel::{Name, VirtualAddress};
+use crate::source::{Error, File, List};
+use std::time::{Duration, Instant};
+
+/// How long threads that run are asked again. In unit tests nothing changes meanwhile.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
+/// The pause before a thread is asked again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Thread {
+    /// Its id; that of the main thread is the id of the process.
+    pub id: u32,
+    /// Its short name.
+    pub name: Name,
+    /// One letter, as `ps` shows it.
+    pub state: char,
+}
+
+impl Process {
+    /// Its threads, by number. One that ends meanwhile is left out.
+    ///
+    /// # Errors
+    /// The process is gone, or the source has no list of threads.
+    pub fn threads(&self) -> Result<Vec<Thread>> {
+        let mut threads = Vec::new();
+        for listed in self.source().list(List::Threads)? {
+            let stat = Stat::parse(&listed.stat)?;
+            threads.push(Thread {
+                id: listed.pid,
+                name: stat.name,
+                state: stat.state,
+            });
+        }
+        threads.sort_unstable_by_key(|thread| thread.id);
+        Ok(threads)
+    }
+
+    /// Where a thread stands in its program, if it waits in the kernel.
+    ///
+    /// # Errors
+    /// It may not be asked, or has ended.
+    pub fn standing(&self, thread: u32) -> Result<Standing> {
+        self.read_standing(File::ThreadSyscall(thread))
+    }
+
+    /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it. While it runs it is
+    /// asked again for a moment: most threads wait soon.
+    ///
+    /// # Errors
+    /// It runs all the time, it may not be asked, or the process is gone.
+    pub fn registers(&self) -> Result<Registers> {
+        self.waiting(File::Syscall, Instant::now() + PATIENCE)?
+            .ok_or_else(|| is_running("process", self.identity().pid))
+    }
+
+    /// Where the stack pointer of each thread stands. A thread that has ended meanwhile is left out.
+    ///
+    /// # Errors
+    /// A thread runs all the time, or may not be asked.
+    pub fn stack_pointers(&self) -> Result<Vec<VirtualAddress>> {
+        let end = Instant::now() + PATIENCE;
+        let mut pointers = Vec::new();
+        for thread in self.threads()? {
+            match self.waiting(File::ThreadSyscall(thread.id), end) {
+                Ok(Some(registers)) => pointers.push(registers.stack_pointer),
+                Ok(None) => return Err(is_running("thread", thread.id)),
+                Err(Error::NotAvailable { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pointers)
+    }
+
+    /// The registers as soon as the thread waits; `None` if it still runs at `end`.
+    fn waiting(&self, file: File, end: Instant) -> Result<Option<Registers>> {
+        loop {
+            match self.read_standing(file)? {
+                Standing::Waiting(registers) => return Ok(Some(registers)),
+                Standing::Running if Instant::now() < end => std::thread::sleep(PAUSE),
+                Standing::Running => return Ok(None),
+            }
+        }
+    }
+
+    fn read_standing(&self, file: File) -> Result<Standing> {
+        let text = self.source().read(file, &mut || true)?;
+        let bad_line = || BadLine {
+            file: "syscall",
+            line: 1,
+            text: Name::new(text.trim_ascii()),
+        };
+        Ok(Standing::parse(&text).ok_or_else(bad_line)?)
+    }
+}
+
+fn is_running(what: &str, id: u32) -> Error {
+    Error::NotAvailable {
+        what: format!(
+            "{what} {id} is running: the kernel tells registers only of a thread that waits"
+        ),
+    }
+}

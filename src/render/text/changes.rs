@@ -1,0 +1,228 @@
+//! `snapshot`, `diff` and `compare`.
+
+use super::block::region_name;
+use super::look::Look;
+use super::watch::{blind, role, story};
+use crate::kernel::Name;
+use crate::render::columns::Cell;
+use crate::render::theme::Role;
+use crate::render::units::{count, counted, duration, size, time_of_day};
+use crate::report::{
+    ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary,
+    SharedCounts, SnapshotRow,
+};
+use std::io::{self, Write};
+
+/// The cells of a snapshot.
+pub fn snapshot_cells<'a>(look: &Look, snapshot: &'a SnapshotRow) -> Vec<Cell<'a>> {
+    let mut with = snapshot.with.join(", ");
+    if snapshot.unread > 0 {
+        with.push_str(&format!(" ({} not read)", counted(snapshot.unread, "page")));
+    }
+    vec![
+        Cell::new(&snapshot.name),
+        Cell::new(snapshot.pid.to_string()),
+        Cell::new(time_of_day(snapshot.time, look.zone())),
+        Cell::new(count(snapshot.pages)),
+        Cell::new(count(snapshot.swapped)),
+        Cell::size(snapshot.memory),
+        Cell::new(with),
+    ]
+}
+
+/// The cells of a change.
+pub fn cells<'a>(look: &Look, change: &'a ChangeRow) -> Vec<Cell<'a>> {
+    let mut parts = Vec::new();
+    if let Some(symbol) = &change.symbol {
+        parts.push(match symbol.offset {
+            0 => format!("<{}>", symbol.name),
+            offset => format!("<{}+{offset}>", symbol.name),
+        });
+    }
+    // A row of several pages has several frames.
+    match change.pages {
+        1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),
+        _ => parts.extend(states(change)),
+    }
+    parts.extend(change.detail.clone());
+    vec![
+        Cell::of(role(change.change), change.change.words()),
+        Cell::new(change.start),
+        Cell::size(change.end.get().saturating_sub(change.start.get())),
+        Cell::new(count(change.pages)),
+        region(look, change.region.as_ref()),
+        Cell::new(parts.join("  ")),
+    ]
+}
+
+/// `untouched → present`, where the state changed.
+fn states(change: &ChangeRow) -> Option<String> {
+    let (before, after) = change.before.as_ref().zip(change.after.as_ref())?;
+    let differ = before.state != after.state;
+    differ.then(|| format!("{} \u{2192} {}", before.state.word(), after.state.word()))
+}
+
+fn region(look: &Look, name: Option<&Name>) -> Cell<'static> {
+    let Some(name) = name else {
+        return Cell::of(Role::Dim, "-");
+    };
+    let file = name.file_name();
+    let (role, text) = match look.width {
+        Some(_) => region_name(&file),
+        None => region_name(name),
+    };
+    Cell::of(role, text.into_owned())
+}
+
+/// The cells of a group of changes.
+pub fn group_cells(group: &ChangeGroup) -> Vec<Cell<'_>> {
+    vec![
+        Cell::new(count(group.pages)),
+        Cell::new(net(group.came, group.went)),
+        Cell::new(&group.key),
+    ]
+}
+
+/// `+1.2 MiB`
+fn net(came: u64, went: u64) -> String {
+    match came >= went {
+        true if came == went => "0".to_owned(),
+        true => format!("+{}", size(came - went)),
+        false => format!("-{}", size(went - came)),
+    }
+}
+
+/// The totals of a diff, before its rows.
+pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    let sign = if summary.seconds < 0.0 { "-" } else { "" };
+    line.indent(2).plain(format!(
+        "from {} to {}, {sign}{}: ",
+        summary.from,
+        summary.to,
+        duration(summary.seconds.abs())
+    ));
+    if summary.changes.is_empty() {
+        line.plain(match summary.blind.is_empty() {
+            true => "nothing changed",
+            false => "no change seen",
+        });
+    }
+    let mut separator = "";
+    for (kind, number) in summary.changes.iter() {
+        let number = match kind.is_of_pages() {
+            true => counted(*number, "page"),
+            false => count(*number),
+        };
+        line.word(
+            separator,
+            role(*kind),
+            format!("{}: {number}", kind.words()),
+        );
+        separator = ", ";
+    }
+    if summary.came + summary.went > 0 {
+        let net = net(summary.came, summary.went);
+        line.word("; ", Role::Size, format!("{net} present"));
+    }
+    if summary.cut > 0 {
+        line.word(
+            "; ",
+            Role::Note,
+            format!("{} not shown", counted(summary.cut, "row")),
+        );
+    }
+    line.end(out)?;
+    if summary.uncompared > 0 {
+        let mut line = look.line();
+        let pages = counted(summary.uncompared, "present page");
+        line.word(
+            "",
+            Role::Warn,
+            format!("{pages} could not be read, so that their contents were not compared"),
+        );
+        line.end(out)?;
+    }
+    blind(look, &summary.blind, out)
+}
+
+/// The cells of a region in a comparison.
+pub fn comparison_cells<'a>(look: &Look, row: &'a Comparison) -> Vec<Cell<'a>> {
+    let mut cells = vec![Cell::new(row.start), Cell::new(row.end)];
+    cells.extend(shared_cells(&row.counts));
+    cells.push(region(look, Some(&row.region)));
+    cells
+}
+
+/// The cells of a symbol in a comparison.
+pub fn comparison_group_cells(row: &ComparisonGroup) -> Vec<Cell<'_>> {
+    let mut cells = Vec::from(shared_cells(&row.counts));
+    cells.push(Cell::new(&row.symbol));
+    cells
+}
+
+fn shared_cells(counts: &SharedCounts) -> [Cell<'static>; 5] {
+    [
+        counts.shared,
+        counts.about_to_copy,
+        counts.copied,
+        counts.only_here,
+        counts.only_there,
+    ]
+    .map(|pages| match pages {
+        0 => Cell::of(Role::Dim, "0"),
+        pages => Cell::new(count(pages)),
+    })
+}
+
+/// `812 beside 1024 (worker): shared 12 MiB, of which the next writes copy 3.1 MiB; copied 1.2 MiB; …`
+pub fn comparison_summary(
+    look: &Look,
+    summary: &ComparisonSummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
+    let counts = &summary.counts;
+    let mut line = look.line();
+    line.indent(2).plain(format!(
+        "{} beside {} ({}): ",
+        summary.pid, summary.other, summary.process
+    ));
+    line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
+    if counts.about_to_copy > 0 {
+        let text = format!(
+            "of which the next writes here copy {}",
+            bytes(counts.about_to_copy)
+        );
+        line.word(", ", Role::Warn, text);
+    }
+    line.word("; ", Role::Note, format!("copied {}", bytes(counts.copied)));
+    line.word(
+        "; ",
+        Role::Plain,
+        format!("only here {}", bytes(counts.only_here)),
+    );
+    line.word(
+        "; ",
+        Role::Plain,
+        format!("only there {}", bytes(counts.only_there)),
+    );
+    line.end(out)?;
+    let Some(memory) = &summary.memory else {
+        return Ok(());
+    };
+    let mut line = look.line();
+    let amount = |bytes: Option<u64>| match bytes {
+        Some(bytes) => size(bytes),
+        None if memory.hidden => "hidden".to_owned(),
+        None => "none".to_owned(),
+    };
+    line.indent(4).plain(format!(
+        "of {}: its own (uss) {}, with its share of the rest (pss) {}, swapped {}",
+        summary.other,
+        amount(memory.uss),
+        amount(memory.pss),
+        amount(memory.swapped)
+    ));
+    line.end(out)
+}

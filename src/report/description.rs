@@ -1,0 +1,154 @@
+//! What records are made of: for the reference, the schema, and the tests that hold both to what is written.
+
+/// What a value is in JSON.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Form {
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// A string of hexadecimal digits behind `0x`.
+    Hex,
+    /// A string.
+    Text,
+    /// A list.
+    List(&'static Form),
+    /// An object with these fields.
+    Object(&'static [FieldDescription]),
+    /// An object of one of several shapes. The field called `tag` names the shape.
+    OneOf {
+        /// The name of that field.
+        tag: &'static str,
+        /// The shapes.
+        shapes: &'static [Shape],
+    },
+    /// An object whose keys are data: names, and what each has.
+    Map(&'static Form),
+    /// The form, or `null`.
+    OrNull(&'static Form),
+    /// Flags: two fields, a list of names and a number.
+    Flags,
+}
+
+/// One field of a record.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FieldDescription {
+    /// Its name in JSON. Not used where `is_flat`.
+    pub name: &'static str,
+    /// What it says, with the line ends of the source.
+    pub about: &'static str,
+    /// What it is in JSON.
+    pub form: Form,
+    /// Whether it is left out when there is nothing to say.
+    pub is_optional: bool,
+    /// Whether the fields of its object stand in its place.
+    pub is_flat: bool,
+}
+
+/// One of several shapes that an object may have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shape {
+    /// The value of the field that names the shape.
+    pub name: &'static str,
+    /// What it is about, with the line ends of the source.
+    pub about: &'static str,
+    /// What it has beside that field: an object, or again one of several.
+    pub form: Form,
+}
+
+/// The name of the second form of flags.
+pub const FLAGS_RAW: &str = "flags_raw";
+
+/// The name of the field with the reasons for what is `null`.
+pub const WHY: &str = "why";
+
+impl FieldDescription {
+    /// A field that is always there, and stands for itself.
+    pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
+        FieldDescription {
+            name,
+            about,
+            form,
+            is_optional: false,
+            is_flat: false,
+        }
+    }
+
+    /// The reasons for what is `null`.
+    pub const fn why(is_optional: bool) -> Self {
+        let about =
+            "Why fields are `null`, or may be otherwise: the reason under the name of each.";
+        FieldDescription {
+            is_optional,
+            ..FieldDescription::new(WHY, about, Form::Map(&Form::Text))
+        }
+    }
+}
+
+impl Form {
+    /// The fields that an object of this form has in JSON, in their order: those of flat fields in their place, flags twice. Of several
+    /// shapes the fields of all, optional where not every shape has them. None for what is no object.
+    pub fn fields(self) -> Vec<FieldDescription> {
+        let mut all = Vec::new();
+        match self {
+            Form::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
+            Form::OneOf { tag, shapes } => {
+                all.push(FieldDescription::new(tag, "Which shape it is.", Form::Text));
+                let shapes: Vec<_> = shapes.iter().map(|shape| shape.form.fields()).collect();
+                let everywhere = |name| {
+                    let has = |fields: &Vec<FieldDescription>| {
+                        fields.iter().any(|field| field.name == name)
+                    };
+                    shapes.iter().all(has)
+                };
+                for field in shapes.iter().flatten() {
+                    let is_optional = field.is_optional || !everywhere(field.name);
+                    if all.iter().all(|known| known.name != field.name) {
+                        all.push(FieldDescription {
+                            is_optional,
+                            ..*field
+                        });
+                    }
+                }
+            }
+            Form::OrNull(form) => all = form.fields(),
+            _ => {}
+        }
+        all
+    }
+}
+
+impl FieldDescription {
+    fn expand(&self, all: &mut Vec<FieldDescription>) {
+        let is_optional = |field: FieldDescription| FieldDescription {
+            is_optional: field.is_optional || matches!(self.form, Form::OrNull(_)),
+            ..field
+        };
+        let (names, number) = match self.form {
+            // Its reasons are among those of the whole.
+            _ if self.is_flat => {
+                let fields = self.form.fields().into_iter();
+                return all.extend(fields.filter(|field| field.name != WHY).map(is_optional));
+            }
+            Form::Flags => (Form::List(&Form::Text), Form::Hex),
+            Form::OrNull(Form::Flags) => (
+                Form::OrNull(&Form::List(&Form::Text)),
+                Form::OrNull(&Form::Hex),
+            ),
+            _ => return all.push(*self),
+        };
+        all.push(FieldDescription {
+            form: names,
+            ..*self
+        });
+        let name = FLAGS_RAW;
+        let about = "The same flags as a number.";
+        all.push(FieldDescription {
+            name,
+            about,
+            form: number,
+            ..*self
+        });
+    }
+}

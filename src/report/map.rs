@@ -1,0 +1,84 @@
+//! Records of `map`.
+
+use super::description::Form;
+use super::field::{Field, leaf};
+use super::record::record;
+use crate::kernel::words::worded;
+use crate::kernel::{Name, Permissions, VirtualAddress};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+record! {
+    /// A region, drawn: cells of as many pages each.
+    pub struct MapRegion {
+        /// First address that is drawn.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Its permissions; `null` for addresses in no region.
+        perms: Option<Permissions>,
+        /// As `maps` names it; `null` for addresses in no region.
+        name: Option<Name>,
+        /// Pages that are drawn.
+        pages: u64,
+        /// Pages in a cell; the last cell may have fewer.
+        cell_pages: u64,
+        /// The cells in order, neighbours that are alike together.
+        cells: Vec<MapCells>,
+    }
+}
+
+record! {
+    /// Neighbouring cells that are alike.
+    #[derive(Copy, Eq)]
+    pub struct MapCells {
+        /// How many.
+        cells: u64,
+        /// The most important that is in each.
+        mark: Mark,
+        /// Whether there is something else in each.
+        mixed: bool,
+    }
+}
+
+worded! {
+    /// What a cell shows: of all that is in it the first in this order.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Mark, word {
+        /// Broken memory, or an access that is poisoned.
+        Poisoned = "poisoned",
+        /// A guard page.
+        Guard = "guard",
+        /// In swap, or on its way to another frame.
+        Swapped = "swapped",
+        /// Mapped by one entry for a whole huge page.
+        Huge = "huge",
+        /// A private copy of a page of a file.
+        PrivateCopy = "private_copy",
+        /// Memory without a file.
+        Anonymous = "anonymous",
+        /// Merged with equal pages.
+        Ksm = "ksm",
+        /// Shared memory.
+        Shmem = "shmem",
+        /// A page of a file.
+        File = "file",
+        /// Code that the kernel lends, and memory of devices.
+        Device = "device",
+        /// The shared page of zeros.
+        Zero = "zero",
+        /// Present, and nobody tells what it is; or hidden.
+        Unknown = "unknown",
+        /// Nothing is there.
+        Untouched = "untouched",
+        /// What the filter leaves out, and addresses in no region.
+        Nothing = "nothing",
+    }
+}
+
+leaf!(Mark => Form::Text);
+
+impl Serialize for Mark {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}

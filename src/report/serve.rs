@@ -1,0 +1,41 @@
+//! Records of `--serve`.
+
+use super::description::Form;
+use super::field::{Field, leaf};
+use super::record::record;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
+
+record! {
+    /// The first record: who answers.
+    pub struct Hello {
+        /// `pmdb`
+        program: &'static str,
+        /// Its version.
+        version: &'static str,
+        /// The version of the protocol: a client that knows another one stops here.
+        protocol: u32,
+    }
+}
+
+record! {
+    /// The end of an answer.
+    pub struct End {
+        /// The request's own id, or the number of its line, from 1; 0: of what the command line asks for.
+        id: RequestId,
+        /// `ok`, `error`, or `interrupted`
+        status: &'static str,
+    }
+}
+
+leaf!(RequestId => Form::Number);
+
+/// What tells a request from the others.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RequestId {
+    /// A number.
+    Number(u64),
+    /// A text, which only the client has a meaning for.
+    Text(String),
+}

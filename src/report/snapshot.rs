@@ -1,0 +1,156 @@
+//! Records of `snapshot`, `diff` and `compare`.
+
+use super::record::record;
+use super::{Blind, EventKind, Numbers, PageFacts, ProcessMemory, SymbolBrief};
+use crate::kernel::{Name, VirtualAddress};
+
+record! {
+    /// A snapshot that was taken, and a row of `info snapshots`.
+    pub struct SnapshotRow {
+        /// Its name.
+        name: String,
+        /// The process.
+        pid: u32,
+        /// The name of the process.
+        process: Name,
+        /// When it was taken, in seconds since the epoch.
+        time: f64,
+        /// Pages that were present.
+        pages: u64,
+        /// Pages that were in swap, as far as the page map shows.
+        swapped: u64,
+        /// What it keeps beside the page map: `flags`, `counts`, `content`.
+        with: Vec<&'static str>,
+        /// Present pages whose contents could not be read; 0 without `content`.
+        unread: u64,
+        /// Bytes of pmdb's own memory that it takes.
+        memory: u64,
+    }
+}
+
+record! {
+    /// A row of `diff`: neighbouring pages that changed in the same way, or a region.
+    pub struct ChangeRow {
+        /// What changed.
+        change: EventKind,
+        /// Where it starts.
+        start: VirtualAddress,
+        /// The address after the last byte.
+        end: VirtualAddress,
+        /// Pages. Of a region that went or shrank: those that were present in it.
+        pages: u64,
+        /// The first page as it was.
+        before: Option<PageFacts>,
+        /// The first page as it is.
+        after: Option<PageFacts>,
+        /// Name of the region.
+        region: Option<Name>,
+        /// The symbol at the start.
+        symbol: Option<SymbolBrief>,
+        /// More, in words: what became of a region.
+        [optional] detail: Option<String>,
+    }
+}
+
+record! {
+    /// A row of `diff … by KEY`.
+    pub struct ChangeGroup {
+        /// By what is grouped: `region`, `symbol`, `change`.
+        by: &'static str,
+        /// The group.
+        key: String,
+        /// Pages that changed. A page that changed in two ways counts twice.
+        pages: u64,
+        /// Bytes that are present now and were not before.
+        came: u64,
+        /// Bytes that were present before and are not now.
+        went: u64,
+    }
+}
+
+record! {
+    /// The totals of `diff`.
+    pub struct DiffSummary {
+        /// The earlier snapshot.
+        from: String,
+        /// The later one, or `now`.
+        to: String,
+        /// Seconds between them.
+        seconds: f64,
+        /// Pages of each kind of change; of changes of regions, the regions.
+        changes: Numbers<EventKind>,
+        /// Bytes that are present now and were not before.
+        came: u64,
+        /// Bytes that were present before and are not now.
+        went: u64,
+        /// Rows that `limit` or `top` left out.
+        cut: u64,
+        /// Present pages whose contents could not be compared, where both snapshots have contents.
+        uncompared: u64,
+        /// Kinds of change that the snapshots cannot show, each with the reason.
+        blind: Vec<Blind>,
+    }
+}
+
+record! {
+    /// How the attached process and another one share pages: of a region, or of all. Pages in swap count as theirs who have them.
+    #[derive(Copy, Default)]
+    pub struct SharedCounts {
+        /// Pages that both map in the same frame.
+        shared: u64,
+        /// Pages that both have, in different frames.
+        copied: u64,
+        /// Pages that only the attached process has.
+        only_here: u64,
+        /// Pages that only the other process has.
+        only_there: u64,
+        /// Shared pages that the next write of the attached process copies.
+        about_to_copy: u64,
+    }
+}
+
+record! {
+    /// A row of `compare`: a region of the attached process beside the same of the other one.
+    pub struct Comparison {
+        /// The other process.
+        other: u32,
+        /// First address of the region, in the process that has it.
+        start: VirtualAddress,
+        /// The address after its last byte.
+        end: VirtualAddress,
+        /// Its name.
+        region: Name,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+}
+
+record! {
+    /// A row of `compare … by symbol`.
+    pub struct ComparisonGroup {
+        /// The other process.
+        other: u32,
+        /// The symbol, or the name of the region where pages begin in no symbol.
+        symbol: String,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+}
+
+record! {
+    /// What closes `compare`: the sums of all regions.
+    pub struct ComparisonSummary {
+        /// The attached process.
+        pid: u32,
+        /// The other process.
+        other: u32,
+        /// The name of the other process.
+        process: Name,
+        /// Bytes in a page.
+        page_size: u64,
+        /// What the kernel counts of the other process, where several are compared.
+        [optional] memory: Option<ProcessMemory>,
+        /// Pages by how both share them.
+        [flat] counts: SharedCounts,
+    }
+}

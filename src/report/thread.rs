@@ -1,0 +1,23 @@
+//! A record of `info threads`.
+
+use super::record::record;
+use super::{Fact, SymbolBrief};
+use crate::kernel::{Name, VirtualAddress};
+
+record! {
+    /// A thread of the target.
+    pub struct ThreadRow with why if any {
+        /// Thread id.
+        id: u32,
+        /// Its short name.
+        name: Name,
+        /// One letter, as `ps` shows it: `R` running, `S` sleeping, `D` waiting for a device, `T` stopped.
+        state: String,
+        /// Where its stack pointer stands; unknown while it runs.
+        sp: Fact<VirtualAddress>,
+        /// Where its program counter stands.
+        pc: Fact<VirtualAddress>,
+        /// The symbol at the program counter.
+        symbol: Option<SymbolBrief>,
+    }
+}

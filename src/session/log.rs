@@ -1,0 +1,80 @@
+//! The log (`set logging`): what is printed on the screen, written to a file too.
+
+use super::failure::words;
+use crate::command::expand_home;
+use crate::render::Renderer;
+use crate::report::Record;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::rc::Rc;
+
+/// An open log.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) path: String,
+    file: Rc<File>,
+}
+
+/// The records of one command on their way to the log, without colours.
+pub(super) struct Logged {
+    renderer: Box<dyn Renderer>,
+    file: Rc<File>,
+    /// Whether they are left out on the screen.
+    pub(super) redirect: bool,
+    text: Vec<u8>,
+    /// Why it can no longer be written.
+    pub(super) failure: Option<io::Error>,
+}
+
+impl Log {
+    /// Opens the file: at its end, or begun anew.
+    ///
+    /// # Errors
+    /// Why it cannot be written, in words.
+    pub(super) fn open(path: &str, overwrite: bool) -> Result<Log, String> {
+        let file = OpenOptions::new()
+            .create(true)
+            .append(!overwrite)
+            .write(true)
+            .truncate(overwrite)
+            .open(expand_home(path))
+            .map_err(words)?;
+        Ok(Log {
+            path: path.to_owned(),
+            file: Rc::new(file),
+        })
+    }
+
+    /// What takes the records of one command.
+    pub(super) fn logged(&self, renderer: Box<dyn Renderer>, redirect: bool) -> Logged {
+        Logged {
+            renderer,
+            file: Rc::clone(&self.file),
+            redirect,
+            text: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
+impl Logged {
+    /// Writes a record.
+    pub(super) fn record(&mut self, record: &Record) {
+        let rendered = self.renderer.record(record, &mut self.text);
+        self.write(rendered);
+    }
+
+    /// Writes what is left when the command has ended.
+    pub(super) fn finish(&mut self) {
+        let rendered = self.renderer.finish(&mut self.text);
+        self.write(rendered);
+    }
+
+    fn write(&mut self, rendered: io::Result<()>) {
+        if self.failure.is_none() {
+            let written = rendered.and_then(|()| (&*self.file).write_all(&self.text));
+            self.failure = written.err();
+        }
+        self.text.clear();
+    }
+}

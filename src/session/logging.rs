@@ -1,0 +1,61 @@
+//! The log and the session: opened, closed and ended as the settings say.
+
+use super::base::Session;
+use super::failure::words;
+use super::log::{Log, Logged};
+use crate::render::{self, Renderer, Theme};
+use crate::report::ErrorReport;
+use std::io;
+
+impl Session {
+    /// Opens or closes the log, as the settings are now.
+    pub(super) fn follow_logging(&mut self) -> Result<(), String> {
+        let wanted = self.state.settings.logging;
+        match (&self.log, wanted) {
+            (None, true) => {
+                let path = self.state.settings.log_file.clone();
+                match Log::open(&path, self.state.settings.logging_overwrite) {
+                    Ok(log) => {
+                        let how = match self.state.settings.logging_redirect {
+                            true => "goes to",
+                            false => "is also written to",
+                        };
+                        self.note(format!("output {how} {path}"));
+                        self.log = Some(log);
+                    }
+                    Err(why) => {
+                        self.state.settings.logging = false;
+                        return Err(format!("{path} cannot be written: {why}"));
+                    }
+                }
+            }
+            (Some(Log { path, .. }), false) => {
+                let message = format!("output is no longer written to {path}");
+                self.log = None;
+                self.note(message);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What takes the records of a command, if there is a log.
+    pub(super) fn logged(&self) -> Option<Logged> {
+        let log = self.log.as_ref()?;
+        let renderer: Box<dyn Renderer> = match self.is_json() {
+            true => Box::new(render::Json),
+            false => Box::new(render::Text::new(Theme::PLAIN, None)),
+        };
+        Some(log.logged(renderer, self.state.settings.logging_redirect))
+    }
+
+    /// Ends the log that cannot be written any more, and says so.
+    pub(super) fn log_failed(&mut self, error: io::Error) {
+        let Some(Log { path, .. }) = self.log.take() else {
+            return;
+        };
+        self.state.settings.logging = false;
+        let message = format!("{path} cannot be written: {}; logging is off", words(error));
+        self.fail_only(ErrorReport::of(message), 1);
+    }
+}

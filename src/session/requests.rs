@@ -1,0 +1,282 @@
+//! What a program asks over standard input (`--serve`): lines of commands, or objects. A thread of its own reads them, so that one can be
+//! cancelled while it is being answered.
+
+use super::interrupt::{Interrupts, Raise};
+use super::lines::{BadLine, Lines, NoLine};
+use crate::report::RequestId;
+use serde::Deserialize;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Requests that wait at most: a program that sends more has its writing wait.
+const WAITING: usize = 1024;
+
+/// A request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Request {
+    /// What its answer ends with.
+    pub(super) id: RequestId,
+    /// What to run, or why there is nothing.
+    pub(super) asked: Result<Asked, Unreadable>,
+}
+
+/// What is asked, and in which form it is answered.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Asked {
+    /// A line, or the lines of a block.
+    pub(super) line: String,
+    /// As text, if not in JSON.
+    pub(super) text: Option<AsText>,
+    /// Whether it is an object: it is whole, and no line of a block.
+    pub(super) is_object: bool,
+}
+
+/// How text is to look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct AsText {
+    /// Columns to write in; without, nothing is cut.
+    pub(super) width: Option<usize>,
+    /// Whether it is coloured.
+    pub(super) color: bool,
+    /// Whether errors stay records, for a client that shows them in its own way.
+    pub(super) has_error_records: bool,
+}
+
+/// A request that is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Unreadable {
+    /// A line that is no text.
+    Line(BadLine),
+    /// An object that says something else.
+    Object(String),
+    /// The input ends with an error.
+    Input(String),
+}
+
+/// An object, as it comes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Object {
+    id: Option<RequestId>,
+    line: Option<String>,
+    #[serde(rename = "as")]
+    form: Option<Form>,
+    width: Option<usize>,
+    #[serde(default)]
+    color: bool,
+    errors: Option<Form>,
+    cancel: Option<RequestId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    Json,
+    Text,
+}
+
+/// What a line of the input says.
+enum Said {
+    Request(Request),
+    Cancel(RequestId),
+}
+
+/// What is known of requests by who reads them and who answers them.
+#[derive(Default)]
+struct Board {
+    running: Option<RequestId>,
+    /// Whether that was stopped.
+    is_stopped: bool,
+    cancelled: Vec<RequestId>,
+}
+
+/// The requests as they come.
+pub(super) struct Requests {
+    coming: Receiver<Request>,
+    board: Arc<Mutex<Board>>,
+}
+
+impl Requests {
+    /// Begins to read. `raise` stops what is being answered.
+    pub(super) fn read(input: OwnedFd, raise: Raise) -> std::io::Result<Self> {
+        let (sender, coming) = sync_channel(WAITING);
+        let board = Arc::new(Mutex::new(Board::default()));
+        let shared = Arc::clone(&board);
+        // Its own, so that a Ctrl-C between two requests wakes nobody else.
+        let interrupts = Interrupts::listen()?;
+        std::thread::Builder::new().spawn(move || {
+            read_all(Lines::new(input), &interrupts, &sender, |id| {
+                let mut board = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                match board.running.as_ref() == Some(&id) {
+                    true => {
+                        board.is_stopped = true;
+                        raise.raise();
+                    }
+                    false if board.cancelled.len() < WAITING => board.cancelled.push(id),
+                    false => {}
+                }
+            });
+        })?;
+        Ok(Requests { coming, board })
+    }
+
+    /// The next one; `None` at the end of the input.
+    pub(super) fn next(&self) -> Option<Request> {
+        self.coming.recv().ok()
+    }
+
+    /// Whether it is still wanted. From now on a cancellation of it stops what runs.
+    pub(super) fn begin(&self, id: &RequestId, interrupts: &Interrupts) -> bool {
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = board.cancelled.len();
+        board.cancelled.retain(|cancelled| cancelled != id);
+        let is_wanted = board.cancelled.len() == before;
+        board.running = is_wanted.then(|| id.clone());
+        board.is_stopped = false;
+        interrupts.forget();
+        is_wanted
+    }
+
+    /// It is answered: nothing stops it any more. Whether something has.
+    pub(super) fn end(&self, interrupts: &Interrupts) -> bool {
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.running = None;
+        interrupts.forget();
+        board.is_stopped
+    }
+}
+
+fn read_all(
+    mut lines: Lines,
+    interrupts: &Interrupts,
+    sender: &SyncSender<Request>,
+    cancel: impl Fn(RequestId),
+) {
+    loop {
+        let (number, text) = match lines.next(interrupts) {
+            Ok(Some(line)) => (line.number as u64, line.text.map_err(Unreadable::Line)),
+            Ok(None) => return,
+            Err(NoLine::Stopped(_)) => {
+                interrupts.forget();
+                continue;
+            }
+            Err(NoLine::Failed(error)) => {
+                let id = RequestId::Number(0);
+                let why = super::failure::words(error);
+                let asked = Err(Unreadable::Input(why));
+                _ = sender.send(Request { id, asked });
+                return;
+            }
+        };
+        let id = RequestId::Number(number);
+        let said = match text {
+            Ok(text) if text.trim_start().starts_with('{') => object(id, &text),
+            Ok(line) => Said::Request(Request {
+                id,
+                asked: Ok(Asked {
+                    line,
+                    ..Asked::default()
+                }),
+            }),
+            Err(bad) => Said::Request(Request {
+                id,
+                asked: Err(bad),
+            }),
+        };
+        match said {
+            Said::Cancel(id) => cancel(id),
+            Said::Request(request) => {
+                if sender.send(request).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is that of its line, if it has
+/// none of its own.
+fn object(id: RequestId, text: &str) -> Said {
+    let wrong = |id: RequestId, why: String| {
+        let asked = Err(Unreadable::Object(why));
+        Said::Request(Request { id, asked })
+    };
+    let object: Object = match serde_json::from_str(text) {
+        Ok(object) => object,
+        Err(error) => return wrong(id, format!("this object is no request: {error}")),
+    };
+    let id = object.id.unwrap_or(id);
+    match (object.line, object.cancel) {
+        (None, Some(cancelled)) => Said::Cancel(cancelled),
+        (Some(line), None) => {
+            let text = AsText {
+                width: object.width.filter(|width| *width > 0),
+                color: object.color,
+                has_error_records: object.errors == Some(Form::Json),
+            };
+            let text = (object.form == Some(Form::Text)).then_some(text);
+            let asked = Ok(Asked {
+                line,
+                text,
+                is_object: true,
+            });
+            Said::Request(Request { id, asked })
+        }
+        _ => wrong(id, "a request has either `line` or `cancel`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> (RequestId, Result<Asked, Unreadable>) {
+        match object(RequestId::Number(3), text) {
+            Said::Request(request) => (request.id, request.asked),
+            Said::Cancel(id) => panic!("cancels {id:?}"),
+        }
+    }
+
+    #[test]
+    fn objects_say_what_to_run_and_how_it_is_answered() {
+        let (id, said) = asked(r#"{"line":"walk heap"}"#);
+        let line = |line: &str, text| {
+            let line = line.to_owned();
+            Ok(Asked {
+                line,
+                text,
+                is_object: true,
+            })
+        };
+        assert_eq!((id, said), (RequestId::Number(3), line("walk heap", None)));
+        let text = AsText {
+            width: Some(80),
+            color: true,
+            has_error_records: false,
+        };
+        let (id, said) =
+            asked(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
+        assert_eq!(id, RequestId::Text("a".into()));
+        assert_eq!(said, line("if 1\nend", Some(text)));
+        let cancel = object(RequestId::Number(3), r#"{"cancel":"a"}"#);
+        assert!(matches!(cancel, Said::Cancel(RequestId::Text(id)) if id == "a"));
+    }
+
+    #[test]
+    fn what_is_no_request_says_why() {
+        for text in [
+            "{",
+            "{}",
+            r#"{"line":"a","cancel":1}"#,
+            r#"{"line":1}"#,
+            r#"{"line":"a","as":"xml"}"#,
+            r#"{"line":"a","wdith":80}"#,
+            r#"{"line":"a","width":-1}"#,
+        ] {
+            let (id, said) = asked(text);
+            assert_eq!(id, RequestId::Number(3), "{text}");
+            assert!(matches!(said, Err(Unreadable::Object(_))), "{text}");
+        }
+    }
+}

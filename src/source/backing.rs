@@ -1,0 +1,57 @@
+//! The files behind regions.
+
+use super::Result;
+use crate::kernel::{AddressRange, Region};
+
+/// A file behind a region, opened by its identity and read by `pread`, never mapped: its owner may cut it short.
+pub trait ReadAt: Send + Sync {
+    /// Reads at `offset`; 0 at the end of the file.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
+    /// Its size in bytes when it was opened.
+    fn len(&self) -> u64;
+    /// Whether it was empty when it was opened.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Device, inode, size and modification time as they are now: changes when the contents may have.
+    fn fingerprint(&self) -> [u64; 4];
+}
+
+/// Where a file is that a source opens.
+#[derive(Clone, Copy, Debug)]
+pub enum FileLocation<'a> {
+    /// The file behind a region, if it is a regular file of the same device and inode.
+    Region(&'a Region),
+    /// The regular file that bears this path in the target's own root, links followed as the target would.
+    Path(&'a [u8]),
+    /// The regular file that bears this path where pmdb itself runs.
+    OwnPath(&'a [u8]),
+    /// The regular file that bears this path in the target's own root, if it is no link and belongs to root or to this user: anything
+    /// else there is an error.
+    Trusted(&'a [u8], u32),
+    /// The vdso that the kernel lends to pmdb itself, if it has the length of this region.
+    OwnVdso(&'a Region),
+}
+
+/// What the object behind a mapping (a file, shared memory) has of a page, mapped or not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BackingContent {
+    /// It ends before this page: an access is SIGBUS.
+    PastEnd,
+    /// Shared memory that nobody has put anything into.
+    Hole,
+    /// It has contents for this page.
+    Contents {
+        /// They are in the page cache.
+        cached: bool,
+    },
+}
+
+/// Neighbouring pages for which the same is behind.
+#[derive(Clone, Debug)]
+pub struct BackingRun {
+    /// Whole pages.
+    pub range: AddressRange,
+    /// What is behind them, or why that cannot be known.
+    pub content: Result<BackingContent>,
+}

@@ -1,0 +1,292 @@
+//! What the file or the shared memory behind a mapping has, asked without reading any of it.
+//!
+//! `SEEK_DATA` parts what shared memory holds, in memory or in swap, from what nobody has put anything into; cachestat(2) says how many
+//! pages of a range are in the page cache, so that halving finds where that changes.
+
+use super::distant_file::error_from_bytes;
+use super::module_file::{ModuleFile, TMPFS};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::source::{BackingContent, BackingRun, Error, Result, sys};
+use rustix::fd::{AsFd, AsRawFd};
+use rustix::fs::{Access, AtFlags, CWD, SeekFrom, accessat, fstat, seek};
+use rustix::io::Errno;
+
+/// Pages of one question about the page cache: bounds what is held at a time.
+const WINDOW_PAGES: u64 = 1 << 16;
+
+/// The runs of `range` in `region`, of which `file` is the object.
+pub(super) fn runs(
+    file: &ModuleFile,
+    region: &Region,
+    range: AddressRange,
+    page: PageSize,
+) -> Result<Vec<BackingRun>> {
+    let Some(range) = range.to_pages(page).intersection(region.range) else {
+        return Ok(Vec::new());
+    };
+    let asked = Asked::about(file, region, page)?;
+    let into = range.start().get() - region.range.start().get();
+    let first = region.offset.saturating_add(into);
+    let end = first.saturating_add(range.len());
+    let mut runs = Runs {
+        start: range.start(),
+        first,
+        found: Vec::new(),
+    };
+    let inside = asked.size.clamp(first, end);
+    asked.contents(first, inside, &mut runs)?;
+    runs.add(inside, end, Ok(BackingContent::PastEnd));
+    Ok(runs.found)
+}
+
+/// Runs as [`from_bytes`] reads them: three words each, and behind them why the last one is not known.
+pub(super) fn in_bytes(runs: &[BackingRun]) -> Vec<u8> {
+    let mut bytes = (runs.len() as u64).to_ne_bytes().to_vec();
+    let mut unknown = String::new();
+    for BackingRun { range, content } in runs {
+        let code = match content {
+            Ok(content) => CODES.iter().position(|code| code == content).unwrap_or(0),
+            Err(error) => {
+                unknown = format!("{error}\0{}", error.remedy().unwrap_or_default());
+                CODES.len()
+            }
+        };
+        for word in [range.start().get(), range.end().get(), code as u64] {
+            bytes.extend(word.to_ne_bytes());
+        }
+    }
+    bytes.extend(unknown.into_bytes());
+    bytes
+}
+
+const CODES: [BackingContent; 4] = [
+    BackingContent::PastEnd,
+    BackingContent::Hole,
+    BackingContent::Contents { cached: false },
+    BackingContent::Contents { cached: true },
+];
+
+/// The runs that [`in_bytes`] wrote.
+pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BackingRun> {
+    let (words, _) = bytes.as_chunks();
+    let mut words = words.iter().copied().map(u64::from_ne_bytes);
+    let count = usize::try_from(words.next().unwrap_or(0)).unwrap_or(0);
+    let texts = bytes.get(size_of::<u64>() * (1 + 3 * count)..);
+    let unknown = || error_from_bytes(texts.unwrap_or_default());
+    let run = |_| {
+        let mut address = || words.next().map(VirtualAddress::new);
+        let range = AddressRange::new(address()?, address()?)?;
+        let code = usize::try_from(words.next()?).ok()?;
+        let content = CODES.get(code).copied().ok_or_else(unknown);
+        Some(BackingRun { range, content })
+    };
+    (0..count).map_while(run).collect()
+}
+
+/// Puts runs of a file together to those of addresses.
+struct Runs {
+    start: VirtualAddress,
+    first: u64,
+    found: Vec<BackingRun>,
+}
+
+impl Runs {
+    /// Adds what holds for the bytes of the file from `from` up to `to`.
+    fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
+        let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
+        let Some(range) = at(from)
+            .zip(at(to))
+            .and_then(|(from, to)| AddressRange::new(from, to))
+        else {
+            return;
+        };
+        match (self.found.last_mut(), &content) {
+            (Some(last), Ok(content))
+                if last.content.as_ref().is_ok_and(|before| before == content) =>
+            {
+                last.range = AddressRange::new(last.range.start(), range.end()).unwrap_or(range);
+            }
+            _ => self.found.push(BackingRun { range, content }),
+        }
+    }
+}
+
+/// How the page cache is asked.
+#[derive(Clone, Copy)]
+enum Way {
+    /// cachestat(2)
+    Counts,
+    /// mincore(2), which looks at the file below an overlay; but tells the truth only to who could write the file.
+    Map,
+}
+
+/// An object that is asked about.
+struct Asked<'f> {
+    file: &'f ModuleFile,
+    region: &'f Region,
+    page: PageSize,
+    /// Up to the end of its last page.
+    size: u64,
+    shared_memory: bool,
+    /// Of a file of the hugetlb pool: bytes of the pages that it has.
+    pool_bytes: Option<u64>,
+    way: Way,
+}
+
+impl<'f> Asked<'f> {
+    fn about(file: &'f ModuleFile, region: &'f Region, page: PageSize) -> Result<Self> {
+        /// include/uapi/linux/magic.h
+        const OVERLAYFS: u64 = 0x794c_7630;
+        const HUGETLBFS: u64 = 0x9584_58f6;
+        let failed =
+            |error| Error::io(format!("looking at the file behind {}", region.name), error);
+        let stat = fstat(file).map_err(failed)?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let filesystem = file.filesystem().map_err(failed)?;
+        Ok(Asked {
+            file,
+            region,
+            page,
+            size: size.checked_next_multiple_of(page.bytes()).unwrap_or(size),
+            shared_memory: filesystem == TMPFS,
+            pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
+            // The page cache of a file of an overlay is that of the file below, and cachestat looks at its own, which is empty.
+            way: match filesystem == OVERLAYFS {
+                true => Way::Map,
+                false => Way::Counts,
+            },
+        })
+    }
+
+    /// The bytes from `from` up to `to`, all of them before the end of the file.
+    fn contents(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
+        if let Some(bytes) = self.pool_bytes {
+            let content = match bytes {
+                0 => Ok(BackingContent::Hole),
+                bytes if bytes >= self.size => Ok(BackingContent::Contents { cached: true }),
+                // Neither SEEK_DATA nor cachestat looks into the pool.
+                _ => Err(Error::NotAvailable {
+                    what: format!(
+                        "{} has some of its huge pages, and the kernel does not tell which",
+                        self.region.name
+                    ),
+                }),
+            };
+            runs.add(from, to, content);
+            return Ok(());
+        }
+        if !self.shared_memory {
+            return self.cached(from, to, runs);
+        }
+        let mut at = from;
+        while at < to {
+            let data = self.seek(SeekFrom::Data(at))?.map_or(to, |data| {
+                (data / self.page.bytes() * self.page.bytes()).clamp(at, to)
+            });
+            runs.add(at, data, Ok(BackingContent::Hole));
+            if data == to {
+                break;
+            }
+            let hole = self.seek(SeekFrom::Hole(data))?.unwrap_or(to);
+            let hole = hole
+                .checked_next_multiple_of(self.page.bytes())
+                .unwrap_or(to);
+            // It was freed meanwhile where it does not go on.
+            at = hole.clamp((data + self.page.bytes()).min(to), to);
+            self.cached(data, at, runs)?;
+        }
+        Ok(())
+    }
+
+    /// Where a seek leads to; `None` when there is nothing more before the end.
+    fn seek(&self, to: SeekFrom) -> Result<Option<u64>> {
+        match seek(self.file, to) {
+            Ok(offset) => Ok(Some(offset)),
+            Err(Errno::NXIO) => Ok(None),
+            Err(error) => Err(Error::io(
+                format!("seeking in the file behind {}", self.region.name),
+                error,
+            )),
+        }
+    }
+
+    /// Finds what of the bytes from `from` up to `to` is in the page cache.
+    fn cached(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
+        let window = WINDOW_PAGES * self.page.bytes();
+        let mut way = self.way;
+        let mut at = from;
+        while at < to {
+            let end = to.min(at.saturating_add(window));
+            let asked = match way {
+                Way::Counts => self.halve(at, end, runs),
+                Way::Map => self.map(at, end, runs),
+            };
+            match asked {
+                Ok(()) => at = end,
+                // Before Linux 6.5.
+                Err(Errno::NOSYS) if matches!(way, Way::Counts) => way = Way::Map,
+                Err(error) => {
+                    runs.add(at, to, Err(self.refused(error)));
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Halves what is cached in part until no part is.
+    fn halve(&self, from: u64, to: u64, runs: &mut Runs) -> rustix::io::Result<()> {
+        let mut left = vec![(from, to)];
+        while let Some((from, to)) = left.pop() {
+            let pages = (to - from) / self.page.bytes();
+            let cached = sys::cached_pages(self.file, from, to - from)?;
+            if cached == 0 || cached >= pages {
+                runs.add(
+                    from,
+                    to,
+                    Ok(BackingContent::Contents { cached: cached > 0 }),
+                );
+            } else {
+                let middle = from + pages / 2 * self.page.bytes();
+                left.push((middle, to));
+                left.push((from, middle));
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&self, from: u64, to: u64, runs: &mut Runs) -> rustix::io::Result<()> {
+        if !self.could_write() {
+            return Err(Errno::PERM);
+        }
+        let length = usize::try_from(to - from).map_err(|_| Errno::OVERFLOW)?;
+        let map = sys::cached_map(self.file, from, length)?;
+        let mut at = from;
+        for stretch in map.chunk_by(|a, b| a == b) {
+            let end = at + stretch.len() as u64 * self.page.bytes();
+            let cached = stretch.first() == Some(&true);
+            runs.add(at, end.min(to), Ok(BackingContent::Contents { cached }));
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// What the kernel asks of who wants to know about the page cache (`can_do_mincore`).
+    fn could_write(&self) -> bool {
+        let owns =
+            fstat(self.file).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());
+        let path = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
+        owns || accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+    }
+
+    fn refused(&self, error: Errno) -> Error {
+        let name = &self.region.name;
+        match error {
+            Errno::PERM | Errno::ACCESS => Error::NotPermitted {
+                what: format!("may not ask what the page cache holds of {name}"),
+                remedy: "only the file's owner, those who may write it, and root can".to_owned(),
+            },
+            error => Error::io(format!("asking what the page cache holds of {name}"), error),
+        }
+    }
+}

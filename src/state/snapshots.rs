@@ -1,0 +1,56 @@
+//! The snapshots of a session, in the order in which they were taken.
+
+use crate::eval::Spans;
+use crate::inspect::Snapshot;
+use crate::source::Identity;
+use std::time::SystemTime;
+
+/// A snapshot with what it is of.
+pub struct NamedSnapshot {
+    /// What the user calls it.
+    pub name: String,
+    /// The process, by the name that it had then.
+    pub process: Identity,
+    /// When it was taken.
+    pub time: SystemTime,
+    /// What it is of; `None` for the whole process.
+    pub spans: Option<Spans>,
+    /// The page map.
+    pub snapshot: Snapshot,
+}
+
+/// All that were taken and not deleted. They outlive the attachment.
+#[derive(Default)]
+pub struct Snapshots(Vec<NamedSnapshot>);
+
+impl Snapshots {
+    /// Adds one; it replaces one of the same name.
+    pub fn add(&mut self, snapshot: NamedSnapshot) {
+        self.delete(&snapshot.name);
+        self.0.push(snapshot);
+    }
+
+    /// Forgets one; whether there was one.
+    pub fn delete(&mut self, name: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|one| one.name != name);
+        self.0.len() < before
+    }
+
+    /// In the order in which they were taken.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NamedSnapshot> {
+        self.0.iter()
+    }
+
+    /// The one of that name.
+    pub fn called(&self, name: &str) -> Option<&NamedSnapshot> {
+        self.0.iter().find(|one| one.name == name)
+    }
+
+    /// A name that none has: `s1`, `s2` …
+    pub fn free_name(&self) -> String {
+        let names = (1u64..).map(|number| format!("s{number}"));
+        let free = |name: &String| self.called(name).is_none();
+        names.into_iter().find(free).unwrap_or_default()
+    }
+}

@@ -1,0 +1,198 @@
+//! Code that the target makes while it runs, among the names of the target.
+
+use super::perf_map::{PerfMap, Refused, is_jit_region};
+use super::view::View;
+use super::{NoSymbols, SymbolAt};
+use crate::kernel::{Name, VirtualAddress};
+use crate::report::Stopped;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How many names are looked at between two looks at the clock.
+const NAMES_BETWEEN_CHECKS: usize = 4096;
+
+/// A list of code that the target makes while it runs.
+#[derive(Clone, Debug)]
+pub struct JitSurvey {
+    /// Its path in the target's root.
+    pub name: Name,
+    /// Where the first of the functions begins; or, if they are not known, the memory that such code may be in.
+    pub start: VirtualAddress,
+    /// Where the last one ends.
+    pub end: VirtualAddress,
+    /// How many of them are there, or why that is not known.
+    pub functions: Result<u64, NoSymbols>,
+    /// Whether only the end of the list was read: then older functions are not known.
+    pub is_cut: bool,
+}
+
+fn end(function: &SymbolAt) -> VirtualAddress {
+    let end = function.start.checked_add(function.size);
+    end.unwrap_or(function.start)
+}
+
+impl View<'_> {
+    /// What the target has written down, as it was when this command first asked.
+    fn perf_map_read(&self) -> Option<&PerfMap> {
+        self.listed()?.as_ref().ok().map(|map| &**map)
+    }
+
+    fn listed(&self) -> Option<&Result<Arc<PerfMap>, Refused>> {
+        let read = || self.symbols.perf_map(self.target);
+        self.perf_map.get_or_init(read).as_ref()
+    }
+
+    fn is_jit_at(&self, address: VirtualAddress) -> bool {
+        let region = self.region_number(address);
+        region
+            .and_then(|number| self.regions.get(number))
+            .is_some_and(|region| is_jit_region(region))
+    }
+
+    /// The function that the target has made at `address`.
+    pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
+        match self.is_jit_at(address) {
+            true => self.perf_map_read()?.at(address),
+            false => None,
+        }
+    }
+
+    /// Whether `module` is what a person calls the list of what the target has made.
+    pub(super) fn is_perf_map_name(&self, module: &str) -> bool {
+        self.perf_map_read()
+            .is_some_and(|map| map.is_called(module))
+    }
+
+    /// All functions that the target has made, in memory where code can be.
+    fn jit_functions(&self) -> impl Iterator<Item = SymbolAt> {
+        let symbols = self.perf_map_read().into_iter().flat_map(PerfMap::symbols);
+        symbols.filter(|one| self.is_jit_at(one.start))
+    }
+
+    /// The list of what the target has made, if it is to be read and has something that is there now; or, if there is memory that such
+    /// code may be in, why it is not read.
+    pub fn jit_survey(&self) -> Option<JitSurvey> {
+        if let Some(Err(refused)) = self.listed() {
+            let mut places = self.regions.iter().filter(|region| is_jit_region(region));
+            let first = places.next()?.range;
+            return Some(JitSurvey {
+                name: refused.path.clone(),
+                start: first.start(),
+                end: places.next_back().map_or(first, |last| last.range).end(),
+                functions: Err(refused.why.clone()),
+                is_cut: false,
+            });
+        }
+        let mut functions = self.jit_functions();
+        let first = functions.next()?;
+        let (mut start, mut last, mut count) = (first.start, end(&first), 1);
+        for function in functions {
+            start = start.min(function.start);
+            last = last.max(end(&function));
+            count += 1;
+        }
+        Some(JitSurvey {
+            name: first.module,
+            start,
+            end: last,
+            functions: Ok(count),
+            is_cut: self.perf_map_read().is_some_and(PerfMap::is_cut),
+        })
+    }
+
+    /// Those that are called so.
+    pub(super) fn jit_symbols_called(&self, name: &str) -> Vec<SymbolAt> {
+        let is_it = |symbol: &SymbolAt| {
+            symbol.mangled.as_bytes() == name.as_bytes()
+                || symbol.name().as_bytes() == name.as_bytes()
+                || symbol.mangled.escaped() == name
+        };
+        self.jit_functions().filter(is_it).collect()
+    }
+
+    /// Adds the names among them that begin so.
+    pub(super) fn complete_made(&self, prefix: &str, limit: usize, found: &mut BTreeSet<Name>) {
+        for symbol in self.jit_functions() {
+            if found.len() >= limit {
+                break;
+            }
+            if symbol.mangled.as_bytes().starts_with(prefix.as_bytes()) {
+                found.insert(symbol.mangled);
+            }
+        }
+    }
+
+    /// Tells `each` of those whose names `is_match` takes.
+    pub(super) fn matching_made(
+        &self,
+        is_match: &dyn Fn(&str) -> bool,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        each: &mut dyn FnMut(SymbolAt) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        for (number, symbol) in self.jit_functions().enumerate() {
+            if number.is_multiple_of(NAMES_BETWEEN_CHECKS) {
+                check()?;
+            }
+            if is_match(&symbol.name().to_string()) {
+                each(symbol)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::fake::Fake;
+    use crate::symbol::Symbols;
+
+    #[test]
+    fn names_are_of_anonymous_memory_that_may_be_executed() {
+        let target = Fake::new()
+            .region(0x10_0000, 0x10_1000, "r-xp", 0, "")
+            .region(0x20_0000, 0x20_1000, "rw-p", 0, "")
+            .region(0x30_0000, 0x30_1000, "r-xp", 0, "[anon:code]")
+            .region(0x40_0000, 0x40_1000, "r-xp", 9, "/tmp/other")
+            .file(
+                "/tmp/perf-4321.map",
+                b"100010 20 one\n200010 20 data\n300010 20 two\n300040 8 e\x1b\xff\n400010 20 mapped\n500010 20 nowhere\n"
+                    .to_vec(),
+            )
+            .target();
+        let regions = target.process.regions().expect("its regions");
+        let symbols = Symbols::default();
+        let at = |address| {
+            let found = symbols
+                .over(&target, &regions)
+                .at(VirtualAddress::new(address));
+            found.map(|one| format!("{}+{} {}", one.name(), one.offset, one.module))
+        };
+        assert_eq!(at(0x10_0014), None, "only where it is asked for");
+        symbols.use_perf_maps(true);
+        assert_eq!(at(0x10_0014).as_deref(), Some("one+4 /tmp/perf-4321.map"));
+        assert_eq!(at(0x30_0010).as_deref(), Some("two+0 /tmp/perf-4321.map"));
+        for elsewhere in [0x10_0000, 0x20_0010, 0x40_0010, 0x50_0010] {
+            assert_eq!(at(elsewhere), None, "{elsewhere:#x}");
+        }
+        let view = symbols.over(&target, &regions);
+        let find = |module, name| {
+            let found = view.find(module, name);
+            let starts = found.map(|found| found.iter().map(|one| one.start.get()).collect());
+            starts.unwrap_or_else(|_| vec![0])
+        };
+        assert_eq!(find(None, "two"), [0x30_0010]);
+        assert_eq!(find(Some("perf-4321.map"), "two"), [0x30_0010]);
+        assert_eq!(find(None, "e\\x1b\\xff"), [0x30_0040], "as displayed");
+        assert_eq!(find(Some("other"), "two"), [0]);
+        assert!(find(None, "data").is_empty());
+        let survey = view.jit_survey().expect("a list");
+        let range = (survey.start.get(), survey.end.get());
+        assert_eq!(range, (0x10_0010, 0x30_0048));
+        assert!(matches!(survey.functions, Ok(3)));
+        let second = std::time::Duration::from_secs(60);
+        assert_eq!(view.names(None, "t", 10, second), [Name::from("two")]);
+        symbols.use_perf_maps(false);
+        assert_eq!(at(0x10_0014), None);
+    }
+}

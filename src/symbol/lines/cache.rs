@@ -1,0 +1,149 @@
+//! The debug information of modules, kept as long as their files stay as they are and as there is room.
+
+use super::NoLines;
+use super::table::Lines;
+use super::work::Work;
+use crate::kernel::Name;
+use crate::symbol::sources::Sources;
+use crate::symbol::{NoSeparate, NoSymbols};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// More bytes of debug information than this are not kept of all modules together, unless one alone has more.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// What was read of one module, if it was and is still kept.
+type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
+
+/// The debug information of a module, once somebody has asked for it.
+#[derive(Default)]
+pub(in crate::symbol) struct CachedLines(Arc<Slot>);
+
+impl CachedLines {
+    /// What was read before, or what `read` reads.
+    pub(super) fn get(
+        &self,
+        work: &mut Work,
+        read: impl FnOnce(&mut Work) -> Result<Lines, NoLines>,
+    ) -> Result<Arc<Lines>, NoLines> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*kept {
+            return known.clone();
+        }
+        let read = read(work).map(Arc::new);
+        if !matches!(&read, Err(why) if why.is_passing()) {
+            *kept = Some(read.clone());
+        }
+        read
+    }
+
+    /// Counts it in `cache`, as large as it is after a question, as the one asked last. If the cache is full, the oldest leave.
+    pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &Lines) {
+        cache.put(&self.0, lines.bytes());
+    }
+
+    /// What was read before, if that is still kept and nobody is just reading it.
+    pub(super) fn known(&self) -> Option<Arc<Lines>> {
+        let kept = self.0.try_lock().ok()?;
+        kept.as_ref()?.as_ref().ok().cloned()
+    }
+}
+
+/// What is kept of all modules together: as many bytes as there is room for, those asked last.
+pub(in crate::symbol) struct DebugInfoCache {
+    /// With the bytes of each, those asked last at the end.
+    kept: Mutex<VecDeque<(Weak<Slot>, u64)>>,
+    most: u64,
+}
+
+impl Default for DebugInfoCache {
+    fn default() -> Self {
+        DebugInfoCache {
+            kept: Mutex::default(),
+            most: MOST_BYTES,
+        }
+    }
+}
+
+impl DebugInfoCache {
+    fn put(&self, slot: &Arc<Slot>, bytes: u64) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of files that were closed are gone by themselves.
+        kept.retain(|(one, _)| one.strong_count() > 0 && one.as_ptr() != Arc::as_ptr(slot));
+        let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
+        while total.saturating_add(bytes) > self.most
+            && let Some((oldest, its)) = kept.pop_front()
+        {
+            total = total.saturating_sub(its);
+            if let Some(oldest) = oldest.upgrade() {
+                *oldest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        }
+        kept.push_back((Arc::downgrade(slot), bytes));
+    }
+}
+
+/// Reads the debug information in the files of the module called `module`.
+pub(super) fn read(sources: &Sources, module: &Name, work: &mut Work) -> Result<Lines, NoLines> {
+    let none = |why| NoLines::NoDebugInformation {
+        file: module.file_name(),
+        why,
+    };
+    match sources.debug_source() {
+        Ok((source, path)) => Lines::read(source, path.unwrap_or(module), work)?
+            .ok_or_else(|| none(NoSeparate::NotFound)),
+        Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
+        Err(other) => Err(NoLines::NoFile(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbol::tests::builder::{Builder, Extra};
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn the_oldest_leave_a_full_shelf() {
+        let of = |size| Builder {
+            sections: vec![Extra::new(".debug_info", vec![0; size])],
+            ..Builder::default()
+        };
+        let cache = DebugInfoCache {
+            most: 2500,
+            ..DebugInfoCache::default()
+        };
+        let (never, mut go_on) = (AtomicBool::new(false), || Ok(()));
+        let mut work = Work::new(&mut go_on, &never);
+        let mut reads = 0;
+        let mut ask = |kept: &CachedLines, size| {
+            let before = reads;
+            let lines = kept.get(&mut work, |work| {
+                reads += 1;
+                read(&of(size).sources(), &Name::from("/m"), work)
+            });
+            let lines = lines.expect("debug information");
+            assert!(lines.bytes() >= size as u64);
+            kept.touch(&cache, &lines);
+            reads > before
+        };
+        let (first, second, third, large) = (
+            CachedLines::default(),
+            CachedLines::default(),
+            CachedLines::default(),
+            CachedLines::default(),
+        );
+        assert!(ask(&first, 1000) && ask(&second, 1000));
+        assert!(!ask(&first, 1000) && !ask(&second, 1000));
+        // There is no room for three: the first goes.
+        assert!(ask(&third, 1000));
+        assert!(!ask(&second, 1000) && !ask(&third, 1000));
+        assert!(ask(&first, 1000));
+        // What has more than all room is kept alone.
+        assert!(ask(&large, 5000) && !ask(&large, 5000));
+        assert!(ask(&third, 1000));
+        // What a file had that was closed makes room for others.
+        drop(third);
+        assert!(ask(&first, 1000) && ask(&second, 1000) && !ask(&first, 1000));
+    }
+}

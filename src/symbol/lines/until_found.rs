@@ -1,0 +1,56 @@
+//! What belongs to debug information and may be put there later, as packages are installed while pmdb runs.
+
+use super::NoLines;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Something that is looked for at each question until it is there, and then kept.
+pub(super) struct UntilFound<T>(Mutex<Option<Arc<T>>>);
+
+impl<T> Default for UntilFound<T> {
+    fn default() -> Self {
+        UntilFound(Mutex::default())
+    }
+}
+
+impl<T> UntilFound<T> {
+    /// What is there: known from before, or what `read` finds.
+    pub(super) fn get(
+        &self,
+        read: impl FnOnce() -> Result<Option<T>, NoLines>,
+    ) -> Result<Option<Arc<T>>, NoLines> {
+        if let Some(known) = self.known() {
+            return Ok(Some(known));
+        }
+        let found = read()?.map(Arc::new);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        Ok(found)
+    }
+
+    /// What was there before.
+    pub(super) fn known(&self) -> Option<Arc<T>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_looked_for_again() {
+        let slot = UntilFound::default();
+        let mut reads = 0;
+        let mut ask = |there: Result<Option<u8>, NoLines>| {
+            let found = slot.get(|| {
+                reads += 1;
+                there
+            });
+            (found.ok().flatten().as_deref().copied(), reads)
+        };
+        assert_eq!(ask(Ok(None)), (None, 1));
+        assert_eq!(ask(Err(NoLines::TooLarge)), (None, 2));
+        assert_eq!(ask(Ok(Some(7))), (Some(7), 3));
+        assert_eq!(ask(Ok(Some(8))), (Some(7), 3));
+    }
+}

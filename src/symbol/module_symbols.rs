@@ -1,0 +1,165 @@
+//! A module's file once it has been asked about: its headers, how often it was asked, and the index that repetition earns.
+
+use super::NoSymbols;
+use super::clock::Clock;
+use super::copied;
+use super::elf::Elf;
+use super::got;
+use super::index::Index;
+use super::lines::CachedLines;
+use super::lookup;
+use super::names::Names;
+use super::plt;
+use super::plt_got;
+use super::searches::Searches;
+use super::sources::Sources;
+use super::table::{self, Symbol};
+use crate::kernel::Name;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// After this many single look-ups an index pays for itself.
+const LOOK_UPS_BEFORE_INDEX: u32 = 4;
+
+/// A pass over the relocations that takes longer is given up; Ctrl-C ends it sooner.
+const LONGEST_PASS: Duration = Duration::from_secs(60);
+
+/// Files opened for their symbols. The handles stay open, so that an inode cannot come to mean another file.
+pub(super) struct ModuleSymbols {
+    pub(super) sources: Sources,
+    /// The last view that saw the files unchanged.
+    pub(super) seen: AtomicU64,
+    asked: AtomicU32,
+    index: OnceLock<Option<Index>>,
+    fault: OnceLock<NoSymbols>,
+    copied: OnceLock<HashSet<u64>>,
+    slots: got::Slots,
+    /// What the latest searches by name found.
+    pub(super) searches: Searches,
+    /// Its debug information.
+    pub(super) lines: CachedLines,
+}
+
+impl ModuleSymbols {
+    pub(super) fn new(sources: Sources, seen: u64) -> Self {
+        ModuleSymbols {
+            sources,
+            seen: AtomicU64::new(seen),
+            asked: AtomicU32::new(0),
+            index: OnceLock::new(),
+            fault: OnceLock::new(),
+            copied: OnceLock::new(),
+            slots: got::Slots::default(),
+            searches: Searches::default(),
+            lines: CachedLines::default(),
+        }
+    }
+
+    /// The headers of the file that is mapped.
+    pub(super) fn elf(&self) -> &Elf {
+        &self.sources.image.elf
+    }
+
+    /// The symbol at a file address and its name, or the stub or slot there through which another file's function is called.
+    pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, Name)> {
+        let listed = self.listed_at(address);
+        if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
+            return listed;
+        }
+        // `_GLOBAL_OFFSET_TABLE_` has no size and would speak for all slots.
+        let image = &self.sources.image;
+        let clock = &mut self.clock();
+        plt::at(image, &self.slots, address, clock)
+            .or_else(|| got::at(image, &self.slots, address, clock))
+            .or(listed)
+    }
+
+    /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
+    /// Only those found until then, once `clock` has run out.
+    pub(super) fn plt_got_called(
+        &self,
+        name: &str,
+        clock: &mut Clock,
+    ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+        let image = &self.sources.image;
+        if let Some(function) = name.strip_suffix(plt_got::PLT) {
+            plt::called(image, &self.slots, function, clock)
+        } else if let Some(function) = name.strip_suffix(plt_got::GOT) {
+            got::called(image, &self.slots, function, clock)
+        } else {
+            Ok(Vec::new())
+        }
+    }
+
+    /// The symbol of a table. The first few times by one pass over the tables, then by an index.
+    fn listed_at(&self, address: u64) -> Option<(Symbol, Name)> {
+        if let Some(index) = self.index() {
+            let (symbol, name) = index.symbol_at(address)?;
+            return Some((symbol, Name::copied(name)));
+        }
+        if self.fault.get().is_some() {
+            return None;
+        }
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let symbol = lookup::look_up(&self.sources, address)
+            .map_err(|reason| self.fail(reason))
+            .ok()??;
+        let name = table::name(&self.sources, &symbol)?;
+        Some((symbol, Name::new(name)))
+    }
+
+    /// Whether the variable at a file address is the copy of a library's that everybody uses; an error if finding that out was given up.
+    pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
+        let copied = match self.copied.get() {
+            Some(known) => known,
+            None => {
+                let copied = copied::by(&self.sources.image, &mut self.clock())?;
+                self.copied.get_or_init(|| copied)
+            }
+        };
+        Ok(copied.contains(&address))
+    }
+
+    /// How long a pass over the relocations may take.
+    fn clock(&self) -> Clock<'_> {
+        Clock::new(LONGEST_PASS, self.sources.interrupts())
+    }
+
+    /// The index, once it has been earned; `None` too if the file cannot have one.
+    fn index(&self) -> Option<&Index> {
+        if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
+            return None;
+        }
+        let build = || {
+            Index::build(&self.sources)
+                .map_err(|reason| self.fail(reason))
+                .unwrap_or_default()
+        };
+        self.index.get_or_init(build).as_ref()
+    }
+
+    /// The names of all symbols: those of the index, or read for this once.
+    pub(super) fn with_names<T>(&self, with: impl FnOnce(&Names) -> T) -> Result<T, NoSymbols> {
+        match self.index.get() {
+            Some(Some(index)) => Ok(with(index.names())),
+            _ => Names::read(&self.sources).map(|names| with(&names)),
+        }
+    }
+
+    /// Keeps the first reason for which the tables gave nothing. That one search was given up says nothing of other questions.
+    pub(super) fn fail(&self, reason: NoSymbols) {
+        if !reason.is_passing() {
+            _ = self.fault.set(reason);
+        }
+    }
+
+    /// Why there are no symbols, as far as that is known without passing over the tables.
+    pub(super) fn fault(&self) -> Option<NoSymbols> {
+        match self.sources.tables().next().is_none() {
+            true => Some(NoSymbols::Stripped),
+            false => self.fault.get().cloned(),
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Inferiors as gdb has them, settings at their strangest, and what is killed.
+
+use crate::session::{PLUGIN, compiled};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+const AT_WORK: &[&str] = &["break turn if number == 7", "run"];
+const COUNTED: &str = "7 present, 9 untouched";
+
+#[test]
+fn a_pmdb_that_is_lost_or_hangs_is_started_again() {
+    let Some(program) = compiled("a_pmdb_that_is_lost", "pages.c") else {
+        return;
+    };
+    program.check(
+        AT_WORK,
+        &[
+            ("pmdb walk *pool@16 by state", COUNTED),
+            (
+                "python import os, signal; os.kill(server().child.pid, signal.SIGKILL)",
+                "",
+            ),
+            ("pmdb walk *pool@16 by state", COUNTED),
+            ("pmdb track *pool@16", "tracking"),
+            ("python os.kill(server().child.pid, signal.SIGKILL)", ""),
+            ("next", "is compared from now on"),
+            ("next", "19\t"),
+            (
+                "python PATIENCE = 0.2; os.kill(server().child.pid, signal.SIGSTOP)",
+                "",
+            ),
+            ("print $_resident(pool, 8*page)", "= 8"),
+        ],
+    );
+}
+
+#[test]
+fn each_inferior_has_its_own_through_fork_exec_and_kill() {
+    let Some(program) = compiled("through_fork_exec_and_kill", "family.c") else {
+        return;
+    };
+    program.check(
+        &[
+            "set follow-fork-mode child",
+            "break forked",
+            "run",
+            "break wrote",
+        ],
+        &[
+            ("pmdb walk shared, +4*4096 by state", "4 present"),
+            ("continue", "wrote ()"),
+            ("pmdb walk shared, +4*4096 by state", "4 present"),
+            ("continue", "executing new program"),
+            ("pmdb explain $sp", "[stack]"),
+            ("pmdb explain shared", "in no region"),
+            ("python print(len(SERVERS), \"running\")", "1 running"),
+            ("kill", "killed"),
+            ("python print(len(SERVERS), \"running\")", "0 running"),
+            ("pmdb explain 0", "the program is not being run"),
+            ("add-inferior -exec program", "Added inferior 3"),
+            ("inferior 3", "Switching to inferior 3"),
+            ("pmdb explain 0", "the program is not being run"),
+        ],
+    );
+}
+
+#[test]
+fn a_process_that_runs_can_be_asked_and_so_can_others_beside_gdb() {
+    let Some(program) = compiled("a_process_that_runs", "pages.c") else {
+        return;
+    };
+    let beside = "python import subprocess; print(subprocess.run([program(), str(gdb.selected_inferior().pid), 'print', '6*7'], capture_output=True, text=True).stdout)";
+    program.check(
+        &[AT_WORK, &["pmdb explain pool"]].concat(),
+        &[(beside, "$1 = 42")],
+    );
+    program.check(
+        &["set args wait", "set non-stop on", "run &"],
+        &[("pmdb -- walk [stack] by state", "present"), ("kill", "")],
+    );
+}
+
+#[test]
+fn what_is_no_process_here_is_refused() {
+    let Some(program) = compiled("what_is_no_process", "pages.c") else {
+        return;
+    };
+    program.check(
+        &[AT_WORK, &["record"]].concat(),
+        &[
+            ("pmdb walk pool", "not as it was recorded"),
+            ("print $_resident(pool, 1)", "not as it was recorded"),
+            ("record stop", ""),
+            ("pmdb walk *pool@16 by state", COUNTED),
+            ("generate-core-file core", "Saved corefile"),
+            ("kill", "killed"),
+            ("core-file core", "#0"),
+            ("pmdb walk pool", "a core file has no pages"),
+            ("print $_resident(pool, 1)", "a core file has no pages"),
+        ],
+    );
+}
+
+#[test]
+fn settings_and_languages_change_nothing() {
+    let Some(program) = compiled("settings_and_languages", "pages.c") else {
+        return;
+    };
+    let mut lines: Vec<String> = AT_WORK.iter().map(|line| (*line).to_owned()).collect();
+    let settings = [
+        "set print elements 1",
+        "set print object on",
+        "set print address off",
+        "set print symbol off",
+        "set output-radix 16",
+        "set max-value-size 16",
+        "set width 1",
+        "set width 0",
+        "set height 1",
+        "set style enabled off",
+        "set host-charset ASCII",
+    ];
+    let languages = [
+        "c", "c++", "rust", "go", "asm", "minimal", "d", "fortran", "pascal",
+    ];
+    let languages = languages.map(|language| format!("set language {language}"));
+    for setting in settings.map(str::to_owned).iter().chain(&languages) {
+        lines.push(setting.clone());
+        lines.push("pmdb walk $address, +65536 by state".to_owned());
+        lines.push("pmdb who".to_owned());
+    }
+    lines.insert(
+        AT_WORK.len(),
+        "set $address = (unsigned long)pool".to_owned(),
+    );
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let answers = program.answers(&lines);
+    let width = lines
+        .iter()
+        .position(|line| *line == "set width 1")
+        .expect("it is set");
+    for (at, (line, answer)) in lines.iter().zip(&answers).enumerate() {
+        // One character is enough for nothing.
+        if line.starts_with("pmdb walk") && at != width + 1 {
+            assert!(answer.contains(COUNTED), "{}: {answer}", lines[at - 1]);
+        }
+        if *line == "pmdb who" {
+            assert!(answer.contains("expected"), "{}: {answer}", lines[at - 2]);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_when_gdb_is_killed() {
+    let Some(program) = compiled("nothing_is_left", "pages.c") else {
+        return;
+    };
+    let mut gdb = program
+        .gdb()
+        .args([
+            "-ex",
+            &format!("source {PLUGIN}"),
+            "-ex",
+            "break done",
+            "-ex",
+            "run",
+        ])
+        .args([
+            "-ex",
+            "python print('pmdb is', server().child.pid)",
+            "-ex",
+            "pmdb watch *pool@16 every 1h",
+        ])
+        .arg(&program.path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("gdb starts");
+    let mut output = BufReader::new(gdb.stdout.take().expect("its output")).lines();
+    let mut line = |with: &str| loop {
+        let line = output.next().expect("more output").expect("text");
+        if let Some((_, behind)) = line.split_once(with) {
+            return behind.trim().to_owned();
+        }
+    };
+    let pmdb = line("pmdb is")
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process");
+    let handle = pidfd_open(pmdb, PidfdFlags::empty()).expect("it runs");
+    line("watching");
+    gdb.kill().expect("gdb is killed");
+    gdb.wait().expect("gdb ends");
+    let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+    let deadline = Timespec {
+        tv_sec: 20,
+        tv_nsec: 0,
+    };
+    assert_eq!(
+        poll(&mut ended, Some(&deadline)).expect("a poll"),
+        1,
+        "pmdb goes on without gdb"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_watch_and_leaves_both_alive() {
+    let Some(program) = compiled("ctrl_c_ends_a_watch", "pages.c") else {
+        return;
+    };
+    let mut gdb = program
+        .gdb()
+        .args([
+            "-batch",
+            "-ex",
+            &format!("source {PLUGIN}"),
+            "-ex",
+            "break done",
+            "-ex",
+            "run",
+        ])
+        .args([
+            "-ex",
+            "pmdb watch *pool@16 every 1h",
+            "-ex",
+            "pmdb walk *pool@16 by state",
+        ])
+        .arg(&program.path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("gdb starts");
+    let mut lines = BufReader::new(gdb.stdout.take().expect("its output"))
+        .lines()
+        .map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("watching")));
+    let pid = i32::try_from(gdb.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let rest: Vec<String> = lines.collect();
+    assert!(
+        rest.iter().any(|line| line.starts_with("watched for")),
+        "{rest:?}"
+    );
+    assert!(
+        rest.iter()
+            .any(|line| line.contains("8 present, 8 untouched")),
+        "{rest:?}"
+    );
+    assert!(gdb.wait().expect("gdb ends").success());
+}

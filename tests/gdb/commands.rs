@@ -1,0 +1,221 @@
+//! The commands of pmdb in gdb, and what their arguments mean.
+
+use crate::session::{PMDB, compiled, plugin};
+use std::process::Command;
+
+/// In the last of the eight turns that touch a page each; seven are there.
+const AT_WORK: &[&str] = &["break turn if number == 7", "run"];
+
+#[test]
+fn expressions_mean_what_they_mean_to_x() {
+    let Some(program) = compiled("expressions_mean_what_they_mean_to_x", "pages.c") else {
+        return;
+    };
+    program.check(
+        AT_WORK,
+        &[
+            // A pointer is an address, an array is where it lies and as large as it is.
+            ("pmdb walk pool by state", "1 page, 4 KiB: 1 present"),
+            ("pmdb walk pool[2] by state", "1 page, 4 KiB: 1 present"),
+            (
+                "pmdb walk *pool@16 by state",
+                "16 pages, 64 KiB: 7 present, 9 untouched",
+            ),
+            (
+                "pmdb walk (*pool@16) by state",
+                "16 pages, 64 KiB: 7 present, 9 untouched",
+            ),
+            (
+                "pmdb walk pool, +16*sizeof(*pool) by state",
+                "7 present, 9 untouched",
+            ),
+            (
+                "pmdb walk pool[6]..pool[8] by state",
+                "1 present, 1 untouched",
+            ),
+            (
+                "pmdb walk bytes + 6*page, +2*page by state",
+                "1 present, 1 untouched",
+            ),
+            // A structure and what is in it.
+            ("pmdb walk object by state", "4 pages"),
+            ("pmdb walk object.inner.bytes by state", "4 pages"),
+            ("pmdb translate object.first", "state     unmapped"),
+            ("pmdb translate &object.first", "<object> in program"),
+            ("pmdb explain $sp", "[stack]"),
+            ("pmdb translate turn", "<turn> in program"),
+            ("pmdb region bytes full", "VmFlags"),
+            ("pmdb telescope $sp 2", "+0x008"),
+            ("pmdb x/2xb pool[3]", "0x01    0x00"),
+            ("pmdb find bytes, +8*page, 0x01", "7 matches"),
+            ("pmdb -- print {page} + 1", "= 4097"),
+            (
+                "pmdb -- print count({pool}..{bytes + 16*page} where present)",
+                "= 7",
+            ),
+            (
+                "pmdb -- walk all where state == present by state limit {turns}",
+                "present",
+            ),
+            // Clauses begin outside of brackets and behind an operand.
+            ("pmdb walk *pool@16 where present limit 2", " present"),
+            ("pmdb snapshot before in *pool@16", "before"),
+            ("pmdb diff before in *pool@16", "from before to now"),
+            ("pmdb w *pool@16 by state", "7 present"),
+        ],
+    );
+}
+
+#[test]
+fn each_part_is_evaluated_once_and_its_contents_are_not_fetched() {
+    let Some(program) = compiled("each_part_is_evaluated_once", "pages.c") else {
+        return;
+    };
+    let set = [
+        "set $turn = 0",
+        "set max-value-size 128",
+        "set print elements 1",
+    ];
+    program.check(
+        &[AT_WORK, &set].concat(),
+        &[
+            (
+                "pmdb walk pool[$turn++]..pool[15+$turn++] by state",
+                "7 present, 9 untouched",
+            ),
+            ("print $turn", "= 2"),
+            (
+                "pmdb walk pool[$turn++], +page*($turn++ + 11) by state",
+                "14 pages",
+            ),
+            ("print $turn", "= 4"),
+            (
+                "pmdb walk pool[$turn++]@4 by state",
+                "3 present, 1 untouched",
+            ),
+            ("pmdb walk pool[$turn++] by state", "1 present"),
+            ("print $turn", "= 6"),
+            ("pmdb walk object by state", "4 pages"),
+            ("pmdb -- print {$turn++}", "= 6"),
+            ("print $turn", "= 7"),
+        ],
+    );
+}
+
+#[test]
+fn errors_are_those_of_gdb_in_one_line() {
+    let Some(program) = compiled("errors_are_those_of_gdb", "pages.c") else {
+        return;
+    };
+    let table = [
+        (
+            "pmdb walk nowhere",
+            "No symbol \"nowhere\" in current context.",
+        ),
+        ("pmdb walk pool frob", "A syntax error in expression"),
+        ("pmdb walk", "expected an address or a range"),
+        ("pmdb walk pool where frob", "`frob` cannot stand here"),
+        ("pmdb walk 1.5", "a value of type double is no address"),
+        ("pmdb walk \"text\"", "is not in memory"),
+        ("pmdb walk pool | cat", "gdb's own pipe"),
+        ("pmdb walk pool where present | cat", "gdb's own pipe"),
+        ("pmdb walk pool > /tmp/file", "gdb's own pipe"),
+        ("pmdb -- !ls", "gdb's own pipe"),
+        ("pmdb -- attach 1", "it has no attach"),
+        ("pmdb -- print {1", "a { has no }"),
+        (
+            "pmdb walk pool[1]..pool[0]",
+            "its end must be above its start",
+        ),
+        ("pmdb frobnicate", "pmdb has no command frobnicate"),
+        ("pmdb", "help pmdb lists them"),
+        ("set pmdb program pmdb", "absolute path"),
+    ];
+    program.check(AT_WORK, &table);
+    let lines: Vec<&str> = table.iter().map(|(line, _)| *line).collect();
+    for answer in &program.answers(&[AT_WORK, &lines].concat())[AT_WORK.len()..] {
+        assert_eq!(answer.trim().lines().count(), 1, "{answer}");
+    }
+    program.check(&[], &[("pmdb walk pool", "the program is not being run")]);
+}
+
+#[test]
+fn objects_of_other_languages_lie_somewhere_too() {
+    if let Some(program) = compiled("objects_of_c_plus_plus", "objects.cc") {
+        program.check(
+            &["break stop", "run"],
+            &[
+                ("pmdb walk reference by state", "9 pages, 36 KiB: 9 present"),
+                ("pmdb translate &element", "+4096>"),
+                (
+                    "pmdb walk reference.items, +8*4096 where present by state",
+                    "present",
+                ),
+                ("pmdb walk 'ring'.items by state", "present"),
+                (
+                    "pmdb explain this",
+                    "No symbol \"this\" in current context.",
+                ),
+            ],
+        );
+    }
+    if let Some(program) = compiled("objects_of_rust", "slices.rs") {
+        program.check(
+            &["break slices::stop", "run"],
+            &[
+                ("pmdb walk slice.data_ptr, +length by state", "present"),
+                ("pmdb walk slices::TABLE by state", "9 pages, 36 KiB: "),
+                (
+                    "pmdb walk slices::TABLE[0]..slices::TABLE[4096] by state",
+                    "its end must be",
+                ),
+                (
+                    "pmdb walk &slices::TABLE[0]..&slices::TABLE[4096] by state",
+                    "present",
+                ),
+                ("pmdb translate &length", "[stack]"),
+            ],
+        );
+    }
+}
+
+#[test]
+fn help_and_completion_are_those_of_pmdb() {
+    let Some(program) = compiled("help_and_completion", "pages.c") else {
+        return;
+    };
+    program.check(
+        &[],
+        &[
+            ("help pmdb", "pmdb walk, pmdb w -- the pages of a range"),
+            ("help pmdb --", "Usage: pmdb -- COMMAND"),
+            ("help pmdb walk", "walk [--how] RANGE [where FILTER]"),
+            ("complete pmdb expl", "pmdb explain"),
+            ("complete pmdb walk poo", "pmdb walk pool"),
+            ("complete pmdb walk pool wh", "pmdb walk pool where"),
+            (
+                "complete pmdb walk pool where pres",
+                "pmdb walk pool where present",
+            ),
+            ("complete pmdb walk pool + obj", "pmdb walk pool + object"),
+            ("complete pmdb -- sh", "pmdb -- show"),
+            ("show pmdb program", PMDB),
+            ("apropos copied on write", "pmdb "),
+        ],
+    );
+}
+
+#[test]
+fn the_program_prints_the_plugin() {
+    let output = Command::new(PMDB).args(["--generate", "gdb"]).output();
+    let printed = String::from_utf8(output.expect("it runs").stdout).expect("text");
+    assert_eq!(printed, plugin());
+    let check = "import ast, sys; ast.parse(sys.argv[1], feature_version=(3, 7))";
+    let checked = Command::new("python3")
+        .args(["-c", check, &printed])
+        .status();
+    assert!(
+        checked.is_ok_and(|status| status.success()),
+        "Python 3.7 reads it"
+    );
+}

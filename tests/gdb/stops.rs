@@ -1,0 +1,110 @@
+//! What changed between two stops.
+
+use crate::session::{compiled, is_root};
+use crate::skips::skip;
+
+#[test]
+fn first_touches_and_writes_show_at_the_next_stop() {
+    let Some(program) = compiled("first_touches_and_writes", "pages.c") else {
+        return;
+    };
+    let before = ["break turn if number == 3", "break done", "run"];
+    program.check(
+        &before,
+        &[
+            ("info pmdb track", "No range is tracked."),
+            ("pmdb track object", "tracking object"),
+            ("pmdb track/content *pool@16", "tracking *pool@16"),
+            ("info pmdb track", "inferior 1: *pool@16"),
+            ("pmdb track/contents pool", "/content alone"),
+            ("pmdb track nowhere", "No symbol"),
+            ("continue", "came            5 pages 0x"),
+            ("continue", "written         2 pages 0x"),
+            ("pmdb track off", ""),
+            ("info pmdb track", "No range is tracked."),
+        ],
+    );
+    // Each stretch has one line, and what is not tracked none.
+    let lines = ["pmdb track *pool@16", "continue", "continue"];
+    let answers = program.answers(&[&before[..], &lines].concat());
+    let said = |at: usize| answers[at].matches("pmdb: ").count();
+    assert_eq!((said(4), said(5)), (1, 0), "{answers:#?}");
+}
+
+#[test]
+fn until_change_ends_behind_the_instruction_that_touched() {
+    let Some(program) = compiled("until_change", "pages.c") else {
+        return;
+    };
+    program.check(
+        &["break turn if number == 3", "run"],
+        &[
+            ("pmdb until-change *pool@16", "came            1 page  0x"),
+            ("info line", "at address 0x"),
+            ("print $_resident(pool, 16*4096)", "= 4"),
+            ("tbreak done", "Temporary"),
+            // A breakpoint ends it too.
+            ("pmdb until-change object", "stopped without a change after"),
+            ("help pmdb until-change", "thousands a second"),
+        ],
+    );
+}
+
+#[test]
+fn both_sides_of_a_fork_and_a_collapse_show() {
+    let Some(program) = compiled("both_sides_of_a_fork", "family.c") else {
+        return;
+    };
+    if !is_root() {
+        return skip(
+            "both_sides_of_a_fork",
+            "copies of anonymous pages show by their frames alone",
+        );
+    }
+    let before = [
+        "set detach-on-fork off",
+        "set schedule-multiple on",
+        "break forked",
+        "run",
+        "tbreak wrote",
+    ];
+    program.check(
+        &before,
+        &[
+            ("pmdb track shared, +4*4096", "tracking"),
+            ("pmdb track huge, +2<<20", "tracking"),
+            ("continue", "hit Temporary breakpoint"),
+            ("info inferiors", "* 2 "),
+            (
+                "print $_map_count(shared) + 10*$_map_count(shared + 4096)",
+                "= 12",
+            ),
+            (
+                "print $_exclusive(shared) + 10*$_exclusive(shared + 4096)",
+                "= 10",
+            ),
+            ("inferior 1", "Switching to inferior 1"),
+            (
+                "print $_map_count(shared) + 10*$_map_count(shared + 4096)",
+                "= 12",
+            ),
+            ("pmdb compare children", ""),
+        ],
+    );
+    let parent = ["break done", "run", "print collapsed"];
+    if !program.answers(&parent)[2].contains("= 1") {
+        return skip("a_collapse", "this kernel makes no huge page of small ones");
+    }
+    program.check(
+        &[
+            "break forked",
+            "run",
+            "pmdb track huge, +2<<20",
+            "break done",
+        ],
+        &[
+            ("continue", "collapsed     512 pages 0x"),
+            ("print $_huge(huge)", "= 1"),
+        ],
+    );
+}

@@ -1,0 +1,204 @@
+//! Snapshots of a real process, held against what the process did between them, and against the page maps of both processes.
+
+use super::Test;
+use super::puppet::Puppet;
+use super::support::{self, page_bytes, skip};
+use pmdb::inspect::{Change, Need, Relation, Snapshot, View};
+use pmdb::kernel::AddressRange;
+use pmdb::process::Target;
+use pmdb::report::EventKind;
+use std::os::unix::fs::FileExt;
+
+pub const TESTS: &[Test] = &[
+    ("snapshots::what_a_process_did", what_a_process_did),
+    ("snapshots::a_part_of_a_range", a_part_of_a_range),
+    ("snapshots::beside_a_child", beside_a_child),
+    ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
+];
+
+const MADV_DONTNEED: i32 = 4;
+
+fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
+    let view = View::of(target).expect("a view");
+    let spans = spans.map_or_else(|| view.spans(), |span| vec![span]);
+    Snapshot::take(&view, spans, Need::empty(), contents, &mut || Ok(())).expect("a snapshot")
+}
+
+fn changes(
+    target: &Target,
+    before: &Snapshot,
+    after: &Snapshot,
+    within: Option<&[AddressRange]>,
+) -> Vec<(EventKind, u64, u64)> {
+    let view = View::of(target).expect("a view");
+    let mut changes = Vec::new();
+    let mut take = |change: Change| {
+        let address = change.address.map_or(0, |address| address.get());
+        changes.push((change.kind, address, change.pages));
+        Ok(())
+    };
+    before
+        .changes(after, within, &view, &mut take)
+        .expect("changes");
+    changes.sort_by_key(|(_, address, _)| *address);
+    changes
+}
+
+fn what_a_process_did() {
+    use EventKind::*;
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps("anonymous", 40);
+    puppet.writes(memory, 20);
+    let child = puppet.does("fork", &[memory, 0]);
+    // Exclusive to the process, and so written in place.
+    puppet.writes(memory + 20 * page, 5);
+    let target = puppet.0.attach();
+    let span = support::range(memory, 40 * page);
+    let before = snapshot(&target, Some(span), true);
+    assert_eq!(
+        changes(&target, &before, &snapshot(&target, Some(span), true), None),
+        []
+    );
+    puppet.writes(memory, 3);
+    assert_eq!(puppet.advises(memory + 10 * page, 4, MADV_DONTNEED), Ok(()));
+    puppet.writes(memory + 21 * page, 2);
+    puppet.writes(memory + 30 * page, 6);
+    let after = snapshot(&target, Some(span), true);
+    let mut expected = vec![
+        (CopiedOnWrite, memory, 3),
+        (Went, memory + 10 * page, 4),
+        (Written, memory + 21 * page, 2),
+        (Came, memory + 30 * page, 6),
+    ];
+    if !support::shows_frames() {
+        // Without frames a copy of anonymous memory shows by its contents alone.
+        expected[0].0 = Written;
+    }
+    assert_eq!(changes(&target, &before, &after, None), expected);
+    // The other way round: what came has gone.
+    let back = changes(&target, &after, &before, None);
+    assert!(back.contains(&(Went, memory + 30 * page, 6)), "{back:?}");
+    assert!(back.contains(&(Came, memory + 10 * page, 4)), "{back:?}");
+    puppet.does("kill", &[child]);
+}
+
+fn a_part_of_a_range() {
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps("anonymous", 20);
+    let target = puppet.0.attach();
+    let before = snapshot(&target, None, false);
+    puppet.writes(memory, 20);
+    let added = puppet.maps("anonymous", 7);
+    puppet.writes(added, 7);
+    let after = snapshot(&target, None, false);
+    let parts = [
+        support::range(memory + 2 * page, 3 * page),
+        support::range(memory + 10 * page, page),
+    ];
+    assert_eq!(
+        changes(&target, &before, &after, Some(&parts)),
+        [
+            (EventKind::Came, memory + 2 * page, 3),
+            (EventKind::Came, memory + 10 * page, 1)
+        ]
+    );
+    let all = changes(&target, &before, &after, None);
+    let region = |&(kind, ..): &(EventKind, u64, u64)| !kind.is_of_pages();
+    assert!(all.iter().any(region), "{all:?}");
+    let came: u64 = all
+        .iter()
+        .filter(|(kind, at, _)| {
+            *kind == EventKind::Came && (*at >= added && *at < added + 7 * page)
+        })
+        .map(|(_, _, pages)| pages)
+        .sum();
+    assert!(came >= 7, "{all:?}");
+}
+
+/// The frames of pages, read by hand.
+fn frames(pid: u64, start: u64, pages: u64) -> Vec<u64> {
+    let file = std::fs::File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+    let mut bytes = vec![0; (8 * pages) as usize];
+    file.read_exact_at(&mut bytes, start / page_bytes() * 8)
+        .expect("its entries");
+    let words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
+    words
+        .map(|word| {
+            if word >> 63 == 1 {
+                word & ((1 << 55) - 1)
+            } else {
+                0
+            }
+        })
+        .collect()
+}
+
+fn beside_a_child() {
+    const NAME: &str = "snapshots::beside_a_child";
+    if !support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps("anonymous", 60);
+    puppet.writes(memory, 50);
+    // The child copies the first 20 and has ten more of its own, which the parent writes too, but for three.
+    let child = puppet.does("fork", &[memory, 20]);
+    puppet.writes(memory + 50 * page, 4);
+    let (here, there) = (
+        puppet.0.attach(),
+        pmdb::process::attach(child as u32).expect("the child"),
+    );
+    let span = support::range(memory, 60 * page);
+    let (one, other) = (
+        snapshot(&here, Some(span), false),
+        snapshot(&there, None, false),
+    );
+    let mut sums = [0; 4];
+    let mut about_to_copy = 0;
+    one.compare(span, &other, span.start(), |row| {
+        sums[row.relation as usize] += row.pages;
+        if row.relation == Relation::Shared && row.copied_by_next_write {
+            about_to_copy += row.pages;
+        }
+    });
+    let mine = frames(u64::from(puppet.0.pid()), memory, 60);
+    let theirs = frames(child, memory, 60);
+    let count = |wanted: &dyn Fn(u64, u64) -> bool| {
+        mine.iter()
+            .zip(&theirs)
+            .filter(|(a, b)| wanted(**a, **b))
+            .count() as u64
+    };
+    let read = [
+        count(&|a, b| a != 0 && a == b),
+        count(&|a, b| a != 0 && b != 0 && a != b),
+        count(&|a, b| a != 0 && b == 0),
+        count(&|a, b| a == 0 && b != 0),
+    ];
+    assert_eq!(sums, read);
+    assert_eq!(sums, [30, 20, 4, 0]);
+    assert_eq!(about_to_copy, 30);
+    puppet.does("kill", &[child]);
+}
+
+fn a_page_takes_few_bytes() {
+    let mut puppet = Puppet::start();
+    let pages = 16 << 10;
+    let memory = puppet.maps("anonymous", pages);
+    puppet.writes(memory, pages);
+    let target = puppet.0.attach();
+    let span = Some(support::range(memory, pages * page_bytes()));
+    let most = |each: u64| each * pages + (16 << 10);
+    let plain = snapshot(&target, span, false);
+    assert_eq!((plain.present(), plain.swapped()), (pages, 0));
+    assert!(plain.size() as u64 <= most(8), "{}", plain.size());
+    let whole = snapshot(&target, span, true);
+    assert!(whole.has_contents());
+    assert_eq!((whole.present(), whole.unread()), (pages, 0));
+    assert!(whole.size() as u64 <= most(16), "{}", whole.size());
+}

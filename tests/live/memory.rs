@@ -29,12 +29,15 @@ pub const TESTS: &[Test] = &[
 pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
     let mut numbers = Numbers(7);
     let bytes: Vec<u8> = (0..BYTES).map(|_| numbers.next() as u8).collect();
-    let text: [u8; TEXT_BYTES] = *b"plain\0tab\tquote\" back\\slash\x1b\x7f\n\0\0end";
-    let (bytes, text) = (std::hint::black_box(bytes), std::hint::black_box(text));
+    let texts = *b"\0one\0two\0three\0four\0five\0six\0seven\0eight\0\
+        plain\0tab\tquote\" back\\slash\x1b\x7f\n\0\0end\0\
+        one\0two\0three\0four\0five\0six\0seven\0eight\0";
+    let (bytes, texts) = (std::hint::black_box(bytes), std::hint::black_box(texts));
+    let plain = texts.windows(5).position(|word| word == b"plain");
     announce(format_args!(
         "{:#x} {:#x}",
         bytes.as_ptr().addr(),
-        text.as_ptr().addr()
+        texts.as_ptr().addr() + plain.expect("it is there")
     ));
     wait();
     drop(bytes);
@@ -43,7 +46,8 @@ pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
 /// Bytes that the scenario shows.
 const BYTES: usize = 512;
 
-/// Bytes of texts that it shows.
+/// Bytes of texts that it shows. Other words stand before and behind them: of what a stack holds by chance gdb and pmdb need
+/// not show every character alike, one for private use for example.
 const TEXT_BYTES: usize = 35;
 
 /// Pages of each stretch of memory that is looked at.

@@ -228,13 +228,13 @@ impl Arguments {
             return match words.first() {
                 None => Ok(None),
                 Some(word) => refused(format!(
-                    "unexpected argument '{word}' found: arguments of command files stand behind --args"
+                    "unexpected argument '{word}': put the arguments of a command file after --args"
                 )),
             };
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             return refused(format!(
-                "unexpected argument '{first}' found: a command stands behind the process"
+                "unexpected argument '{first}': after the process comes a command, as in `pmdb 812 regions`"
             ));
         }
         words.append(&mut self.arguments);

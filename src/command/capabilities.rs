@@ -112,7 +112,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::ScanZero => (
             "scan_zero",
-            "the page of zeros is told by the flags of its frame alone",
+            "only the flags of its frame show the page of zeros",
         ),
         Feature::ScanHuge => (
             "scan_huge",

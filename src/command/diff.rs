@@ -152,18 +152,18 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// A question about addresses of which a snapshot knows nothing is not answered by "nothing changed".
+/// "Nothing changed" would be a wrong answer about addresses that a snapshot does not cover.
 fn nothing_in_common(from: &NamedSnapshot, to: &NamedSnapshot) -> Error {
     let of = |one: &NamedSnapshot| match &one.spans {
-        None => format!("'{}' is of the whole process", one.name),
+        None => format!("'{}' covers the whole process", one.name),
         Some(spans) => {
             let (start, end) = (spans.start(), spans.end());
-            format!("'{}' is of {start}..{end}", one.name)
+            format!("'{}' covers {start}..{end}", one.name)
         }
     };
     Error::Refused {
         message: format!("there is nothing to compare: {}, {}", of(from), of(to)),
-        hint: Some("`in RANGE` has to lie in what both snapshots are of".to_owned()),
+        hint: Some("`in RANGE` has to lie in what both snapshots cover".to_owned()),
     }
 }
 
@@ -241,7 +241,7 @@ fn refuse_others(
     })
 }
 
-/// What both snapshots are of; `None` where they were asked for the same.
+/// The addresses that both snapshots cover; `None` where they were asked for the same.
 fn common(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Vec<AddressRange>> {
     match (&from.spans, &to.spans) {
         (one, other) if one == other => None,

@@ -167,7 +167,9 @@ fn bytes(
         let error = eval::Error::new(pattern.at, message);
         return Err(match size {
             8 => error,
-            _ => error.hint(format!("a larger size stands behind the slash: {larger}")),
+            _ => error.hint(format!(
+                "for a larger size put its letter after the slash: {larger}"
+            )),
         }
         .into());
     }
@@ -236,7 +238,6 @@ impl Search<'_> {
             Some(filter) => Question::of_kept(filter, need),
             None => need.into(),
         };
-        let mut failed = None;
         let mut ended = page_sweep::sweep(
             self.view,
             spans.ranges(),
@@ -249,20 +250,13 @@ impl Search<'_> {
                     (State::Untouched, Some(Kind::Cached)) => Source::File,
                     _ => return Ok(ControlFlow::Continue(())),
                 };
-                match self.page(page, source, spans, sink) {
-                    Ok(()) if self.matches >= self.most => Ok(ControlFlow::Break(())),
-                    Ok(()) => Ok(ControlFlow::Continue(())),
-                    Err(Error::Stopped(stopped)) => Err(stopped),
-                    Err(error) => {
-                        failed = Some(error);
-                        Ok(ControlFlow::Break(()))
-                    }
-                }
+                self.page(page, source, spans, sink)?;
+                Ok(match self.matches >= self.most {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                })
             },
         )?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
         let mut why = Why::default();
         self.cache_unread
             .extend(std::mem::take(&mut ended.selection.untold));

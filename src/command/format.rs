@@ -87,7 +87,7 @@ fn push_character(text: &mut String, character: char, quote: char) {
     text.push(character);
 }
 
-/// The letter that stands behind a backslash for a control character.
+/// The letter after the backslash in the escape of a control character.
 fn named(character: char) -> Option<char> {
     Some(match character {
         '\x07' => 'a',

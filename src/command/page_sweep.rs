@@ -93,7 +93,7 @@ pub(super) fn left_out(count: u64, what: &str, doubt: Doubt) -> String {
 }
 
 /// Sweeps `spans`; `each` takes every page that is asked about with the index of its region, and counts what it wants counted in the
-/// totals. It breaks off before a page that is one too many.
+/// totals. It breaks off before a page that is one too many. Any other error than that of the sink ends the sweep with it.
 pub(super) fn sweep<'f>(
     view: &View,
     spans: &[AddressRange],
@@ -104,7 +104,7 @@ pub(super) fn sweep<'f>(
         Option<usize>,
         &mut Totals,
         &mut dyn Sink,
-    ) -> Result<ControlFlow<()>, Stopped>,
+    ) -> Result<ControlFlow<()>, Error>,
 ) -> Result<Ended, Error> {
     let question = question.into();
     let mut totals = Totals::new(view.page(), question.need());
@@ -112,6 +112,7 @@ pub(super) fn sweep<'f>(
     let mut done = 0u64;
     let sink = RefCell::new(sink);
     let mut enough = false;
+    let mut failed = None;
     let mut selection = Selection::default();
     let swept = inspect::sweep(
         view,
@@ -123,16 +124,24 @@ pub(super) fn sweep<'f>(
             sink.progress(done, total, "pages")?;
             done = done.saturating_add(chunk.pages);
             selection.take(chunk, question, |page| {
-                match each(page, chunk.region_index, &mut totals, sink)? {
-                    ControlFlow::Continue(()) => Ok(()),
-                    ControlFlow::Break(()) => {
+                match each(page, chunk.region_index, &mut totals, sink) {
+                    Ok(ControlFlow::Continue(())) => Ok(()),
+                    Ok(ControlFlow::Break(())) => {
                         enough = true;
+                        Err(Stopped::Closed)
+                    }
+                    Err(Error::Stopped(stopped)) => Err(stopped),
+                    Err(error) => {
+                        failed = Some(error);
                         Err(Stopped::Closed)
                     }
                 }
             })
         },
     );
+    if let Some(error) = failed {
+        return Err(error);
+    }
     let (changed, stopped) = match swept {
         Ok(sweep) => (!sweep.changed.is_empty(), None),
         Err(inspect::Error::Stopped(_)) if enough => (false, None),

@@ -1,4 +1,4 @@
-//! `patched [RANGE]`: executable file pages that have become private copies, held against the file.
+//! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, page_sweep, translate};
 use crate::eval::{self, Subject};
@@ -18,13 +18,13 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "executable pages that no longer are the file's, and what differs",
     text: "Lists what was written into program code: pages of private executable mappings of files that have become private copies. Each is \
-           held against the file, and each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
+           compared with the file, and each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
            brk, ebreak, trap). A private copy with the same bytes as the file is listed too: something was written there, and was taken \
-           back. Without a range all modules are looked at.\n\n\
+           back. Without a range it examines all modules.\n\n\
            A debugger that inserts a breakpoint makes such a copy, and so do live patching, hooks and relocations in code. gdb takes its \
-           breakpoints out whenever the process stops: their bytes are seen while the process runs, or with gdb's `set breakpoint \
-           always-inserted on`. Only resident pages are read, and nothing is brought into them; of the file what is compared is \
-           read, without a new access time. Code in anonymous memory has no file to be held against.",
+           breakpoints out whenever the process stops. Their bytes can be seen while the process runs, or with gdb's `set breakpoint \
+           always-inserted on`. Only resident pages are read; no page is brought into memory, except those of the file that are compared. \
+           The file's access time stays. Code in anonymous memory has no file to be compared with.",
     examples: &[
         Example {
             line: "patched",
@@ -70,7 +70,6 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         uncompared: PagesByReason::default(),
         equal: None,
     };
-    let mut failed = None;
     let mut ended = page_sweep::sweep(
         &view,
         &code,
@@ -78,19 +77,10 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         context.sink,
         |page, _, totals, sink| {
             totals.add(page);
-            match comparison.pages(page, &code, sink) {
-                Ok(()) => Ok(ControlFlow::Continue(())),
-                Err(Error::Stopped(stopped)) => Err(stopped),
-                Err(error) => {
-                    failed = Some(error);
-                    Ok(ControlFlow::Break(()))
-                }
-            }
+            comparison.pages(page, &code, sink)?;
+            Ok(ControlFlow::Continue(()))
         },
     )?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
     let answer = comparison.say_equal(context.sink);
     ended.add_stop(answer);
     if ended.stopped == Some(Stopped::Closed) {
@@ -208,7 +198,7 @@ struct Comparison<'a> {
     files: BTreeMap<VirtualAddress, Opened>,
     summary: PatchedSummary,
     uncompared: PagesByReason,
-    /// Pages that are the same as in the file, and have not been told of yet.
+    /// Pages that are the same as in the file, and have not been reported yet.
     equal: Option<AddressRange>,
 }
 

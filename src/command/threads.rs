@@ -42,7 +42,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
         let standing = match target.process.standing(thread.id) {
             Ok(Standing::Waiting(registers)) => Ok(registers),
             Ok(Standing::Running) => Err(Reason::NotApplicable(
-                "the thread runs: the kernel tells registers only of one that waits",
+                "the thread runs: the kernel shows the registers only of a thread that waits",
             )),
             Err(error) => Err(inspect::reason(&error)),
         };

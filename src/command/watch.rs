@@ -146,7 +146,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             what: "`until` did not come true: the process has exited".to_owned(),
         }
         .into()),
-        // What stands behind it in a file counts on it.
+        // The next lines of a command file rely on the condition.
         (Some(_), "interrupted") => Err(Stopped::Interrupted.into()),
         _ => Ok(Flow::Done),
     }

@@ -43,6 +43,6 @@ pub trait Scope {
         self.check()
     }
 
-    /// Takes a sentence that stands behind the answer of the command.
+    /// Takes a note to be printed after the answer of the command.
     fn note(&self, message: String);
 }

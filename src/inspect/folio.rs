@@ -39,8 +39,8 @@ impl Folio {
         }
     }
 
-    /// Finds the folios of `words.len()` frames from `first` on, whose flags these are, `None` where they are not known: `set` is told of
-    /// which of them which folio is. Most follow from each other; at the ends a few words more are read. `last` is the folio found
+    /// Finds the folios of `words.len()` frames from `first` on, whose flags these are, `None` where they are not known: `set` receives
+    /// the frames of each folio, and the folio. Most follow from each other; at the ends a few words more are read. `last` is the folio found
     /// last, in frames that lie before these.
     pub(super) fn each(
         machine: &Machine,

@@ -93,8 +93,8 @@ pub struct FrameDetail {
 const READ_FRAMES: u64 = 8192;
 
 /// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`], [`Need::COUNTS`],
-/// [`Need::ORDER`] and [`Need::CGROUPS`] count. `check` is told between reads how many frames were looked at, and says whether to go on.
-/// Ends early where physical memory does: what was looked at is given back.
+/// [`Need::ORDER`] and [`Need::CGROUPS`] count. Between reads `check` receives how many frames have been read, and says whether to go on.
+/// Ends early where physical memory does, and returns the frames that were read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames(

@@ -3,7 +3,7 @@
 use crate::kernel::{Kind, PageFlags, PageMapEntry};
 use crate::process::{BackingContent, Categories};
 
-/// What stands behind the pages of a region.
+/// The backing of the pages of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backing {
     /// Nothing but swap.
@@ -34,7 +34,7 @@ impl Backing {
 /// What matters of the region that a page lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RegionFacts {
-    /// What stands behind it.
+    /// Its backing.
     pub backing: Backing,
     /// Mapped shared; otherwise private, copied on write.
     pub shared: bool,

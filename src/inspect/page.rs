@@ -83,8 +83,8 @@ pub struct Page {
     pub address: VirtualAddress,
     /// How many pages this stands for: 1, or all of an untouched stretch, a contiguous run, a huge page.
     pub pages: u64,
-    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked for, no more
-    /// of it is told than that it is present.
+    /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked for, it
+    /// says no more than that the page is present.
     pub entry: PageMapEntry,
     /// What is there.
     pub state: State,

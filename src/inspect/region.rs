@@ -1,4 +1,4 @@
-//! A region and what stands behind it.
+//! A region and its backing.
 
 use super::classify::Backing;
 use crate::kernel::mounts::MemoryFiles;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 pub struct ViewedRegion {
     /// The region as `maps` gives it.
     pub region: Region,
-    /// What stands behind it.
+    /// Its backing.
     pub backing: Backing,
     pub(super) pfn_mapped: OnceLock<bool>,
     pub(super) merged: OnceLock<Option<bool>>,
@@ -58,7 +58,7 @@ impl ViewedRegion {
     }
 }
 
-/// What stands behind a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
+/// The backing of a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
 /// where nothing else tells.
 pub(super) fn backing(
     region: &Region,

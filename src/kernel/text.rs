@@ -91,7 +91,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> Option<u64> {
     bytes.iter().try_fold(0, with_digit)
 }
 
-/// A hexadecimal number without `0x` that stands before the first `mark`, and what stands behind that.
+/// A hexadecimal number without `0x` before the first `mark`, and the rest after it.
 pub(crate) fn hexadecimal_before(mark: u8, bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::parser;
 /// What could stand where the cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
-    /// Where in the line the word begins that is to be completed; the cursor itself if it stands behind a blank.
+    /// Where in the line the word begins that is to be completed; the cursor itself if a blank is before it.
     pub start: usize,
     /// What could stand there; empty if the line is wrong before that.
     pub kinds: Vec<Expected>,

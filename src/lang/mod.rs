@@ -56,7 +56,7 @@ pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
     parser::parse(line)
 }
 
-/// What stands behind the name of a command that the user made: its arguments, and where its output goes.
+/// The text after the name of a user-defined command: the arguments, and where the output goes.
 ///
 /// # Errors
 /// A [`SyntaxError`] for a pipe or a file that is not complete.

@@ -120,7 +120,7 @@ fn scan(
     most: u64,
     joined: &mut Joined<'_, '_>,
 ) -> Result<ControlFlow<(), VirtualAddress>> {
-    // "Written" is set on every page that nobody tracks: it is told only together with what makes it mean something.
+    // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives it a meaning.
     let mut asked = wanted;
     if wanted.contains(Categories::WRITTEN) {
         asked |= Categories::WRITE_TRACKED;

@@ -1,4 +1,4 @@
-//! The threads of the target, each with what the kernel tells of it without stopping it.
+//! The threads of the target, each with what the kernel shows of it without stopping it.
 
 use super::{Process, Result};
 use crate::kernel::registers::{Registers, Standing};
@@ -104,7 +104,7 @@ impl Process {
 fn is_running(what: &str, id: u32) -> Error {
     Error::NotAvailable {
         what: format!(
-            "{what} {id} is running: the kernel tells registers only of a thread that waits"
+            "{what} {id} is running: the kernel shows the registers only of a thread that waits"
         ),
     }
 }

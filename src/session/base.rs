@@ -172,7 +172,7 @@ impl Session {
             .printer(self.renderer(true), screen, &self.interrupts)
             .regardless()
             .logged(self.logged());
-        // Whether it could be written is told at the end.
+        // `finish` reports whether it could be written.
         let _ = printer.emit(record);
         match printer.finish() {
             (_, Ended::Closed) => Outcome::Closed,
@@ -191,7 +191,7 @@ impl Session {
         Printer::new(renderer, destination, interrupts, Rc::clone(&self.progress))
     }
 
-    /// Says what stands behind a value that no command has asked for.
+    /// Prints the notes on a value that no command has asked for.
     pub(super) fn say_notes(&mut self) {
         self.progress.borrow_mut().clear();
         for note in self.state.notes.take() {

@@ -137,7 +137,7 @@ impl Session {
             }
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
-            // Who stopped reading knows; what that means is told by the destination.
+            // The destination reports what a closed output means.
             Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
             Err(error) => {
                 let status = error.status();

@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-/// Nobody needs to be told of what is over sooner.
+/// What ends sooner needs no progress line.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the line may change in a second.

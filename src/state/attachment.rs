@@ -32,7 +32,7 @@ impl DebugState {
     }
 
     /// Asks whether the target is still there and still the same, and forgets what a new program has made void. Each
-    /// change is told once.
+    /// change is reported once.
     ///
     /// # Errors
     /// The target could not be asked.

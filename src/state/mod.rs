@@ -70,7 +70,7 @@ pub struct DebugState {
     pub interrupted: Arc<AtomicBool>,
     /// Whoever waits for such a value.
     pub waiting: Waiting,
-    /// What stands behind the answer of the command that runs.
+    /// The notes to be printed after the answer of the command that runs.
     pub notes: RefCell<Vec<String>>,
 }
 

@@ -5,7 +5,7 @@ use crate::inspect::Snapshot;
 use crate::source::Identity;
 use std::time::SystemTime;
 
-/// A snapshot with what it is of.
+/// A snapshot, and what it covers.
 pub struct NamedSnapshot {
     /// What the user calls it.
     pub name: String,
@@ -13,7 +13,7 @@ pub struct NamedSnapshot {
     pub process: Identity,
     /// When it was taken.
     pub time: SystemTime,
-    /// What it is of; `None` for the whole process.
+    /// The addresses that it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
     pub snapshot: Snapshot,

@@ -39,8 +39,8 @@ pub(super) struct Separate {
     has_build_id: bool,
 }
 
-/// The files that may be the separate debug file of a module. Which of them is takes a checksum at times, so they are held against the
-/// module when that is first asked.
+/// The files that may be the separate debug file of a module. To decide between them can take a checksum, so that waits until it is
+/// first asked.
 pub(super) struct Candidates {
     files: Vec<Separate>,
     /// Where it was looked for, and what was there.

@@ -136,9 +136,9 @@ impl View<'_> {
         }
     }
 
-    /// The symbols of all programs and libraries that `is_match` takes, told the name that people read: those of a
-    /// module after those of the one before it, by name, and no more than `most` in all, or little more. Thread-local ones have no
-    /// address and are left out. `silent` is told what gives no symbols, or not all.
+    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by name, and no more
+    /// than `most` in all, or little more. Thread-local symbols have no address and are left out. `silent` receives each module that
+    /// gives no symbols, or not all of them.
     ///
     /// # Errors
     /// What `check` or `each` says.

@@ -422,8 +422,11 @@ fn pages_of_the_hugetlb_pool() {
     drop(pool);
 }
 
-/// 64 equal pages that are merged by now. Fails with the reason why they are not.
-pub fn merged(puppet: &mut Puppet) -> Result<u64, String> {
+/// A puppet with 64 equal pages that are merged, and where they are. Merging goes on until the setting is dropped, which has to be
+/// after the puppet. Fails with the reason why nothing was merged.
+pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
+    let merging = super::system::merging()?;
+    let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
     if let Err(error) = puppet.advises(memory, 64, libc::MADV_MERGEABLE) {
@@ -441,19 +444,13 @@ pub fn merged(puppet: &mut Puppet) -> Result<u64, String> {
         }
         std::thread::yield_now();
     }
-    Ok(memory)
+    Ok((merging, puppet, memory))
 }
 
 fn merged_pages() {
-    const NAME: &str = "states::merged_pages";
-    let merging = match super::system::merging() {
-        Ok(merging) => merging,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let mut puppet = Puppet::start();
-    let memory = match merged(&mut puppet) {
-        Ok(memory) => memory,
-        Err(reason) => return skip(NAME, &reason),
+    let (merging, puppet, memory) = match merged() {
+        Ok(made) => made,
+        Err(reason) => return skip("states::merged_pages", &reason),
     };
     let target = puppet.0.attach();
     for page in [0, 63] {

@@ -1,8 +1,7 @@
 //! What is in the pages of a range, as values; and what the last rows and totals were.
 
-use super::Kept;
-use crate::command::{Context, Error, Flow, run};
-use crate::lang::{self, Line};
+use super::{Kept, attached, run_line};
+use crate::command::{Error, Flow};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::report::{Record, Sink, Stopped};
 use crate::state::DebugState;
@@ -20,9 +19,7 @@ impl Session {
         world.maps(0x1010, 1, 0xb000);
         change(&mut world);
         let (_, target) = world.target();
-        let mut state = DebugState::new(target.machine.clone());
-        state.attach(target);
-        Session(state)
+        Session(attached(target))
     }
 
     fn run(&mut self, line: &str) -> Result<Vec<Record>, Error> {
@@ -34,17 +31,7 @@ impl Session {
     }
 
     fn run_into(&mut self, line: &str, sink: &mut dyn Sink) -> Result<Flow, Error> {
-        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-            panic!("no command: {line}");
-        };
-        run(
-            &command,
-            &mut Context {
-                state: &mut self.0,
-                sink,
-                resume: None,
-            },
-        )
+        run_line(&mut self.0, line, None, sink)
     }
 
     #[track_caller]

@@ -4,7 +4,7 @@ mod functions;
 mod memory;
 mod table;
 
-use super::{Context, Error, run};
+use super::{Context, Error, Resume, run};
 use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::{self, Line};
 use crate::process::Target;
@@ -35,23 +35,38 @@ impl Sink for Kept {
     }
 }
 
-/// What comes of a command on `target`, which is told to stop at one of its records.
-fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
+/// The state of a session that is attached to `target`.
+fn attached(target: Target) -> DebugState {
     let mut state = DebugState::new(target.machine.clone());
     state.attach(target);
-    let mut sink = Kept {
-        records: Vec::new(),
-        stop_at,
-    };
+    state
+}
+
+/// Runs a line that is one command.
+fn run_line(
+    state: &mut DebugState,
+    line: &str,
+    resume: Option<Resume>,
+    sink: &mut dyn Sink,
+) -> super::Outcome {
     let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
         panic!("no command: {line}");
     };
     let mut context = Context {
-        state: &mut state,
-        sink: &mut sink,
-        resume: None,
+        state,
+        sink,
+        resume,
     };
-    let outcome = run(&command, &mut context);
+    run(&command, &mut context)
+}
+
+/// The records of a command on `target`, which is stopped at one of them, and how it ended.
+fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Record>, super::Outcome) {
+    let mut sink = Kept {
+        records: Vec::new(),
+        stop_at,
+    };
+    let outcome = run_line(&mut attached(target), line, None, &mut sink);
     (sink.records, outcome)
 }
 
@@ -329,8 +344,6 @@ fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
             let mut world = World::new([region(0x1000, 4)]);
             world.maps(0x1000, 4, 0x9000);
             let (world, target) = world.target();
-            let mut state = DebugState::new(target.machine.clone());
-            state.attach(target);
             let mut sink = Meddler {
                 records: Vec::new(),
                 meddle: || {
@@ -339,15 +352,7 @@ fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
                     }
                 },
             };
-            let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-                panic!("no command: {line}");
-            };
-            let mut context = Context {
-                state: &mut state,
-                sink: &mut sink,
-                resume: None,
-            };
-            run(&command, &mut context).expect("an answer");
+            run_line(&mut attached(target), line, None, &mut sink).expect("an answer");
             let changed = match sink.records.last() {
                 Some(Record::Region(region)) => region.changed,
                 Some(Record::RegionsSummary(summary)) => summary.changed,
@@ -408,17 +413,12 @@ fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
         }
     }
     let (_, target) = World::new([region(0x1000, 1)]).target();
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
-    let Ok(Line::Command { command, .. }) = lang::parse_line("explain 0x1000000") else {
-        panic!("no command");
-    };
-    let mut context = Context {
-        state: &mut state,
-        sink: &mut Pressed,
-        resume: None,
-    };
-    let answer = run(&command, &mut context);
+    let answer = run_line(
+        &mut attached(target),
+        "explain 0x1000000",
+        None,
+        &mut Pressed,
+    );
     assert!(matches!(
         answer,
         Err(super::Error::Stopped(Stopped::Interrupted))
@@ -469,22 +469,13 @@ fn who_without_the_right_to_frames_is_a_refusal() {
     world.maps(0x1000, 1, 0x9000);
     world.hidden = true;
     let target = world.target().1;
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
+    let mut state = attached(target);
     for (line, status) in [("who 0x1000000", 4), ("who 0x1001000", 1)] {
-        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-            panic!("no command: {line}");
-        };
         let mut sink = Kept {
             records: Vec::new(),
             stop_at: usize::MAX,
         };
-        let mut context = Context {
-            state: &mut state,
-            sink: &mut sink,
-            resume: None,
-        };
-        let error = run(&command, &mut context).expect_err("no frame");
+        let error = run_line(&mut state, line, None, &mut sink).expect_err("no frame");
         assert_eq!(error.status(), status, "{line}: {error:?}");
     }
 }
@@ -563,8 +554,7 @@ fn one_answer_reads_the_regions_once() {
         .file("/bin/cc", file.bytes());
     let watched = fake.watched.clone();
     let target = fake.target();
-    let mut state = DebugState::new(target.machine.clone());
-    state.attach(target);
+    let mut state = attached(target);
     for line in [
         "translate main",
         "translate 0x401004",
@@ -574,20 +564,12 @@ fn one_answer_reads_the_regions_once() {
         "info address main",
         "info line main",
     ] {
-        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-            panic!("no command: {line}");
-        };
         let mut sink = Kept {
             records: Vec::new(),
             stop_at: usize::MAX,
         };
-        let mut context = Context {
-            state: &mut state,
-            sink: &mut sink,
-            resume: None,
-        };
         let before = watched.region_reads.load(Ordering::Relaxed);
-        run(&command, &mut context).expect("an answer");
+        run_line(&mut state, line, None, &mut sink).expect("an answer");
         // Each anew: what an earlier command read may have changed.
         let reads = watched.region_reads.load(Ordering::Relaxed) - before;
         assert_eq!(reads, 1, "{line}: {:?}", sink.records);

@@ -105,7 +105,7 @@ fn command(line: &str) -> Command {
     }
 }
 
-/// What stands behind `print`.
+/// The expression after `print`.
 fn range(text: &str) -> Spanned<Range> {
     match command(&format!("print {text}")) {
         Command::Print { value, .. } => value,

@@ -25,7 +25,7 @@ pub struct AccessFacts {
     pub kind: Option<Kind>,
     /// Of its region; `None` when it is in none.
     pub permissions: Option<Permissions>,
-    /// What stands behind its region.
+    /// The backing of its region.
     pub backing: Option<Backing>,
     /// Bit 61 of its entry: a page of a file or of shared memory.
     pub of_object: bool,
@@ -206,7 +206,7 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
 
 /// Where nothing is mapped.
 fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
-    if let Some(effects) = told(facts) {
+    if let Some(effects) = userfault(facts) {
         return Outcome::of(effects);
     }
     let effects: &[Effect] = match (facts.kind, facts.content) {
@@ -264,9 +264,9 @@ fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [
     }
 }
 
-/// What a userfaultfd puts before a page is filled; `None` where it is told nothing. Of what an object has, it is told as "minor", in
-/// swap or not, and of what nobody has as "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
-fn told(facts: &AccessFacts) -> Option<&'static [Effect]> {
+/// What a userfaultfd adds before a page is filled; `None` where the kernel sends it no event. A page that the object has, in swap or
+/// not, is a "minor" fault, and any other is "missing" (shmem_get_folio_gfp in mm/shmem.c, hugetlb_no_page in mm/hugetlb.c).
+fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
     use Effect::{MapCached, Notify, SwapIn, Zeros};
     let missing = facts.missing_told == Some(true);
     let minor = facts.minor_told == Some(true);

@@ -40,7 +40,7 @@ pub(super) fn read(
         return Ok(false);
     }
     let at = first..pieces.entries.len();
-    // Nobody is told what nobody asked for.
+    // Marks are made only where they were asked for.
     let marks = need.intersects(Need::HUGE | Need::KINDS);
     let marks = marks.then(|| pieces.mark_huge(at.len()));
     pieces.push(step.region, step.range, Words::Read { at, marks, stride });

@@ -66,7 +66,7 @@ pub(in crate::lang) enum Pasted {
     },
     /// A symbol, and a distance from its first byte.
     Symbol {
-        /// The name of the file that it is of.
+        /// The name of its file.
         module: Option<String>,
         name: String,
         offset: u64,

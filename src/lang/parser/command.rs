@@ -435,7 +435,7 @@ fn is_command_displayed(input: Tokens<'_>) -> bool {
     is_displayed(first.text) && !is_name
 }
 
-/// `map`: a filter alone is of the whole process. Where it is none, `where` is a name like any other.
+/// `map`: a filter without a range applies to the whole process. Where no filter follows, `where` is a name like any other.
 fn drawn(input: Tokens<'_>) -> Parsed<'_, Command> {
     if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
         let (range, filter) = (None, Some(filter));

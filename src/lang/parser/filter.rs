@@ -127,7 +127,7 @@ fn negated<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     Ok((behind, Part::Condition(not)))
 }
 
-/// What stands behind the beginning of a quantity: the rest of it, and a comparison if there is one.
+/// The rest of a quantity whose beginning is read, and a comparison if there is one.
 fn compared<F: FilterField>(input: Tokens<'_>, first: Spanned<Quantity<F>>) -> Parsed<'_, Part<F>> {
     let (behind, left) = arithmetic(input, first, |level| level >= Level::Shift)?;
     let compared = behind.accept(Expected::Comparison, |token| {

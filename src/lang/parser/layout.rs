@@ -1,4 +1,4 @@
-//! What stands behind a command's name and a `/`.
+//! The layout after a command's name and a `/`.
 
 use super::stream::{Failed, Parsed, Tokens, glued, is_mark, mark};
 use crate::lang::error::SyntaxError;

@@ -191,7 +191,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
     Ok((behind, Line::Command { command, output }))
 }
 
-/// What stands behind a command: a pipe or a file.
+/// Where the output of a command goes: a pipe or a file.
 fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
     let found = input.accept(Expected::Pipe, |token| {
         let end = token.at.end;

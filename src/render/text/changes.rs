@@ -2,7 +2,7 @@
 
 use super::block::region_name;
 use super::look::Look;
-use super::watch::{blind, role, story};
+use super::watch::{blind, numbers, role, story};
 use crate::kernel::Name;
 use crate::render::columns::Cell;
 use crate::render::theme::Role;
@@ -108,19 +108,7 @@ pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::R
             false => "no change seen",
         });
     }
-    let mut separator = "";
-    for (kind, number) in summary.changes.iter() {
-        let number = match kind.is_of_pages() {
-            true => counted(*number, "page"),
-            false => count(*number),
-        };
-        line.word(
-            separator,
-            role(*kind),
-            format!("{}: {number}", kind.words()),
-        );
-        separator = ", ";
-    }
+    numbers(&mut line, &summary.changes);
     if summary.came + summary.went > 0 {
         let net = net(summary.came, summary.went);
         line.word("; ", Role::Size, format!("{net} present"));

@@ -3,9 +3,12 @@
 use super::look::Look;
 use super::{footnotes, words};
 use crate::render::columns::Cell;
+use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
-use crate::report::{Blind, Event, EventKind, FlagNames, PageFacts, WatchStart, WatchSummary};
+use crate::report::{
+    Blind, Event, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary,
+};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -163,11 +166,20 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
     if summary.events.is_empty() {
         line.plain("nothing changed");
     }
+    numbers(&mut line, &summary.events);
+    if let Some(why) = ended(summary.ended) {
+        line.word("; ", Role::Dim, why);
+    }
+    line.end(out)
+}
+
+/// How much there was of each kind of change.
+pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
     let mut separator = "";
-    for (kind, events) in summary.events.iter() {
+    for (kind, number) in numbers.iter() {
         let number = match kind.is_of_pages() {
-            true => counted(*events, "page"),
-            false => count(*events),
+            true => counted(*number, "page"),
+            false => count(*number),
         };
         line.word(
             separator,
@@ -176,10 +188,6 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
         );
         separator = ", ";
     }
-    if let Some(why) = ended(summary.ended) {
-        line.word("; ", Role::Dim, why);
-    }
-    line.end(out)
 }
 
 fn ended(word: &str) -> Option<String> {

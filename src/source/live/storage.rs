@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Types of file systems, as mountinfo names them, that a server stands behind. FUSE has subtypes (`fuse.sshfs`).
+/// Types of file systems, as mountinfo names them, that a server answers for. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
     "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda",
     "lustre", "gfs2", "ocfs2",

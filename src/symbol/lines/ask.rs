@@ -170,7 +170,7 @@ impl View<'_> {
                 }
             }
         }
-        // What is told twice (units may share code) is told with all that is known of it.
+        // Units may share code. Of two rows for one place the fuller one stays.
         let order = |place: &LinePlace| {
             (
                 place.start,

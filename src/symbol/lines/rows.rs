@@ -43,8 +43,8 @@ pub(super) type Stretch = (Row, u64);
 /// Whether to go on.
 type Passed = Result<ControlFlow<()>, NoLines>;
 
-/// Passes over the rows of a unit, but for sequences that linkers left out of the program, until `visit` breaks. It is told where the
-/// sequence of each row begins.
+/// Passes over the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit` also receives
+/// where the sequence of each row begins.
 fn pass(
     unit: &Unit<Bytes<'_>>,
     work: &mut Work,

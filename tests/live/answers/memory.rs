@@ -4,7 +4,6 @@ use super::super::Test;
 use super::super::puppet::Puppet;
 use super::super::states::{MADV_GUARD_INSTALL, merged};
 use super::super::support::{self, page_bytes, plain_entry, plain_maps, skip};
-use super::super::system;
 use super::{Truth, program, says};
 
 pub const TESTS: &[Test] = &[
@@ -171,15 +170,9 @@ fn both_sides_of_a_fork() {
 }
 
 fn merged_pages() {
-    const NAME: &str = "answers::merged_pages";
-    let merging = match system::merging() {
-        Ok(merging) => merging,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let mut puppet = Puppet::start();
-    let memory = match merged(&mut puppet) {
-        Ok(memory) => memory,
-        Err(reason) => return skip(NAME, &reason),
+    let (merging, puppet, memory) = match merged() {
+        Ok(made) => made,
+        Err(reason) => return skip("answers::merged_pages", &reason),
     };
     let truth = Truth::present("MADV_MERGEABLE, 64 equal pages", "ksm").when_written("copy");
     let said = says(puppet.0.pid(), memory, &truth);

@@ -400,19 +400,14 @@ fn both_sides_of_a_fork() {
 }
 
 fn merged_pages() {
-    const NAME: &str = "explain::merged_pages";
-    let merging = match super::system::merging() {
-        Ok(merging) => merging,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let mut puppet = Puppet::start();
-    let memory = match merged(&mut puppet) {
-        Ok(memory) => memory,
-        Err(reason) => return skip(NAME, &reason),
+    let (merging, mut puppet, memory) = match merged() {
+        Ok(made) => made,
+        Err(reason) => return skip("explain::merged_pages", &reason),
     };
     let owner = makes(&mut puppet, "merged", memory, Read, Effect::Nothing);
     assert_eq!(owner, Some(Owner::Merged));
     makes(&mut puppet, "merged", memory, Write, Effect::Copy);
+    drop(puppet);
     drop(merging);
 }
 

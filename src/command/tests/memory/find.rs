@@ -95,7 +95,7 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
         panic!("a number that is too large");
     };
     assert_eq!(error.message, "256 does not fit 1 byte");
-    let hint = "a larger size stands behind the slash: h (2 bytes)";
+    let hint = "for a larger size put its letter after the slash: h (2 bytes)";
     assert_eq!(error.hint.as_deref(), Some(hint));
 }
 

@@ -3,10 +3,9 @@
 mod find;
 mod regions;
 
-use super::super::{Context, Error, Flow, Resume, run};
-use super::Kept;
+use super::super::{Error, Flow, Resume};
+use super::{Kept, attached, run_line};
 use crate::kernel::VirtualAddress;
-use crate::lang::{self, Line};
 use crate::process::fake::Fake;
 use crate::render::{Renderer, Text, Theme};
 use crate::report::Record;
@@ -35,25 +34,15 @@ struct Session(DebugState);
 
 impl Session {
     fn on(fake: Fake) -> Session {
-        let mut state = DebugState::new(fake.clone().target().machine);
-        state.attach(fake.target());
-        Session(state)
+        Session(attached(fake.target()))
     }
 
     fn run(&mut self, line: &str, resume: Option<Resume>) -> (Vec<Record>, Result<Flow, Error>) {
-        let Ok(Line::Command { command, .. }) = lang::parse_line(line) else {
-            panic!("no command: {line}");
-        };
         let mut sink = Kept {
             records: Vec::new(),
             stop_at: usize::MAX,
         };
-        let mut context = Context {
-            state: &mut self.0,
-            sink: &mut sink,
-            resume,
-        };
-        let flow = run(&command, &mut context);
+        let flow = run_line(&mut self.0, line, resume, &mut sink);
         (sink.records, flow)
     }
 

@@ -3,7 +3,7 @@
 //! Looked for as gdb does, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
 //! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in containers, by
 //! build-id where pmdb itself runs. A file is taken only if it has the same build-id, or the checksum that `.gnu_debuglink` asks for.
-//! Each place where there was none, or another, is looked at again by the next command: packages are installed meanwhile.
+//! Each place where there was none, or another, is looked at again now and then: packages are installed meanwhile.
 
 use super::NoSeparate;
 use super::build_id;
@@ -108,18 +108,22 @@ impl Candidates {
         &self.interrupts
     }
 
-    /// Whether those that were found are as they were when they were opened, and there is nothing new where else it could be.
-    pub(super) fn are_unchanged(&self, modules: &Modules) -> bool {
-        // That stays the right one, whatever bears its name by now.
+    /// Whether those that were found are as they were when they were opened.
+    pub(super) fn are_unchanged(&self) -> bool {
+        let mut files = self.files.iter();
+        files.all(|one| one.source.file.is_unchanged())
+    }
+
+    /// Whether there is nothing new where else it could be.
+    pub(super) fn are_all(&self, modules: &Modules) -> bool {
+        // The right one stays that, whatever happens to its name.
         let chosen = match self.chosen.get() {
             Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
             _ => None,
         };
-        let mut files = self.files.iter();
         let places = self.places.iter().enumerate();
         let mut others = places.filter(|(number, _)| Some(*number) != chosen);
-        files.all(|one| one.source.file.is_unchanged())
-            && others.all(|(_, (place, found))| Found::of(&place.open(modules)) == *found)
+        others.all(|(_, (place, found))| Found::of(&place.open(modules)) == *found)
     }
 }
 

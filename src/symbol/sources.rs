@@ -13,12 +13,17 @@ use crate::kernel::Name;
 use crate::process::{InMemory, Modules};
 use object::elf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
 const LARGEST_MINI: u64 = 256 << 20;
 /// One that takes longer to expand is given up; Ctrl-C ends it sooner.
 const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
+
+/// Debug files that were not there are looked for again after this time. A look costs some dozen system calls a module, which a loop
+/// of a command file would pay in every turn.
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
@@ -26,6 +31,8 @@ pub(super) struct Sources {
     pub(super) image: Source,
     /// What may be the file that holds what was stripped from it.
     separate: Candidates,
+    /// When it was looked for last.
+    looked: Mutex<Instant>,
     /// `.gnu_debugdata`: a small ELF file within it, for what has no better table; or why it is not read.
     mini: Result<Option<(Source, Kept)>, NoSymbols>,
     /// The tables that are asked, the fullest first.
@@ -70,6 +77,7 @@ impl Sources {
         let mut sources = Sources {
             image,
             separate,
+            looked: Mutex::new(Instant::now()),
             mini,
             tables: Vec::new(),
             renumbered: Vec::new(),
@@ -126,8 +134,20 @@ impl Sources {
     }
 
     /// Whether nothing of it has changed since it was opened, and no debug file has come.
-    pub(super) fn are_unchanged(&self, modules: &Modules) -> bool {
-        self.image.file.is_unchanged() && self.separate.are_unchanged(modules)
+    pub(super) fn are_unchanged(&self, modules: &Modules, now: Instant) -> bool {
+        self.image.file.is_unchanged()
+            && self.separate.are_unchanged()
+            && (!self.looks_again(now) || self.separate.are_all(modules))
+    }
+
+    /// Whether it is time to look for new debug files.
+    fn looks_again(&self, now: Instant) -> bool {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_time = now.saturating_duration_since(*looked) >= BETWEEN_LOOKS;
+        if is_time {
+            *looked = now;
+        }
+        is_time
     }
 
     /// The file that holds what was stripped from the image. The first time this may take a pass over it.

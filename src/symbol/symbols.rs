@@ -16,6 +16,7 @@ use crate::source::{self, Identity};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Modules whose files are kept open for their symbols at the same time, at most.
 const MOST_OPEN: usize = 1024;
@@ -154,8 +155,12 @@ impl Symbols {
         let known = lock().get(&key).cloned();
         if let Some(loaded) = known {
             let fresh = loaded.seen.swap(view, Ordering::Relaxed) == view;
+            let unchanged = || {
+                let sources = &loaded.sources;
+                sources.are_unchanged(&target.modules, Instant::now())
+            };
             let gains_room = || loaded.sources.lacks_room() && self.make_room(view);
-            if fresh || (loaded.sources.are_unchanged(&target.modules) && !gains_room()) {
+            if fresh || (unchanged() && !gains_room()) {
                 return Ok(loaded);
             }
             lock().remove(&key);

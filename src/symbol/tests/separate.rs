@@ -6,8 +6,7 @@ use super::super::expanded::Expanded;
 use super::super::file::File;
 use super::super::module_symbols::ModuleSymbols;
 use super::super::source::Source;
-use super::super::sources::Answers;
-use super::super::sources::Sources;
+use super::super::sources::{Answers, BETWEEN_LOOKS, Sources};
 use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
 use super::builder::*;
 use crate::kernel::{Name, VirtualAddress};
@@ -16,7 +15,7 @@ use crate::process::fake::Fake;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const PROGRAM: &str = "/usr/bin/program";
@@ -111,24 +110,39 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     let found_with = |files: &[(&str, &[u8])]| {
         let found = separate::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default());
         let path = found.chosen().map(|one| one.path.to_string()).ok();
-        assert!(found.are_unchanged(&at(files)), "{files:?}");
+        assert!(found.are_all(&at(files)), "{files:?}");
         (found, path)
     };
     let (found, path) = found_with(&[]);
     assert_eq!(path, None);
     for place in [BY_ID, beside, last] {
-        assert!(!found.are_unchanged(&at(&[(place, &wanted)])), "{place}");
+        assert!(!found.are_all(&at(&[(place, &wanted)])), "{place}");
     }
     // One of another build is replaced by the right one.
     let (found, path) = found_with(&[(beside, &other)]);
     assert_eq!(path, None);
-    assert!(!found.are_unchanged(&at(&[(beside, &[&wanted[..], &[0]].concat())])));
-    assert!(!found.are_unchanged(&at(&[])));
+    assert!(!found.are_all(&at(&[(beside, &[&wanted[..], &[0]].concat())])));
+    assert!(!found.are_all(&at(&[])));
     // The right one stays that, whatever happens to its name.
     let (found, path) = found_with(&[(last, &wanted)]);
     assert_eq!(path.as_deref(), Some(last));
-    assert!(found.are_unchanged(&at(&[])));
-    assert!(!found.are_unchanged(&at(&[(BY_ID, &wanted), (last, &wanted)])));
+    assert!(found.are_all(&at(&[])));
+    assert!(!found.are_all(&at(&[(BY_ID, &wanted), (last, &wanted)])));
+}
+
+#[test]
+fn debug_files_are_looked_for_again_after_a_while() {
+    let start = Instant::now();
+    let program = stripped(vec![Extra::build_id(ID)]);
+    let image = source(program.bytes());
+    let modules = Fake::new().target().modules;
+    let separate = separate::find(&modules, &Name::from(PROGRAM), &image, &Arc::default());
+    let sources = Sources::new(image, separate, &Expanded::default()).unwrap();
+    let wanted = debug_file(vec![Extra::build_id(ID)]);
+    let installed = Fake::new().file(BY_ID, wanted).target().modules;
+    assert!(sources.are_unchanged(&installed, start));
+    let later = Instant::now() + BETWEEN_LOOKS;
+    assert!(!sources.are_unchanged(&installed, later));
 }
 
 #[test]

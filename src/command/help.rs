@@ -16,7 +16,7 @@ pub(super) const ABOUT: About = About {
     group: Group::Language,
     summary: "explain a command or a subject",
     text: "Alone it lists all commands by group, and the subjects. `help COMMAND` shows how a command is written (the grammar's own rule), \
-           what it does, and examples; `help GROUP` lists one group, `help SUBJECT` explains what several commands share, `help all` says everything. \
+           what it does, and examples; `help GROUP` lists one group, `help SUBJECT` explains what several commands share, `help WORD` a word of filters or another clause, `help all` says everything. \
            Words of gdb and other programs are explained too, by what they are here. `apropos WORD` searches all of it.",
     examples: &[
         Example {
@@ -91,15 +91,27 @@ pub(super) fn run(
         _ => matching(table, &words),
     };
     if found.is_empty() && subject.is_none() {
+        let mut is_a_word = false;
+        for rows in Subject::rows_about(&words) {
+            is_a_word = true;
+            context.sink.emit(Record::Help(rows))?;
+        }
         // A word of another program: what it is here.
         let habit = habits::of(&words).filter(|habit| habit.words == words);
         match habit.map(|habit| (habit, habit.does)) {
             Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, &words, ours),
+            Some((habit, Does::Refuse(hint))) if is_a_word => {
+                let message = format!("as a command of other programs: {}", habit.hint(hint));
+                context.sink.emit(Record::Note(Note { message }))?;
+            }
             Some((habit, Does::Refuse(hint))) => {
                 let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
                 return Err(error.hint(habit.hint(hint)).into());
             }
             Some((_, Does::Nothing)) | None => {}
+        }
+        if is_a_word {
+            return Ok(Flow::Done);
         }
         let names = table
             .iter()

@@ -78,6 +78,30 @@ impl Subject {
         })
     }
 
+    /// The rows about a word of the language, under the name of the subject that explains it.
+    pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
+        let subjects = SUBJECTS.iter();
+        let subjects = subjects.filter(|subject| OF_THE_LANGUAGE.contains(&subject.name));
+        subjects.filter_map(move |subject| {
+            let text = subject.text();
+            let is_about = |row: &&str| {
+                // Before the name of a flag stands its number.
+                let mut terms = row
+                    .strip_prefix("  ")
+                    .unwrap_or_default()
+                    .split_whitespace();
+                terms.find(|term| term.parse::<u8>().is_err()) == Some(word)
+            };
+            let rows: Vec<&str> = text.lines().filter(is_about).collect();
+            let text = (!rows.is_empty()).then(|| rows.join("\n"))?;
+            Some(Help::Subject(HelpSubject {
+                name: subject.name,
+                summary: subject.summary,
+                text,
+            }))
+        })
+    }
+
     /// As lists show it.
     pub fn entry(&self) -> HelpEntry {
         HelpEntry {
@@ -87,6 +111,11 @@ impl Subject {
         }
     }
 }
+
+/// The subjects whose tables explain words of the language.
+const OF_THE_LANGUAGE: [&str; 8] = [
+    "language", "values", "ranges", "filters", "states", "kinds", "flags", "units",
+];
 
 /// What people want, in words that the help of the command need not have, and the command that does it.
 static PURPOSES: &[(&str, &[&str])] = &[
@@ -189,6 +218,19 @@ mod tests {
     use super::*;
     use crate::command::{Group, TABLE};
     use crate::kernel::{Kind, State};
+
+    #[test]
+    fn words_of_the_language_are_explained() {
+        for word in [
+            "where", "until", "with", "present", "ksm", "mapcount", "zone", "lru",
+        ] {
+            assert!(Subject::rows_about(word).count() > 0, "{word}");
+        }
+        assert_eq!(Subject::rows_about("walk").count(), 0);
+        for name in OF_THE_LANGUAGE {
+            assert!(Subject::find(name).is_some(), "{name}");
+        }
+    }
 
     #[test]
     fn subjects_are_read_easily_and_their_tables_are_filled() {

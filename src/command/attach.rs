@@ -2,9 +2,9 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, ps};
 use crate::eval::{Scope, Value};
-use crate::lang::TargetName;
+use crate::lang::{COMMANDS, TargetName};
 use crate::process;
-use crate::report::{Record, TargetReport};
+use crate::report::{Record, Sink, TargetReport};
 
 pub(super) const ABOUT: About = About {
     name: "attach",
@@ -20,6 +20,27 @@ pub(super) const ABOUT: About = About {
         does: "pmdb itself",
     }],
 };
+
+/// The process of that number or name. Several of one name are listed.
+pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resolved, Error> {
+    let is_command = || COMMANDS.iter().any(|command| command.name == asked);
+    match process::resolve(asked) {
+        Err(process::Error::Ambiguous { name, candidates }) => {
+            for entry in &candidates {
+                sink.emit(Record::ProcessEntry(ps::row(entry)))?;
+            }
+            Err(process::Error::Ambiguous { name, candidates }.into())
+        }
+        // `pmdb regions` asks for a process.
+        Err(process::Error::Gone { what }) if is_command() => {
+            let what = format!(
+                "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
+            );
+            Err(process::Error::Gone { what }.into())
+        }
+        resolved => Ok(resolved?),
+    }
+}
 
 pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
     let asked = match name {
@@ -37,15 +58,7 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
             }
         },
     };
-    let resolved = match (process::resolve(&asked), name) {
-        (Err(process::Error::Ambiguous { name, candidates }), _) => {
-            for entry in &candidates {
-                context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
-            }
-            return Err(process::Error::Ambiguous { name, candidates }.into());
-        }
-        (resolved, _) => resolved?,
-    };
+    let resolved = resolve(&asked, context.sink)?;
     let target = process::attach(resolved.pid)?;
     target.process.set_scan(context.state.settings.scan);
     let target = context.state.attach(target);

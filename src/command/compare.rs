@@ -3,8 +3,8 @@
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::{About, Context, Error, Example, Flow, Group, Outcome, ps, snapshot};
-use crate::eval::{self, Origin, Spans};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, attach, ps, snapshot};
+use crate::eval::{self, Origin, Spans, Value};
 use crate::inspect::{Need, Relation, SharedPages, Snapshot, View};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, CompareKey, Compared, Spanned};
@@ -24,7 +24,7 @@ pub(super) const ABOUT: About = About {
            both have in different frames (copied), pages that only one of them has, and shared pages that the next write of the \
            attached process copies (about to copy). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
            it can still cost. `by symbol` adds up the pages that begin in each symbol.\n\n\
-           Regions match at the same addresses; a file that is mapped elsewhere matches by file and offset. Several processes, or \
+           A process is given by its id, or by its name as a text. Regions match at the same addresses; a file that is mapped elsewhere matches by file and offset. Several processes, or \
            all `children`, are compared one after the other, with only the sums of each and what the kernel counts of it: uss and \
            pss, as in smaps_rollup. `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. Pages in one slot of swap are shared. \
            Frame numbers are needed, and so CAP_SYS_ADMIN.",
@@ -124,7 +124,11 @@ pub(super) fn run(
 }
 
 /// A process id that was written as a value.
-fn pid(value: &Spanned<lang::Expression>, context: &Context) -> Result<u32, Error> {
+fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, Error> {
+    let as_range = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
+    if let Value::Text(name) = eval::value(&as_range, context.state)? {
+        return Ok(attach::resolve(&name, context.sink)?.pid);
+    }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {
         eval::Error::new(value.at, format!("{number} is no process id"))

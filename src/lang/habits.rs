@@ -107,15 +107,17 @@ pub static HABITS: &[Habit] = &[
 
     // ---- What only a program that stops the process can do.
     refuse("pmdb never starts, stops or steps a process; gdb -p PID does: {}. pmdb can look at the same process meanwhile", &[
-        "run", "start", "starti", "continue", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
+        "run", "start", "starti", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
         "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "checkpoint", "restart", "record", "rec",
         "reverse-continue", "rc", "reverse-step", "rs", "reverse-next", "rn", "reverse-finish", "stepover", "nextcall", "stepret", "stepuntilasm",
         "nextret", "nextsyscall", "xuntil", "skip", "skipi", "entry", "entry-break", "follow", "inferior", "add-inferior", "clone-inferior",
         "unattach", "disconnect", "set args", "set environment", "unset environment", "unset", "set cwd", "set exec-wrapper", "show args",
         "show environment", "info terminal", "tty",
     ]),
+    refuse("`else` has a line of its own, and the `if` below it an `end` of its own: help scripts", &["elif", "elsif", "elseif"]),
+    refuse("gdb -p PID has {}: pmdb never stops or starts the process; loop_break and loop_continue are for loops of command files", &["break", "continue"]),
     refuse("pmdb never stops the process: gdb -p PID does, with {}; here watch RANGE until FILTER waits until pages change", &[
-        "break", "br", "brea", "b", "tbreak", "tb", "hbreak", "thbreak", "rbreak", "rwatch", "awatch", "catch", "tcatch", "condition", "commands",
+        "br", "brea", "b", "tbreak", "tb", "hbreak", "thbreak", "rbreak", "rwatch", "awatch", "catch", "tcatch", "condition", "commands",
         "ignore", "enable", "disable", "delete", "del", "d", "clear breakpoints", "trace", "ftrace", "strace", "tstart", "tstop", "tstatus", "collect",
         "actions", "save", "dprintf", "info breakpoints", "info break", "info b", "i b", "info watchpoints", "info catchpoints", "info signals",
         "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break", "memory",
@@ -187,6 +189,7 @@ pub static HABITS: &[Habit] = &[
     refuse("decode VALUE as entry explains a page-map entry, translate --how ADDRESS shows the one of an address", &["pte", "pgd"]),
     refuse("print pfn(ADDRESS) and print phys(ADDRESS) are the frame and the physical address", &["btop", "ptob"]),
     refuse("flags phys:ADDRESS explains a page frame, summary frames counts all of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
+    refuse("regions by {} lists the largest regions first, info process has the sums of the process", &["rss", "pss"]),
     refuse("walk all where swapped finds what is swapped out, regions where swapped > 0 where", &["swap", "swaps", "swapon"]),
     refuse("who ADDRESS says which processes map a page", &["fuser", "lsof", "files", "filemap"]),
     refuse("pmdb looks at the memory of processes, crash and drgn at the kernel's own: in crash: {}", &[

@@ -550,7 +550,7 @@ pub struct Diff {
 /// Which process `compare` compares with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Compared {
-    /// Each of these.
+    /// Each of these: a process id, or a text that is the name of a process.
     Processes(Vec<Spanned<Expression>>),
     /// Each child of the attached process.
     Children,

@@ -76,7 +76,7 @@ impl Error {
             Error::NotPermitted { remedy, .. } => {
                 Some(&**remedy).filter(|remedy| !remedy.is_empty())
             }
-            Error::Ambiguous { .. } => Some("attach by process id instead"),
+            Error::Ambiguous { .. } => Some("give its process id instead"),
             _ => None,
         }
     }

@@ -75,6 +75,16 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     two.wait().unwrap();
     home.run(&["-p", &name, "-batch"])
         .failed(3, "no process is called");
+    home.run(&[
+        "demo",
+        "-q",
+        "-batch",
+        "-ex",
+        &format!("compare \"{name}\""),
+    ])
+    .failed(3, "no process is called");
+    home.run(&["-p", "regions", "-batch"])
+        .failed(3, "the command regions is run by `pmdb PID regions`");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use nom::multi::{many0, many1, separated_list1};
 use nom::sequence::{preceded, terminated};
 
 use super::arguments as values;
+use super::atoms::text as text_value;
 use super::control::new_name;
 use super::expression::{expression, place};
 use super::filter::{filter, quoted_text};
@@ -535,7 +536,7 @@ fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
 
 fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
     let children = map(word("children"), |_| Compared::Children);
-    let processes = map(many1(place), Compared::Processes);
+    let processes = map(many1(alt((place, text_value))), Compared::Processes);
     let (mut input, with) = alt((children, processes)).parse(input)?;
     let (mut in_, mut by, mut cut) = (None, None, None);
     while clause(&mut input, &mut in_, after("in", range))?

@@ -44,6 +44,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     let (message, hint) = about(token, &expected);
     let hint = path_without_quotes(line, tokens, position, &expected)
         .or_else(|| else_if(tokens, position))
+        .or_else(|| first_words(tokens, position, &expected))
         .or(hint);
     let hint = typed_name::quotes_around(line, tokens, position)
         .or(hint)
@@ -180,6 +181,33 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
     }
     (expected.contains(&Expected::Mark("..")) && is_value(before))
         .then(|| format!("a range is written A..B: {}..{}", before.text, token.text))
+}
+
+/// What beginners leave out or write otherwise, where that shows in the first words of a line.
+fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+    let [command, first, ..] = tokens else {
+        return None;
+    };
+    let Resolved::One(name) = resolve_first(command.text) else {
+        return None;
+    };
+    match (name, position, first.text) {
+        ("foreach", 1, word) if first.kind == TokenKind::Name => Some(format!(
+            "a variable begins with $: foreach ${word} in \u{2026}"
+        )),
+        ("foreach", _, _) if expected.contains(&Expected::Mark(",")) => {
+            let is_value = matches!(tokens.get(position)?.kind, TokenKind::Number(_));
+            is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
+        }
+        ("compare", 1, word) if first.kind == TokenKind::Name => Some(format!(
+            "the name of a process is a text: compare \"{word}\""
+        )),
+        ("assert", _, _) if tokens.get(position)?.text == "where" => Some(
+            "a number of pages can be asserted: assert count(RANGE where FILTER) > 0".to_owned(),
+        ),
+        ("walk", 2, "where") => Some("the range comes first: walk all where \u{2026}".to_owned()),
+        _ => None,
+    }
 }
 
 /// `else if`, which gdb has not either.

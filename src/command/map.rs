@@ -18,7 +18,8 @@ pub(super) const ABOUT: About = About {
     summary: "the address space, drawn: what is where",
     text: "A block for each region, in cells of as many pages as its head says. A letter is the most important thing in its cell, in \
            the order of the legend; a small one has something else in it too. `where` draws only what a filter finds. Regions \
-           with nothing in them are named only.",
+           with nothing in them are named only.\n\n\
+           `map … > ./FILE.svg` draws the same as a picture for a browser or a document.",
     examples: &[
         Example {
             line: "map",
@@ -27,6 +28,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "map demo_buffer",
             does: "a page a cell",
+        },
+        Example {
+            line: "map demo_buffer > ./demo.svg",
+            does: "as a picture in a file",
         },
         Example {
             line: "map where present and not exclusive",

@@ -21,7 +21,9 @@ pub(super) const ABOUT_PIPE: About = About {
     text: "`pipe COMMAND | SHELL COMMAND`, or just `COMMAND | SHELL COMMAND`, as gdb has it: the output goes to the shell \
            command's input, without colours and without stopping at each screen.\n\n\
            `COMMAND > FILE` writes it to a file and `>> FILE` adds it, when the path begins with / ./ ../ ~/ or a quote; \
-           anything else after > is a comparison, so that `walk heap where mapcount > 1` never makes a file.",
+           anything else after > is a comparison, so that `walk heap where mapcount > 1` never makes a file. A file \
+           whose name ends in .svg gets a picture, which only commands that draw can write (map); all other files get text, \
+           or with `set json on` JSON.",
     examples: &[
         Example {
             line: "pipe regions | head -3",

@@ -366,6 +366,13 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Whether its answer is a picture, which an SVG file can hold.
+    pub fn is_drawn(&self) -> bool {
+        matches!(self, Command::Map { .. })
+    }
+}
+
 /// A part of what `find` looks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {

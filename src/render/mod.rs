@@ -1,4 +1,4 @@
-//! Records into text for people or JSON for programs. Here, and only here, output is formatted.
+//! Records into text or pictures for people, or JSON for programs. Here, and only here, output is formatted.
 //!
 //! All text passes one gate (`printable`), so that no name or message can move a terminal's cursor.
 
@@ -6,7 +6,9 @@ mod ascii;
 mod columns;
 mod json;
 mod line;
+mod marks;
 mod printable;
+mod svg;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,6 +19,7 @@ pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, TextInJson};
 pub use printable::{cut, printable};
+pub use svg::Svg;
 pub use text::Text;
 pub use theme::{Background, ColorContext, Role, Theme};
 

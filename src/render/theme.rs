@@ -192,6 +192,25 @@ impl Hue {
     }
 }
 
+impl Role {
+    /// Its colour on a background, as red, green and blue; none for what has the usual one.
+    pub fn rgb(self, background: Background) -> Option<[u8; 3]> {
+        hue(self).map(|hue| rgb(hue.number(background)))
+    }
+}
+
+/// Red, green and blue of a colour of the cube or of the greys, as terminals have them.
+fn rgb(number: u8) -> [u8; 3] {
+    let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+    match number {
+        232.. => [8 + 10 * (number - 232); 3],
+        _ => {
+            let cube = number.saturating_sub(16);
+            [step(cube / 36), step(cube / 6 % 6), step(cube % 6)]
+        }
+    }
+}
+
 const fn hue(role: Role) -> Option<Hue> {
     Some(match role {
         Role::Address => Hue::Cyan,
@@ -285,22 +304,10 @@ mod tests {
         assert!(painted.starts_with('\x1b') && painted.ends_with('m') && painted.contains("no"));
     }
 
-    /// Red, green and blue of a colour of the cube or of the greys, as terminals have them.
-    fn rgb(number: u8) -> [f64; 3] {
-        let step = |step: u8| f64::from(if step == 0 { 0 } else { 55 + 40 * step });
-        match number {
-            232.. => [f64::from(8 + 10 * (number - 232)); 3],
-            _ => {
-                let cube = number - 16;
-                [step(cube / 36), step(cube / 6 % 6), step(cube % 6)]
-            }
-        }
-    }
-
     /// The contrast of two colours, as WCAG has it.
-    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
-        let luminance = |colour: [f64; 3]| {
-            let linear = colour.map(|part| match part / 255.0 {
+    fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
+        let luminance = |colour: [u8; 3]| {
+            let linear = colour.map(|part| match f64::from(part) / 255.0 {
                 low if low <= 0.03928 => low / 12.92,
                 high => ((high + 0.055) / 1.055).powf(2.4),
             });
@@ -312,7 +319,7 @@ mod tests {
 
     #[test]
     fn every_colour_can_be_read_on_its_background() {
-        let (black, white) = ([0.0; 3], [255.0; 3]);
+        let (black, white) = ([0; 3], [255; 3]);
         let hues = [
             Hue::Blue,
             Hue::Cyan,

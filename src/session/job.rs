@@ -8,11 +8,12 @@ use super::failure::words;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
 use super::pager::Pager;
+use super::picture::{NoDestination, refuse_several};
 use super::printer::Ended;
 use super::shell;
 use crate::command::{self, Context, Flow, Resume, expand_home};
 use crate::eval::{Integer, Judgement, Value};
-use crate::lang::{Command, Output, Span, Spanned};
+use crate::lang::{Command, Output, Spanned};
 use crate::report::{ErrorReport, Record, Stopped};
 use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
@@ -58,24 +59,18 @@ impl Session {
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
         self.notice_target();
         let interrupts = Rc::clone(&self.interrupts);
-        let destination = match self.open(job.output, &interrupts) {
-            Ok(destination) => destination,
-            Err((at, message)) => {
-                let place = Some(job.origin.place(job.text, Some(at)));
-                return (
-                    self.fail(
-                        ErrorReport {
-                            place,
-                            ..ErrorReport::of(message)
-                        },
-                        1,
-                    ),
-                    None,
-                );
-            }
+        // Whether there is a picture is known before the file is begun anew.
+        let picture = self.picture(job.text, job.command, job.output);
+        let opened = picture.and_then(|picture| {
+            let destination = self.open(job.output, &interrupts)?;
+            Ok((picture, destination))
+        });
+        let (picture, destination) = match opened {
+            Ok(opened) => opened,
+            Err(why) => return (self.fail(why.report(job.text, job.origin), 1), None),
         };
         let is_screen = *job.output == Output::Screen && self.common.is_none();
-        let renderer = self.renderer(is_screen);
+        let renderer = picture.unwrap_or_else(|| self.renderer(is_screen));
         let mut printer = self
             .printer(renderer, destination, &interrupts)
             .quietly(job.quiet)
@@ -241,13 +236,13 @@ impl Session {
         &self,
         output: &Output,
         interrupts: &'a Interrupts,
-    ) -> Result<Destination<'a>, (Span, String)> {
+    ) -> Result<Destination<'a>, NoDestination> {
         match output {
             Output::Pipe(Spanned { at, .. })
             | Output::File {
                 path: Spanned { at, .. },
                 ..
-            } if self.options.no_shell => Err((*at, NO_SHELL.to_owned())),
+            } if self.options.no_shell => Err(NoDestination::new(*at, NO_SHELL)),
             Output::Screen => {
                 if let Some(common) = &self.common {
                     return Ok(Destination::Common(common.clone()));
@@ -262,7 +257,7 @@ impl Session {
     }
 
     /// Starts the shell command at the other end of a pipe.
-    fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, (Span, String)> {
+    fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, NoDestination> {
         // Within a command whose output goes elsewhere, so does that of its pipes.
         let output = match &self.common {
             Some(common) => common.descriptor().map(Some),
@@ -272,7 +267,7 @@ impl Session {
             output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
         started.map(Destination::pipe).map_err(|error| {
             let message = format!("the shell cannot be started: {}", words(error));
-            (command.at, message)
+            NoDestination::new(command.at, message)
         })
     }
 
@@ -287,18 +282,13 @@ impl Session {
         let opened = match output {
             Output::Screen => return run(self),
             Output::Pipe(command) => self.reader(command),
-            Output::File { path, append } => file(path, *append),
+            Output::File { path, append } => {
+                refuse_several(output).and_then(|()| file(path, *append))
+            }
         };
         let common = match opened {
             Ok(destination) => Common::new(destination),
-            Err((at, message)) => {
-                let place = Some(origin.place(text, Some(at)));
-                let report = ErrorReport {
-                    place,
-                    ..ErrorReport::of(message)
-                };
-                return self.fail(report, 1);
-            }
+            Err(why) => return self.fail(why.report(text, origin), 1),
         };
         let outer = self.common.replace(common);
         let outcome = run(self);
@@ -362,7 +352,9 @@ impl Session {
     }
 }
 
-fn file(path: &Spanned<String>, append: bool) -> Result<Destination<'static>, (Span, String)> {
-    Destination::file(&expand_home(&path.node), append)
-        .map_err(|why| (path.at, format!("{} cannot be written: {why}", path.node)))
+fn file(path: &Spanned<String>, append: bool) -> Result<Destination<'static>, NoDestination> {
+    Destination::file(&expand_home(&path.node), append).map_err(|why| {
+        let message = format!("{} cannot be written: {why}", path.node);
+        NoDestination::new(path.at, message)
+    })
 }

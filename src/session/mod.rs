@@ -28,6 +28,7 @@ mod log;
 mod logging;
 mod outcome;
 mod pager;
+mod picture;
 mod printer;
 mod progress;
 mod requests;

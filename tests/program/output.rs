@@ -172,3 +172,39 @@ fn no_colours_unless_asked_for() {
         "a shell command reads plain text"
     );
 }
+
+#[test]
+fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
+    let home = Home::new();
+    let run = home.run(&["-batch", "-p", "self", "-ex", "map stack > ./stack.svg"]);
+    assert!(run.is_fine().out.contains("attached"), "{run:?}");
+    let svg = home.read("stack.svg");
+    let document = roxmltree::Document::parse(&svg).expect("well-formed");
+    assert!(document.root_element().has_tag_name("svg"));
+    assert!(svg.contains("[stack]") && svg.contains("): map stack</title>"));
+    // In JSON too it is what its name says.
+    let json = [
+        "--json",
+        "-batch",
+        "-p",
+        "self",
+        "-ex",
+        "map > './Stack.SVG'",
+    ];
+    home.run(&json).is_fine();
+    assert!(roxmltree::Document::parse(&home.read("Stack.SVG")).is_ok());
+    for (line, says) in [
+        ("regions > ./stack.svg", "draws no picture"),
+        ("map >> ./stack.svg", "nothing can be added"),
+        ("map > stack.svg", "./stack.svg"),
+    ] {
+        home.run(&["-batch", "-p", "self", "-ex", line])
+            .failed(1, says)
+            .failed(1, "^");
+        assert_eq!(home.read("stack.svg"), svg, "{line}");
+    }
+    let several = "define both\nmap stack\nmap stack\nend\nboth > ./stack.svg\n";
+    home.run_with(&["-p", "self"], several)
+        .failed(1, "here several write");
+    assert_eq!(home.read("stack.svg"), svg);
+}

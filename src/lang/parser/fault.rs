@@ -45,6 +45,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     let hint = path_without_quotes(line, tokens, position, &expected)
         .or_else(|| else_if(tokens, position))
         .or_else(|| first_words(tokens, position, &expected))
+        .or_else(|| file_without_folder(tokens, position, &expected))
         .or(hint);
     let hint = typed_name::quotes_around(line, tokens, position)
         .or(hint)
@@ -217,6 +218,28 @@ fn else_if(tokens: &[Token<'_>], position: usize) -> Option<String> {
     };
     let is = position == 1 && first.text == "else" && second.text == "if";
     is.then(|| "`else` has a line of its own; the `if` below it has an `end` of its own".to_owned())
+}
+
+/// `map > x.svg`: elsewhere `>` compares, so that only what looks like a path is one.
+fn file_without_folder(
+    tokens: &[Token<'_>],
+    position: usize,
+    expected: &[Expected],
+) -> Option<String> {
+    let [sign, name, rest @ ..] = tokens.get(position..)? else {
+        return None;
+    };
+    let is_file = matches!(sign.text, ">" | ">>")
+        && name.kind == TokenKind::Name
+        && rest.is_empty()
+        && expected.contains(&Expected::Pipe);
+    is_file.then(|| {
+        format!(
+            "a file's path begins with / ./ ../ ~/ or a quote: {} ./{}",
+            sign.text,
+            short(name.text)
+        )
+    })
 }
 
 /// What is wrong with this token here, and the way out.

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
 /// Every record that can carry text or a number from elsewhere, with `bytes` and `number` in all such places.
-fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
+pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
     let name = Name::new(bytes);
     let text = String::from_utf8_lossy(bytes).into_owned();
     let address = VirtualAddress::new(number);
@@ -314,7 +314,7 @@ fn without_colours(text: &str) -> String {
     colour.replace_all(text, "").into_owned()
 }
 
-fn numbers() -> impl Strategy<Value = u64> {
+pub fn numbers() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
         Just(0),
@@ -324,7 +324,7 @@ fn numbers() -> impl Strategy<Value = u64> {
 }
 
 /// Bytes with plenty of what does harm.
-fn names() -> impl Strategy<Value = Vec<u8>> {
+pub fn names() -> impl Strategy<Value = Vec<u8>> {
     let nasty = prop::sample::select(vec![
         "\x1b[2J",
         "\n",

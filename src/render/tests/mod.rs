@@ -3,6 +3,7 @@
 mod hostile;
 mod memory;
 mod pages;
+mod pictures;
 mod reads;
 mod regions;
 mod samples;

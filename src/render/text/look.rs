@@ -7,17 +7,17 @@ use std::cell::OnceCell;
 
 /// How text is to look.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
-    pub(super) theme: Theme,
+pub(in crate::render) struct Look {
+    pub(in crate::render) theme: Theme,
     /// Of the terminal, in columns; `None` for a pipe or a file.
-    pub(super) width: Option<usize>,
+    pub(in crate::render) width: Option<usize>,
     /// Looked up with the first time that is shown.
     zone: OnceCell<TimeZone>,
 }
 
 impl Look {
     /// With times in the local time zone.
-    pub(super) fn new(theme: Theme, width: Option<usize>) -> Self {
+    pub(in crate::render) fn new(theme: Theme, width: Option<usize>) -> Self {
         Look {
             theme,
             width,
@@ -25,7 +25,7 @@ impl Look {
         }
     }
 
-    pub(super) fn with_time_zone(self, zone: TimeZone) -> Self {
+    pub(in crate::render) fn with_time_zone(self, zone: TimeZone) -> Self {
         Look {
             zone: OnceCell::from(zone),
             ..self
@@ -33,12 +33,12 @@ impl Look {
     }
 
     /// The zone in which times are shown.
-    pub(super) fn zone(&self) -> &TimeZone {
+    pub(in crate::render) fn zone(&self) -> &TimeZone {
         self.zone.get_or_init(TimeZone::system)
     }
 
     /// An empty line that wraps at the width of the terminal.
-    pub(super) fn line(&self) -> Line {
+    pub(in crate::render) fn line(&self) -> Line {
         Line::new(self.theme, self.width)
     }
 }

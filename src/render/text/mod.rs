@@ -7,8 +7,8 @@ mod explanation;
 mod flags;
 mod footnotes;
 mod line;
-mod look;
-mod map;
+pub(super) mod look;
+pub(super) mod map;
 mod memory;
 mod message;
 mod reads;
@@ -24,6 +24,7 @@ mod words;
 
 use super::Renderer;
 use super::columns::{Cell, Layout};
+use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::report::Record;
 use footnotes::Footnotes;
@@ -38,7 +39,7 @@ pub struct Text {
     before: Shape,
     layout: Option<(Table, Layout)>,
     footnotes: Footnotes,
-    legend: map::Legend,
+    legend: Legend,
     /// Columns of the open table that the terminal is too narrow for, until they have been named.
     left_out: Vec<&'static str>,
 }
@@ -61,7 +62,7 @@ impl Text {
             before: Shape::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
-            legend: map::Legend::default(),
+            legend: Legend::default(),
             left_out: Vec::new(),
         }
     }

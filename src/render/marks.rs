@@ -1,0 +1,122 @@
+//! The letters and colours of marks: the same in every picture.
+
+use super::theme::Role;
+use crate::report::{MapCells, Mark};
+use std::collections::BTreeSet;
+
+/// A cell of a picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cell {
+    pub mark: Mark,
+    pub mixed: bool,
+}
+
+impl Cell {
+    /// A small one where something else is in the cell too.
+    pub fn letter(self) -> char {
+        match self.mixed {
+            true => letter(self.mark).to_ascii_lowercase(),
+            false => letter(self.mark),
+        }
+    }
+
+    /// Of several cells one: the most important of all.
+    pub fn joined(cells: &[Cell]) -> Cell {
+        let marks = cells.iter().map(|cell| cell.mark);
+        let mark = marks.clone().min().unwrap_or(Mark::Nothing);
+        let differ = marks.clone().any(|other| other != mark);
+        Cell {
+            mark,
+            mixed: differ || cells.iter().any(|cell| cell.mixed),
+        }
+    }
+
+    /// Whether nothing is drawn in it.
+    pub fn is_blank(self) -> bool {
+        letter(self.mark) == ' '
+    }
+}
+
+/// The cells of a record, one by one.
+pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
+    let each = cells.iter().flat_map(|cells| {
+        let cell = Cell {
+            mark: cells.mark,
+            mixed: cells.mixed,
+        };
+        let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
+        std::iter::repeat_n(cell, count)
+    });
+    each.collect()
+}
+
+/// What was drawn, for the legend.
+#[derive(Debug, Default)]
+pub(super) struct Legend {
+    marks: BTreeSet<Mark>,
+    mixed: bool,
+}
+
+impl Legend {
+    pub const TITLE: &str = "letters, the most important first:";
+    pub const MIXED: &str = "a small letter: others too";
+
+    pub fn add(&mut self, cell: Cell) {
+        self.marks.insert(cell.mark);
+        self.mixed |= cell.mixed;
+    }
+
+    /// The marks, the most important first, and whether one was mixed. The legend is empty then.
+    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, bool) {
+        let Legend { marks, mixed } = std::mem::take(self);
+        (marks.into_iter(), mixed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+}
+
+pub(super) const fn letter(mark: Mark) -> char {
+    match mark {
+        Mark::Poisoned => '!',
+        Mark::Guard => 'G',
+        Mark::Swapped => 'W',
+        Mark::Huge => 'H',
+        Mark::PrivateCopy => 'C',
+        Mark::Anonymous => 'A',
+        Mark::Ksm => 'K',
+        Mark::Shmem => 'S',
+        Mark::File => 'F',
+        Mark::Device => 'D',
+        Mark::Zero => 'Z',
+        Mark::Unknown => '?',
+        Mark::Untouched => '.',
+        Mark::Nothing => ' ',
+    }
+}
+
+pub(super) const fn role(mark: Mark) -> Role {
+    match mark {
+        Mark::Poisoned | Mark::Guard => Role::Bad,
+        Mark::Swapped => Role::Warn,
+        Mark::Huge => Role::Frame,
+        Mark::PrivateCopy => Role::Symbol,
+        Mark::Anonymous => Role::Good,
+        Mark::Ksm | Mark::Shmem => Role::Physical,
+        Mark::File => Role::Address,
+        Mark::Device | Mark::Unknown => Role::Note,
+        Mark::Zero | Mark::Untouched | Mark::Nothing => Role::Dim,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mark_has_its_own_letter() {
+        let letters = Mark::ALL.iter().map(|mark| letter(*mark));
+        assert_eq!(letters.collect::<BTreeSet<_>>().len(), Mark::ALL.len());
+    }
+}

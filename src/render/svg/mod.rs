@@ -1,0 +1,132 @@
+//! Pictures of `map` as SVG: the same records and letters as in text. What else a command says stands in it as lines of text.
+
+mod canvas;
+
+use super::Renderer;
+use super::marks::{self, Cell, Legend};
+use super::text::Text;
+use super::text::look::Look;
+use super::text::map;
+use super::theme::Theme;
+use crate::report::{MapRegion, Mark, Record};
+use canvas::Canvas;
+use std::io::{self, Write};
+
+/// Cells in a row.
+const ROW: usize = 128;
+/// Columns of text: a little more than the cells take.
+const COLUMNS: usize = 160;
+
+/// Draws until the command has ended: only then it is known how large the picture is.
+pub struct Svg {
+    title: String,
+    look: Look,
+    text: Text,
+    legend: Legend,
+    canvas: Canvas,
+}
+
+impl Svg {
+    /// An empty picture with this title, which is escaped here.
+    pub fn new(title: impl Into<String>) -> Self {
+        Svg {
+            title: title.into(),
+            look: Look::new(Theme::PLAIN, Some(COLUMNS)),
+            text: Text::new(Theme::PLAIN, Some(COLUMNS)),
+            legend: Legend::default(),
+            canvas: Canvas::default(),
+        }
+    }
+
+    fn lines(&mut self, text: &[u8]) {
+        for line in String::from_utf8_lossy(text).lines() {
+            self.canvas.line(line);
+        }
+    }
+
+    fn region(&mut self, region: &MapRegion) -> io::Result<()> {
+        let mut head = Vec::new();
+        map::head(&self.look, region, 1).end(&mut head)?;
+        self.lines(&head);
+        if map::is_empty(region) {
+            return Ok(());
+        }
+        let cell_bytes = map::cell_bytes(region);
+        let address = |cell: usize| {
+            let bytes = (cell as u64).saturating_mul(cell_bytes);
+            let address = region.start.checked_add(bytes).unwrap_or(region.end);
+            address.min(region.end)
+        };
+        let cells = marks::each(&region.cells);
+        cells.iter().for_each(|cell| self.legend.add(*cell));
+        for (number, row) in cells.chunks(ROW).enumerate() {
+            self.canvas.row(0, row, |some| {
+                let [start, end] = [some.start, some.end].map(|cell| address(number * ROW + cell));
+                format!("{start}..{end}: {}", meaning(row.get(some.start)))
+            });
+        }
+        self.canvas.gap();
+        Ok(())
+    }
+
+    fn draw_legend(&mut self) {
+        if self.legend.is_empty() {
+            return;
+        }
+        let (marks, mixed) = self.legend.take();
+        self.canvas.gap();
+        let end = self.canvas.text(0, Legend::TITLE);
+        let mut left = end + 2 * canvas::CELL_WIDTH;
+        for mark in marks.filter(|mark| *mark != Mark::Nothing) {
+            let cell = Cell { mark, mixed: false };
+            left = self.canvas.sample(left, cell, mark.word());
+        }
+        self.canvas.new_line();
+        if mixed {
+            self.canvas.line(Legend::MIXED);
+        }
+        self.canvas.gap();
+    }
+}
+
+/// What a cell shows, in words.
+fn meaning(cell: Option<&Cell>) -> String {
+    let Some(Cell { mark, mixed }) = cell else {
+        return String::new();
+    };
+    match mixed {
+        true => format!("{}, and others", mark.word()),
+        false => mark.word().to_owned(),
+    }
+}
+
+impl Renderer for Svg {
+    fn record(&mut self, record: &Record, _out: &mut dyn Write) -> io::Result<()> {
+        if self.canvas.is_empty() {
+            let title = self.title.clone();
+            self.canvas.line(&title);
+            self.canvas.gap();
+        }
+        match record {
+            Record::MapRegion(region) => return self.region(region),
+            Record::WalkSummary(_) => self.draw_legend(),
+            _ => {}
+        }
+        let mut text = Vec::new();
+        self.text.record(record, &mut text)?;
+        self.lines(&text);
+        Ok(())
+    }
+
+    /// Nothing is written where a command said nothing.
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.text.finish(&mut text)?;
+        self.lines(&text);
+        let canvas = std::mem::take(&mut self.canvas);
+        match canvas.is_empty() {
+            true => Ok(()),
+            false => out.write_all(canvas.finish(&self.title).as_bytes()),
+        }
+    }
+}

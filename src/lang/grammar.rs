@@ -171,6 +171,7 @@ fn shown(word: &str) -> String {
         "NUMBER" | "amount" => "N".into(),
         "cut" => "limit|top N".into(),
         "part_of_name" => "TEXT".into(),
+        "watched" => "RANGE".into(),
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),
         "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),

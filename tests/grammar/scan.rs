@@ -235,9 +235,12 @@ fn minus(spans: &[(char, char)], (first, last): (char, char)) -> Vec<(char, char
     parts.flatten().filter(|(from, to)| from <= to).collect()
 }
 
-/// The two rules of level 1 that name themselves: brackets in brackets.
+/// The rules of level 1 that name themselves, or one that does: brackets in brackets.
 fn is_recursive(name: &str) -> bool {
-    matches!(name, "bracketed_cast" | "angle")
+    matches!(
+        name,
+        "bracketed_cast" | "bracketed_part" | "cast_part" | "angle"
+    )
 }
 
 impl Attempt<'_> {

@@ -81,6 +81,7 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
         number::number,
         pasted::value,
         pasted::address,
+        pasted::cast_address,
         word::option,
         format::bytes,
         word::mark,

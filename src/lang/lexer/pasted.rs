@@ -27,12 +27,7 @@ pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
     );
     let (mut remaining, address) =
         preceded(history, alt((hexadecimal, decimal_number))).parse(text)?;
-    if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
-        remaining = behind;
-    }
-    if let Ok((behind, _)) = (blanks0, quoted::text_content, opt(tag("..."))).parse(remaining) {
-        remaining = behind;
-    }
+    remaining = pointed_at(remaining);
     Ok((remaining, TokenKind::PastedValue(address)))
 }
 
@@ -40,6 +35,56 @@ pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
 pub(super) fn address(text: &str) -> Lexed<'_, TokenKind> {
     let (remaining, address) = terminated(hexadecimal, (blanks0, symbol_offset)).parse(text)?;
     Ok((remaining, TokenKind::PastedAddress(address)))
+}
+
+/// `(int *) 0x5555555592a0 <buf+16>`, `{int} 0x5555555592a0`
+pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
+    let (behind, _) = cast(text)?;
+    let length = text.len() - behind.len();
+    if !text.get(..length).is_some_and(is_of_a_place) {
+        return no_match(text);
+    }
+    let (number, _) = blanks0(behind)?;
+    let (remaining, address) = hexadecimal(number)?;
+    // Less is a number, and no place of anything.
+    let is_long = number.len() - remaining.len() >= "0x10000".len();
+    if !is_long || number.starts_with("0X") {
+        return no_match(text);
+    }
+    Ok((pointed_at(remaining), TokenKind::PastedAddress(address)))
+}
+
+/// What gdb prints behind a pointer: the symbol there, and the text.
+fn pointed_at(mut remaining: &str) -> &str {
+    if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
+        remaining = behind;
+    }
+    if let Ok((behind, _)) = (blanks0, quoted::text_content, opt(tag("..."))).parse(remaining) {
+        remaining = behind;
+    }
+    remaining
+}
+
+/// Whether a cast is to a pointer or a reference, or a type in braces. Another one is an expression in brackets.
+fn is_of_a_place(cast: &str) -> bool {
+    let Some(named) = cast
+        .strip_prefix('(')
+        .and_then(|cast| cast.strip_suffix(')'))
+    else {
+        return cast.len() > "{}".len();
+    };
+    let is_type = !named.contains(['+', '-', '/', '=']);
+    let plain = named.strip_suffix("const").unwrap_or(named);
+    let plain = plain.trim_end_matches(' ');
+    is_type
+        && match named.chars().next() {
+            Some('*' | '&') => named.len() > 1,
+            Some(first) => {
+                first.is_ascii_alphabetic()
+                    && (named.ends_with([')', ']']) || plain.ends_with(['*', '&']))
+            }
+            None => false,
+        }
 }
 
 fn digits1(text: &str) -> Lexed<'_, &str> {

@@ -1,7 +1,7 @@
 //! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print, taken for what they show.
 //!
 //! A row is a row where the arguments of a command begin, and nowhere else. The table has the beginning of each form, as far as it
-//! is needed to know the form; what follows in the line is passed over. `grammar/language.ebnf` has the same forms.
+//! is needed to know the form; what follows is passed over up to a clause. `grammar/language.ebnf` has the same forms.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ enum Groups {
     Span,
     /// An address, and a number of KiB.
     Kibibytes,
-    /// A name, and, where there are more: an offset in decimal, the path of a file.
+    /// A name, perhaps with an offset, and, where there is another: the path of a file.
     Symbol,
 }
 
@@ -39,7 +39,7 @@ const FORMS: &[(&str, Groups)] = &[
     ),
     // gdb: info symbol, info address
     (
-        r#"([^|"]+?)(?: \+ (\d{1,18}))? in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#,
+        r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#,
         Groups::Symbol,
     ),
     (
@@ -58,10 +58,10 @@ const FORMS: &[(&str, Groups)] = &[
     ),
     // gdb: info frame
     (
-        r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @",
+        r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?",
         Groups::Address,
     ),
-    (r"[a-z]\w* at #", Groups::Address),
+    (r"[a-z]\w* at #,?", Groups::Address),
     // gdb: breakpoints
     (
         r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@",
@@ -78,7 +78,7 @@ const FORMS: &[(&str, Groups)] = &[
     (r"Dump of assembler code from @ to @:", Groups::Span),
     (r"@_@_@_@", Groups::Span),
     // gdb: info registers
-    (r"[a-z]\w*_@_(?:-?\d|0x|\[)", Groups::Address),
+    (r"[a-z]\w*_@_(?:0x[0-9a-f]*|-?\d+|\[)", Groups::Address),
     // gdb: info locals, info args, bt full, display, print of a reference, output
     (r"[A-Za-z]\w* = (?:&_?)?\x40?#", Groups::Address),
     (r"[A-Za-z]\w* = (?:&_?)?\x40?@_[\x22<]", Groups::Address),
@@ -87,7 +87,6 @@ const FORMS: &[(&str, Groups)] = &[
         Groups::Address,
     ),
     (r"\$\d+ = (?:&_?)?\x40@", Groups::Address),
-    (r"&_?#", Groups::Address),
     // /proc/PID/maps and smaps, pmap, pmap -x and -d, pmap -X
     (r"%-%_[r-][w-][x-][ps]", Groups::Span),
     (r"%_(\d+)K_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
@@ -101,7 +100,7 @@ const FORMS: &[(&str, Groups)] = &[
     ),
     // perf script
     (
-        r"(?:~:_)?%_(?:\[unknown\]|~\+0x[0-9a-f]+)_\(",
+        r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(",
         Groups::Address,
     ),
     // valgrind, the sanitizers
@@ -120,7 +119,7 @@ const FORMS: &[(&str, Groups)] = &[
     (r"~traps: ~ ip:([0-9a-f]+) ", Groups::Address),
     // nm: the address is one in a file that the row does not name, the symbol says more.
     (
-        r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22\t\r\n]+)",
+        r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22 \t\r\n][^|\x22\t\r\n]*)",
         Groups::Symbol,
     ),
 ];
@@ -233,14 +232,16 @@ fn shown(groups: Groups, captures: &Captures<'_>) -> Option<Pasted> {
             length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)?,
         },
         Groups::Symbol => {
-            let offset = captures
-                .get(2)
-                .map_or(Some(0), |digits| digits.as_str().parse().ok())?;
-            let path = captures.get(3).map(|path| path.as_str());
-            let file = path.and_then(|path| path.rsplit('/').next());
+            let parts = first.rsplit_once(" + ");
+            let with_offset = parts.and_then(|(name, digits)| {
+                let is_number = digits.starts_with(|first: char| first.is_ascii_digit());
+                Some((name, digits.parse().ok().filter(|_| is_number)?))
+            });
+            let (name, offset) = with_offset.unwrap_or((first, 0));
+            let file = found.next().and_then(|path| path.rsplit('/').next());
             Pasted::Symbol {
                 module: file.filter(|name| !name.is_empty()).map(str::to_owned),
-                name: first.trim_end_matches(is_blank).to_owned(),
+                name: name.trim_end_matches(is_blank).to_owned(),
                 offset,
             }
         }
@@ -259,7 +260,7 @@ mod tests {
             let wanted = match groups {
                 Groups::Address => 1..=1,
                 Groups::Span | Groups::Kibibytes => 2..=4,
-                Groups::Symbol => 1..=3,
+                Groups::Symbol => 1..=2,
             };
             assert!(wanted.contains(&groups_of), "{regex}");
         }

@@ -14,7 +14,7 @@ use super::filter::{filter, quoted_text};
 use super::find::find;
 use super::layout::{format, layout};
 use super::names::symbol;
-use super::range::{address, listed, range};
+use super::range::{address, listed, range, value, watched};
 use super::raw::{Raw, part, pattern, raw, raw_text, split_text, target};
 use super::rows::{after, clause, regions, walk};
 use super::setting::{log, setting, setting_value};
@@ -194,7 +194,7 @@ fn that_look<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
         "explain" => map(address, |address| Command::Explain { address }).parse(input),
         "decode" => {
             let reading = opt(preceded(word("as"), cut(one_of)));
-            map((address, reading), |(value, reading)| Command::Decode {
+            map((value, reading), |(value, reading)| Command::Decode {
                 value,
                 reading,
             })
@@ -464,7 +464,7 @@ fn summarized(input: Tokens<'_>) -> Parsed<'_, Summarized> {
 }
 
 fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
-    let (mut input, range) = range(input)?;
+    let (mut input, range) = watched(input)?;
     let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
     while clause(&mut input, &mut every, after("every", time))?
         || clause(&mut input, &mut duration, after("for", time))?

@@ -7,7 +7,7 @@ use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{self, NumberFault, Token, TokenKind};
+use crate::lang::lexer::{self, NumberFault, Pasted, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 
 /// The error of a line that failed.
@@ -47,7 +47,8 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         .or_else(|| first_words(tokens, position, &expected))
         .or_else(|| file_without_folder(tokens, position, &expected))
         .or(hint);
-    let hint = typed_name::quotes_around(line, tokens, position)
+    let hint = behind_row(line, tokens, position)
+        .or_else(|| typed_name::quotes_around(line, tokens, position))
         .or(hint)
         .or_else(|| typed_name::quotes_near(tokens, position))
         .or_else(|| second_operand(tokens, position, &expected));
@@ -103,6 +104,29 @@ fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<Strin
         )),
         _ => None,
     }
+}
+
+/// The remedy for an operator behind a pasted row: the address that the row shows.
+fn behind_row(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
+    let [row, operator] = tokens.get(position.checked_sub(1)?..=position)? else {
+        return None;
+    };
+    let TokenKind::PastedRow(pasted) = &row.kind else {
+        return None;
+    };
+    if operator.kind != TokenKind::Mark {
+        return None;
+    }
+    let shown = match pasted {
+        Pasted::Address(address) => format!("{address:#x}"),
+        Pasted::Span(start, _) | Pasted::Length { start, .. } => format!("{start:#x}"),
+        Pasted::Symbol { name, .. } => name.clone(),
+    };
+    let command = line.get(..row.at.start)?;
+    let goes_on = short(line.get(row.at.end..)?);
+    Some(format!(
+        "a pasted row takes no operators, its address does: {command}{shown}{goes_on}"
+    ))
 }
 
 /// `print` alone, which in gdb shows the last value.

@@ -9,27 +9,80 @@ use super::raw::split_text;
 use super::stream::{Failed, Parsed, Tokens, mark};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
-use crate::lang::lexer::{Pasted, TokenKind};
+use crate::lang::lexer::{Pasted, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
+
+/// Words that begin a clause behind any pasted row.
+const CLAUSES: [&str; 8] = [
+    "where", "by", "limit", "top", "every", "until", "with", "full",
+];
+/// Words that do so only where the command has them: they also stand in rows, for instance in the names of Rust's functions.
+const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
 /// `range`
 pub(super) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
-    alt((pasted, span)).parse(input)
+    alt((pasted(&[]), span)).parse(input)
 }
 
-/// `address`: of a pasted range, its start.
+/// `watched`
+pub(super) fn watched(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+    input.expect(Expected::Range);
+    alt((pasted(&RARE_CLAUSES), span)).parse(input)
+}
+
+/// `address`
 pub(super) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    let start = |range: Spanned<Range>| match range.node {
+    alt((pasted(&[]).map_opt(start), expression)).parse(input)
+}
+
+/// `value`
+pub(super) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    alt((pasted(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
+}
+
+/// Of a pasted range, its start.
+fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
+    match range.node {
         Range::Span { start, .. } | Range::Length { start, .. } => Some(start),
         Range::Expression(expression) => Some(Spanned::new(expression, range.at)),
         Range::All => None,
-    };
-    alt((pasted.map_opt(start), expression)).parse(input)
+    }
 }
 
-/// `pasted`: what a row shows. What follows in the line is passed over.
-fn pasted(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
+/// What a row shows. What follows is passed over up to a clause.
+fn pasted<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Range>> {
+    move |input| {
+        let (behind, range) = row(input)?;
+        Ok((behind_row(behind, words), range))
+    }
+}
+
+/// What stands behind a row and does not belong to it.
+fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
+    let (text, behind) = split_text(input);
+    let next = text.get(1);
+    let continues = text.first().is_some_and(|first| match first.text {
+        "+" | "*" | "," | ".." => true,
+        // A negative number and `---p` belong to rows.
+        "-" => !next.is_some_and(|next| next.glued),
+        _ => false,
+    });
+    let is_clause = |token: &Token<'_>| {
+        !token.glued && (CLAUSES.contains(&token.text) || words.contains(&token.text))
+    };
+    let passed_over = match continues {
+        true => Some(0),
+        false => text.iter().position(is_clause),
+    };
+    passed_over.map_or(behind, |length| Tokens {
+        rest: input.rest.get(length..).unwrap_or_default(),
+        ..input
+    })
+}
+
+/// `PASTED_ROW`
+fn row(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     let Some((token, rest)) = input.rest.split_first() else {
         return Err(nom::Err::Error(Failed));
     };
@@ -53,10 +106,7 @@ fn pasted(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
             offset,
         } => Range::Expression(symbol(module.as_deref(), name, *offset, token.at)),
     };
-    Ok((
-        split_text(Tokens { rest, ..input }).1,
-        Spanned::new(range, token.at),
-    ))
+    Ok((Tokens { rest, ..input }, Spanned::new(range, token.at)))
 }
 
 fn integer(value: u64) -> Expression {

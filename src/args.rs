@@ -242,7 +242,15 @@ impl Arguments {
             words = vec!["help".to_owned(), name_of_command(&words)];
         }
         let text = words.join(" ");
-        match lang::parse_line(&text) {
+        let parsed = lang::parse_line(&text);
+        if parsed.is_err()
+            && let Some(option) = words.iter().find(|word| is_option(word))
+        {
+            return refused(format!(
+                "{option} is an option of pmdb, and options come before the process: pmdb {option} 812 regions"
+            ));
+        }
+        match parsed {
             Ok(Line::Command {
                 output: Output::Screen,
                 ..
@@ -320,6 +328,16 @@ fn help_color(words: &[OsString]) -> clap::ColorChoice {
         true => clap::ColorChoice::Always,
         false => clap::ColorChoice::Never,
     }
+}
+
+/// Whether a word is an option of the program itself.
+fn is_option(word: &str) -> bool {
+    let name = word.trim_start_matches('-');
+    let options = Arguments::command();
+    name != word
+        && options
+            .get_arguments()
+            .any(|one| one.get_long() == Some(name))
 }
 
 /// The name of the command that these words begin with.

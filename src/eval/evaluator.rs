@@ -211,12 +211,12 @@ impl<'a> Evaluator<'a> {
             None if is_argument(name) => {
                 let message = format!("${name} has no value: fewer arguments were given");
                 Error::new(at, message).hint(
-                    "--args VALUE … at the end of the command line gives them, and so does what follows source FILE",
+                    "arguments follow the name of your command, or source FILE; on the command line --args VALUE … gives them",
                 )
             }
             None => Error::new(at, format!("${name} has not been set")).hint(
                 match registers::is_register(name) {
-                    true => "of a thread that waits the kernel tells $pc and $sp; the other registers are gdb's: gdb -p PID".to_owned(),
+                    true => "the kernel shows $pc and $sp of a thread that waits; the other registers are gdb's: gdb -p PID".to_owned(),
                     false => format!(
                         "set ${name} = VALUE gives it a value; show convenience lists those there are"
                     ),

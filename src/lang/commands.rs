@@ -107,9 +107,14 @@ pub static COMMANDS: &[CommandName] = &[
     short("shell", &["!"]),
 ];
 
+/// Whether the command of this name takes `--how`.
+pub fn is_looking(name: &str) -> bool {
+    COMMANDS.iter().any(|row| row.how && row.name == name)
+}
+
 /// Whether `display` may run the command that begins with this word, which is typed whole: it looks, and changes nothing.
 pub fn is_displayed(word: &str) -> bool {
-    COMMANDS.iter().any(|row| row.how && row.name == word)
+    is_looking(word)
         || ["find", "decode", "ps", "printf", "echo"].contains(&word)
         || resolve_first(word) == Resolved::One("info")
 }

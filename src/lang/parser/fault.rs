@@ -3,7 +3,7 @@
 use super::stream::Notes;
 use super::typed_name;
 use crate::kernel::PageFlags;
-use crate::lang::commands::{Resolved, resolve_first};
+use crate::lang::commands::{Resolved, is_looking, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::field::{FilterField, PageField, RegionField};
@@ -231,6 +231,12 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
             "a number of pages can be asserted: assert count(RANGE where FILTER) > 0".to_owned(),
         ),
         ("walk", 2, "where") => Some("the range comes first: walk all where \u{2026}".to_owned()),
+        (name, 2.., _) if is_looking(name) && first.kind != TokenKind::How => {
+            let is_how = tokens.get(position)?.kind == TokenKind::How;
+            is_how.then(|| {
+                format!("--how comes right after the name of the command: {name} --how \u{2026}")
+            })
+        }
         _ => None,
     }
 }

@@ -32,6 +32,8 @@ pub enum Resume {
     Address(VirtualAddress),
     /// From this frame.
     Frame(FrameNumber),
+    /// With what it has asked about.
+    Agreed,
 }
 
 /// What is to happen after a command.
@@ -45,6 +47,8 @@ pub enum Flow {
     Source(std::path::PathBuf, Vec<Value>),
     /// The next line if it holds; otherwise an error.
     Asserted(Box<Judgement>),
+    /// The same command again, if the user says yes to this question: what it does is not to be done by mistake.
+    Ask(String),
     /// Leave, with this exit status.
     Quit(u8),
 }

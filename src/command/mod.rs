@@ -50,6 +50,7 @@ mod shell;
 mod show;
 mod shown;
 mod snapshot;
+mod soft_dirty;
 mod source;
 pub mod subjects;
 mod summary;
@@ -115,6 +116,7 @@ pub static TABLE: &[About] = &[
     snapshot::ABOUT_INFO,
     diff::ABOUT,
     compare::ABOUT,
+    soft_dirty::ABOUT,
     display::ABOUT,
     display::ABOUT_UNDISPLAY,
     display::ABOUT_INFO,
@@ -282,6 +284,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             by,
             cut,
         } => compare::run(context, with, range.as_ref(), *by, cut.as_ref()),
+        Command::SoftDirty(asked) => soft_dirty::run(context, asked),
         Command::Print { format, value } => print::run(context, *format, value),
         Command::Examine {
             layout,

@@ -78,6 +78,7 @@ pub static COMMANDS: &[CommandName] = &[
     whole("info snapshots"),
     whole("diff"),
     whole("compare"),
+    looking(whole("soft-dirty")),
     whole("assert"),
     whole("if"),
     whole("else"),

@@ -1,5 +1,6 @@
 //! What could stand at the cursor: the parser's own expectations at the end of what stands before it.
 
+use super::commands::first_words;
 use super::expected::Expected;
 use super::lexer::{self, Token, TokenKind, is_blank};
 use super::parser;
@@ -16,7 +17,11 @@ pub struct Expectation {
 }
 
 /// Words that begin with two minus signs.
-const OPTIONS: &[(&str, Expected)] = &[("--how", Expected::How), ("--fault", Expected::Fault)];
+const OPTIONS: &[(&str, Expected)] = &[
+    ("--how", Expected::How),
+    ("--fault", Expected::Fault),
+    ("--yes", Expected::Yes),
+];
 
 fn is_option(kind: &Expected) -> bool {
     OPTIONS.iter().any(|(_, option)| option == kind)
@@ -49,16 +54,20 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let mut quote = None;
     let mut start = before.len();
 
-    // Half of it is two minus signs and a name.
+    // Half of it is two minus signs and a name, or a name and a minus sign.
     let word = before.rsplit(is_blank).next().unwrap_or_default();
-    let begun = OPTIONS
-        .iter()
-        .any(|(text, _)| !word.is_empty() && text.starts_with(word));
-    if begun {
+    let is_begun = |text: &str| !word.is_empty() && text.starts_with(word);
+    let option = OPTIONS.iter().any(|(text, _)| is_begun(text));
+    let command = word.contains('-') && first_words().any(is_begun);
+    if option || command {
         start -= word.len();
         let tokens = lexer::tokens(before.get(..start).unwrap_or_default());
         let (kinds, _) = parser::expected_at_end(before, &tokens);
-        let kinds: Vec<Expected> = kinds.into_iter().filter(is_option).collect();
+        let is_meant = |kind: &Expected| match command {
+            true => *kind == Expected::Command,
+            false => is_option(kind),
+        };
+        let kinds: Vec<Expected> = kinds.into_iter().filter(is_meant).collect();
         if !kinds.is_empty() {
             return Expectation {
                 start,
@@ -263,6 +272,11 @@ mod tests {
             let found = at_end(&format!("region {half}"));
             assert_eq!((found.start, found.kinds), (7, vec![Expected::How]));
         }
+        assert_eq!(kinds("soft-dirty clear --"), [Expected::Yes]);
+        for line in ["soft-", "soft-dir", "pipe soft-dir"] {
+            assert_eq!(kinds(line), [Expected::Command], "{line}");
+        }
+        assert!(!kinds("print soft-dir").contains(&Expected::Command));
         assert!(!kinds("print --h").contains(&Expected::How));
         assert!(!kinds("region 1 --h").contains(&Expected::How));
     }

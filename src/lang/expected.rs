@@ -18,6 +18,8 @@ pub enum Expected {
     How,
     /// `--fault`
     Fault,
+    /// `--yes`
+    Yes,
     /// The letters behind `print/`.
     Format,
     /// The count and letters behind `x/`.
@@ -89,6 +91,7 @@ impl Expected {
             Expected::Word(text) | Expected::Mark(text) => format!("`{text}`"),
             Expected::How => "`--how`".into(),
             Expected::Fault => "`--fault`".into(),
+            Expected::Yes => "`--yes`".into(),
             Expected::Search => "a size (b h w g) and a count, as in find/w4".into(),
             Expected::Pattern => "a value, a \"text\" or hex\"bytes\"".into(),
             Expected::Format => "a format (x d u o t a c z s f)".into(),
@@ -133,6 +136,7 @@ impl Expected {
             Expected::Word(word) => vec![word],
             Expected::How => vec!["--how"],
             Expected::Fault => vec!["--fault"],
+            Expected::Yes => vec!["--yes"],
             Expected::Search => Unit::words().collect(),
             Expected::Pattern => Function::words().collect(),
             Expected::Format => Format::words().collect(),
@@ -155,7 +159,7 @@ impl Expected {
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // Never what a line is wrong without.
-        Expected::How | Expected::Fault => expected.len() > 1,
+        Expected::How | Expected::Fault | Expected::Yes => expected.len() > 1,
         Expected::Expression => expected.contains(&Expected::Range),
         Expected::SourceFile => expected.contains(&Expected::Expression),
         Expected::PageQuantity => expected.contains(&Expected::PageField),

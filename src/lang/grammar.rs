@@ -17,7 +17,7 @@ pub fn usage(command: &str) -> Option<String> {
         }
         _ => {}
     }
-    let body = rule(&command.replace(' ', "_"))?;
+    let body = rule(&command.replace([' ', '-'], "_"))?;
     let lexemes: Vec<&str> = lexemes(body).collect();
     let mut words = Words {
         line: String::new(),
@@ -174,6 +174,7 @@ fn shown(word: &str) -> String {
         "watched" => "RANGE".into(),
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),
+        "YES" => "--yes".into(),
         "FORMAT" => format!("/{}", choice_of_literals("format").unwrap_or_default()),
         "COUNT_OR_UNIT" => "/UN".into(),
         "nfu" => "/NFU".into(),

@@ -33,6 +33,7 @@ fn class(kind: &TokenKind) -> Class {
         TokenKind::Shell(_) | TokenKind::Pipe { .. } => Class::Shell,
         TokenKind::Redirect { .. } | TokenKind::Text(_) | TokenKind::HexBytes(_) => Class::Text,
         TokenKind::Name
+        | TokenKind::CommandName
         | TokenKind::Quoted(_)
         | TokenKind::Indexed { .. }
         | TokenKind::Bracketed => Class::Name,
@@ -44,7 +45,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::PastedValue(_)
         | TokenKind::PastedAddress(_)
         | TokenKind::PastedRow(_) => Class::Number,
-        TokenKind::How | TokenKind::Fault | TokenKind::Format(_) => Class::Keyword,
+        TokenKind::How | TokenKind::Fault | TokenKind::Yes | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }
 }

@@ -209,6 +209,8 @@ pub enum Command {
         /// Which rows.
         cut: Option<Cut>,
     },
+    /// `soft-dirty …`
+    SoftDirty(SoftDirty),
     /// `explain ADDR`: what a page is and what the next access will do.
     Explain {
         /// An address of the target.
@@ -511,6 +513,30 @@ worded! {
         /// A hash of the contents of each resident page.
         Content = "content",
     }
+}
+
+impl Command {
+    /// Whether it changes how the process runs.
+    pub fn is_change(&self) -> bool {
+        match self {
+            Command::How(command) => command.is_change(),
+            Command::SoftDirty(SoftDirty::Clear { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What `soft-dirty` is asked.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
+pub enum SoftDirty {
+    /// `[RANGE]`: the pages that were written; of all of the process if absent.
+    Written(Option<Spanned<Range>>),
+    /// `clear [--yes]`: whether nobody is asked.
+    Clear {
+        /// `--yes`
+        yes: bool,
+    },
 }
 
 worded! {

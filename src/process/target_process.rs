@@ -264,6 +264,38 @@ impl Process {
         populated::visit(source, page, range, wanted, self.scannable(), visit)
     }
 
+    /// The first stretch of `spans` with anything in it of which the process has the kernel track writes through userfaultfd, as far as
+    /// a scan tells.
+    pub fn write_tracked(&self, spans: &[AddressRange]) -> Result<Option<AddressRange>> {
+        let mut found = None;
+        if !self.categories().contains(Categories::WRITE_TRACKED) {
+            return Ok(None);
+        }
+        for span in spans {
+            self.populated(
+                *span,
+                Categories::WRITE_TRACKED,
+                &mut |stretch| match stretch.categories.contains(Categories::WRITE_TRACKED) {
+                    true => {
+                        found = Some(stretch.range);
+                        ControlFlow::Break(())
+                    }
+                    false => ControlFlow::Continue(()),
+                },
+            )?;
+            if found.is_some() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Clears the soft-dirty bits of all pages, which write-protects them: the one thing here that changes how the process runs. Only
+    /// for who has been asked to. A kernel that has no such bits accepts it too.
+    pub fn clear_soft_dirty(&self) -> Result<()> {
+        self.source.clear_soft_dirty()
+    }
+
     /// Whether the kernel hides the pages of the region at `range` (VM_PFNMAP), judged by a scan that passes such regions over;
     /// `None` where it cannot be told without reading smaps.
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {

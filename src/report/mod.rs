@@ -116,6 +116,10 @@ shapes! {
         "comparison-group" ComparisonGroup(ComparisonGroup),
         /// What closes `compare`.
         "comparison-summary" ComparisonSummary(ComparisonSummary),
+        /// What `soft-dirty clear` would do.
+        "soft-dirty" SoftDirty(SoftDirtyReport),
+        /// What `soft-dirty clear` has done.
+        "soft-dirty-cleared" SoftDirtyCleared(SoftDirtyCleared),
         /// `--how`: a read behind the answer.
         "read" Read(KernelRead),
         /// What closes the reads.

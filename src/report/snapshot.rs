@@ -1,7 +1,7 @@
 //! Records of `snapshot`, `diff` and `compare`.
 
 use super::record::record;
-use super::{Blind, EventKind, Numbers, PageFacts, ProcessMemory, SymbolBrief};
+use super::{Blind, EventKind, Fact, Numbers, PageFacts, ProcessMemory, SymbolBrief};
 use crate::kernel::{Name, VirtualAddress};
 
 record! {
@@ -89,6 +89,36 @@ record! {
         uncompared: u64,
         /// Kinds of change that the snapshots cannot show, each with the reason.
         blind: Vec<Blind>,
+    }
+}
+
+record! {
+    /// What `soft-dirty clear` would do to the process.
+    pub struct SoftDirtyReport with why if noted {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page fault.
+        pages: u64,
+        /// Those of them that are mapped as huge pages, of which each has one fault for the whole.
+        huge: Fact<u64>,
+        /// Hugetlb pages, which have no bits of their own: after the clearing they never show as soft-dirty.
+        hugetlb: u64,
+    }
+}
+
+record! {
+    /// The soft-dirty bits of a process were cleared.
+    pub struct SoftDirtyCleared {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        process: Name,
+        /// Seconds that the kernel took, in which faults of the process had to wait.
+        seconds: f64,
+        /// Writable pages that are soft-dirty again, or still.
+        pages: u64,
     }
 }
 

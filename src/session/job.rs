@@ -7,7 +7,7 @@ use super::failure::Origin;
 use super::failure::words;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
-use super::pager::Pager;
+use super::pager::{self, Pager};
 use super::picture::{NoDestination, refuse_several};
 use super::printer::Ended;
 use super::shell;
@@ -130,6 +130,7 @@ impl Session {
                 self.state.arguments.pop();
                 outcome
             }
+            Ok(Flow::Ask(question)) => self.ask(job, &question),
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
             // The destination reports what a closed output means.
@@ -148,6 +149,31 @@ impl Session {
                 }
                 self.fail(report, status)
             }
+        }
+    }
+
+    /// Runs the command again if the user says yes. Where nobody can be asked, that it was asked for in so many words counts.
+    fn ask(&mut self, job: &Job, question: &str) -> Outcome {
+        let is_seen = *job.output == Output::Screen && self.common.is_none() && !self.is_json();
+        let is_answered = self.options.interactive && self.is_at_the_prompt();
+        if !is_seen || !is_answered || !io::stdin().is_terminal() {
+            let error = command::Error::Refused {
+                message: "this changes how the process runs, and nobody can be asked here"
+                    .to_owned(),
+                hint: Some("it is done with --yes".to_owned()),
+            };
+            return self.follow(job, Err(error));
+        }
+        match pager::asks(question, &self.interrupts) {
+            Ok(false) => Outcome::Done,
+            Ok(true) => {
+                let job = Job {
+                    resume: Some(Resume::Agreed),
+                    ..*job
+                };
+                self.run_job(&job).0
+            }
+            Err(_) => Outcome::Interrupted,
         }
     }
 

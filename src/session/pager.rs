@@ -69,8 +69,35 @@ impl<'a> Pager<'a> {
     }
 }
 
-/// Reads a line, as gdb does, byte by byte: nothing may be taken that the prompt is to read.
+/// Asks a question that is answered with yes or no; at the end of the input the answer is no.
+///
+/// # Errors
+/// `Interrupted` at Ctrl-C, and those of the terminal.
+pub fn asks(question: &str, interrupts: &Interrupts) -> io::Result<bool> {
+    loop {
+        let mut output = io::stdout();
+        write!(output, "{question} (y or n) ")?;
+        output.flush()?;
+        match read_line(io::stdin().as_fd(), interrupts)? {
+            None => return Ok(false),
+            Some(Some(b'y' | b'Y')) => return Ok(true),
+            Some(Some(b'n' | b'N')) => return Ok(false),
+            Some(_) => writeln!(output, "Please answer y or n.")?,
+        }
+    }
+}
+
 fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Answer> {
+    Ok(match read_line(input, interrupts)? {
+        None | Some(Some(b'q' | b'Q')) => Answer::Leave,
+        Some(Some(b'c' | b'C')) => Answer::Rest,
+        Some(_) => Answer::More,
+    })
+}
+
+/// Reads a line, as gdb does, byte by byte: nothing may be taken that the prompt is to read. Returns its first byte, if it has one;
+/// `None` where the input ends.
+fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Option<u8>>> {
     let mut first = None;
     loop {
         if let Err(Stopped::Interrupted | Stopped::Closed) = interrupts.wait_readable(input) {
@@ -78,18 +105,13 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Ans
         }
         let mut byte = [0];
         match rustix::io::read(input, &mut byte) {
-            Ok(0) => return Ok(Answer::Leave),
-            Ok(_) if byte == *b"\n" => break,
-            Ok(_) => _ = first.get_or_insert(byte),
+            Ok(0) => return Ok(None),
+            Ok(_) if byte == *b"\n" => return Ok(Some(first)),
+            Ok(_) => _ = first.get_or_insert(byte[0]),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(match first {
-        Some([b'q' | b'Q']) => Answer::Leave,
-        Some([b'c' | b'C']) => Answer::Rest,
-        _ => Answer::More,
-    })
 }
 
 /// The question, as much of it as stands in one row: the last column stays free, a terminal would wrap there.

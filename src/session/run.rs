@@ -97,11 +97,11 @@ impl Session {
         };
         let (outcome, resume) = self.run_parsed(text, origin, &line);
         self.last = match line {
-            // What goes to the shell or into a file is never done twice by one key.
+            // What goes to the shell or into a file, or changes the process, is never done twice by one key.
             Line::Command {
                 command,
                 output: Output::Screen,
-            } => Some(Repeatable {
+            } if !command.node.is_change() => Some(Repeatable {
                 text: text.to_owned(),
                 command,
                 resume,

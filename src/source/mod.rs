@@ -1,7 +1,8 @@
 //! Where bytes come from: one trait, [`Source`], which gives bytes and words as the kernel gave them.
 //!
 //! A source decodes nothing: `process` does, above this room, for all sources alike. The live source looks through `/proc`, at some
-//! settings in `/sys`, and at the files behind regions; it never ptraces and never makes the target fault.
+//! settings in `/sys`, and at the files behind regions; it never ptraces and never makes the target fault. One operation changes something,
+//! [`Source::clear_soft_dirty`], and one command asks for it.
 
 mod backing;
 mod error;
@@ -98,6 +99,11 @@ pub trait Source: Send + Sync {
     /// much was read.
     fn memory(&self, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks("memory")
+    }
+
+    /// Clears the soft-dirty bits of the process (`/proc/PID/clear_refs`). This changes how it runs, and is the one operation that writes.
+    fn clear_soft_dirty(&self) -> Result<()> {
+        lacks("soft-dirty bits that can be cleared")
     }
 
     /// Asks PAGEMAP_SCAN (Linux 6.7): how many stretches there are in `into`, and the address that the scan came to. It has not moved

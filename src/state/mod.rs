@@ -28,11 +28,13 @@ pub use waiting::Waiting;
 use crate::eval::Value;
 use crate::kernel::VirtualAddress;
 use crate::process::{Machine, Target};
+use crate::source::Identity;
 use crate::symbol::Symbols;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 /// Everything that lasts from one line to the next.
 pub struct DebugState {
@@ -56,6 +58,8 @@ pub struct DebugState {
     pub last_address: Option<VirtualAddress>,
     /// What `snapshot` has kept.
     pub snapshots: Snapshots,
+    /// Of which process pmdb has cleared the soft-dirty bits last, and when.
+    pub soft_dirty_cleared: Option<(Identity, SystemTime)>,
     /// What `x` showed last.
     pub examined: Examined,
     /// What is shown at each prompt.
@@ -88,6 +92,7 @@ impl DebugState {
             values: ValueHistory::default(),
             last_address: None,
             snapshots: Snapshots::default(),
+            soft_dirty_cleared: None,
             examined: Examined::default(),
             displays: Displays::default(),
             settings: Settings::default(),

@@ -38,7 +38,7 @@ fn command_names() {
 fn every_command_rule_is_named_as_its_command() {
     let grammar = grammar();
     for CommandWord { name, .. } in grammar.commands() {
-        let rule = name.replace(' ', "_");
+        let rule = name.replace([' ', '-'], "_");
         assert!(
             grammar.names().any(|one| one == rule),
             "{name} has no rule {rule}"

@@ -31,6 +31,7 @@ struct Attempt<'a> {
 #[derive(Clone, Copy, Default)]
 struct Place {
     first: bool,
+    begins_command: bool,
     behind_command: bool,
     begins_arguments: bool,
     depth: usize,
@@ -41,6 +42,7 @@ fn begins_arguments(tokens: &[Token]) -> bool {
     const OPTIONS: &[&str] = &[
         "HOW",
         "FAULT",
+        "YES",
         "FORMAT",
         "COUNT_OR_UNIT",
         "LAYOUT",
@@ -51,7 +53,7 @@ fn begins_arguments(tokens: &[Token]) -> bool {
     let options = tokens.iter().rev().take_while(is_option).count();
     let before = &tokens[..tokens.len() - options];
     let texts: Vec<&str> = before.iter().map(|token| token.text.as_str()).collect();
-    let is_name = |token: &Token| rule(token) == "NAME";
+    let is_name = |token: &Token| ["NAME", "COMMAND_NAME"].contains(&rule(token).as_str());
     match texts[..] {
         [_, .., "in"] => true,
         [_, _, "="] => rule(&before[1]) == "VARIABLE",
@@ -102,6 +104,7 @@ impl Scanner {
                 };
             let place = Place {
                 first,
+                begins_command: matches!(words[..], [] | ["pi" | "pip" | "pipe"]),
                 behind_command,
                 begins_arguments: begins_arguments(&tokens),
                 depth,
@@ -365,6 +368,7 @@ impl Attempt<'_> {
     fn may_hold(&self, words: &str) -> bool {
         match words {
             "first on the line" => self.place.first,
+            "a word where a command begins" => self.place.begins_command,
             "outside parentheses" => self.place.depth == 0,
             "of a command" => self.place.behind_command,
             "where the arguments of a command begin" => self.place.begins_arguments,
@@ -381,7 +385,7 @@ impl Attempt<'_> {
             | "where the arguments of a command begin" => true,
             "at the end of the line" => end == self.text.len(),
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
-            "no word goes on behind it" => !self.goes_on(end),
+            "no word goes on behind it" | "a word where a command begins" => !self.goes_on(end),
             "of a command" => !self.goes_on(end),
             "no digit follows" => !self.text.get(end).is_some_and(char::is_ascii_digit),
             "no hexadecimal digit follows" => {

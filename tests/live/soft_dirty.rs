@@ -6,7 +6,12 @@ use super::puppet::Puppet;
 use super::support::{page_bytes, skip};
 use serde_json::Value;
 
-pub const TESTS: &[Test] = &[("soft_dirty::pages_written_to", pages_written_to)];
+pub const TESTS: &[Test] = &[
+    ("soft_dirty::pages_written_to", pages_written_to),
+    ("soft_dirty::cleared_by_the_command", cleared_by_the_command),
+    ("soft_dirty::a_huge_page", a_huge_page),
+    ("soft_dirty::refused", refused),
+];
 
 fn records(pid: u32, line: String) -> Vec<Value> {
     let json = program(&[], pid, true, &[line]);
@@ -48,4 +53,99 @@ fn pages_written_to() {
         );
         assert_eq!(said[0]["soft_dirty"], page == WRITTEN, "{said:?}");
     }
+}
+
+/// The word of the page map on soft-dirty, read by hand.
+fn is_marked(pid: u32, address: u64) -> bool {
+    use std::os::unix::fs::FileExt;
+    let mut entry = [0; 8];
+    let map = std::fs::File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
+    map.read_exact_at(&mut entry, address / page_bytes() * 8)
+        .expect("an entry");
+    u64::from_ne_bytes(entry) & 1 << 55 != 0
+}
+
+fn of_type<'a>(records: &'a [Value], wanted: &str) -> Vec<&'a Value> {
+    let of_it = records.iter().filter(|record| record["type"] == wanted);
+    of_it.collect()
+}
+
+/// Without `--yes` nothing is cleared where nobody can be asked; with it all is, and what is written then is shown, and no other page.
+fn cleared_by_the_command() {
+    const NAME: &str = "soft_dirty::cleared_by_the_command";
+    const PAGES: u64 = 16;
+    const WRITTEN: u64 = 5;
+    let mut puppet = Puppet::start();
+    if puppet.0.attach().machine.has_soft_dirty() != Some(true) {
+        return skip(NAME, "this kernel does not track soft-dirty pages");
+    }
+    let memory = puppet.maps("anonymous", 2 * PAGES);
+    puppet.writes(memory, PAGES);
+    let pid = puppet.0.pid();
+    let page = |index: u64| memory + index * page_bytes();
+
+    let said = records(pid, "soft-dirty clear".to_owned());
+    let errors = of_type(&said, "error");
+    assert_eq!(errors[0]["hint"], "it is done with --yes", "{said:?}");
+    assert!((0..PAGES).all(|index| is_marked(pid, page(index))));
+
+    let said = records(pid, "soft-dirty --how clear --yes".to_owned());
+    let before = of_type(&said, "soft-dirty")[0]["pages"].as_u64();
+    assert!(before >= Some(PAGES), "{said:?}");
+    assert_eq!(of_type(&said, "soft-dirty-cleared").len(), 1, "{said:?}");
+    let writes = of_type(&said, "read");
+    let file = format!("/proc/{pid}/clear_refs");
+    assert!(writes.iter().any(|read| read["file"] == *file), "{said:?}");
+    assert!(!(0..PAGES).any(|index| is_marked(pid, page(index))));
+
+    puppet.writes(page(WRITTEN), 2);
+    puppet.reads(memory, PAGES);
+    let range = format!("{memory:#x},+{:#x}", 2 * PAGES * page_bytes());
+    let said = records(pid, format!("soft-dirty {range}"));
+    let rows = of_type(&said, "pages");
+    let first = rows[0]["start"].as_str();
+    assert_eq!(first, Some(&*format!("{:#x}", page(WRITTEN))), "{said:?}");
+    assert_eq!(said.last().expect("totals")["pages"], 2, "{said:?}");
+}
+
+/// One write to a huge page marks all of it: it has one entry.
+fn a_huge_page() {
+    const NAME: &str = "soft_dirty::a_huge_page";
+    if Puppet::start().0.attach().machine.has_soft_dirty() != Some(true) {
+        return skip(NAME, "this kernel does not track soft-dirty pages");
+    }
+    let (mut puppet, memory, pages) = match Puppet::with_huge_page() {
+        Ok(made) => made,
+        Err(why) => return skip(NAME, why),
+    };
+    let pid = puppet.0.pid();
+    let said = records(pid, "soft-dirty clear --yes".to_owned());
+    let report = of_type(&said, "soft-dirty")[0];
+    assert!(report["huge"].is_null() || report["huge"].as_u64() >= Some(pages));
+    puppet.writes(memory, 1);
+    let last = memory + (pages - 1) * page_bytes();
+    let said = records(
+        pid,
+        format!("soft-dirty {memory:#x},+{:#x}", pages * page_bytes()),
+    );
+    let written = said.last().expect("totals")["pages"].as_u64();
+    let marked = match is_marked(pid, last) {
+        true => pages,
+        // It was split by the write protection.
+        false => 1,
+    };
+    assert_eq!(written, Some(marked), "{said:?}");
+}
+
+/// Where the kernel has no such bits, the write would be accepted and nothing would happen.
+fn refused() {
+    const NAME: &str = "soft_dirty::refused";
+    let puppet = Puppet::start();
+    if puppet.0.attach().machine.has_soft_dirty() == Some(true) {
+        return skip(NAME, "this kernel tracks soft-dirty pages");
+    }
+    let said = records(puppet.0.pid(), "soft-dirty clear --yes".to_owned());
+    assert_eq!(said[0]["type"], "error", "{said:?}");
+    let hint = said[0]["hint"].as_str().expect("a way out");
+    assert!(hint.starts_with("snapshot with content"), "{hint}");
 }

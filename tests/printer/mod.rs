@@ -6,8 +6,8 @@ use std::time::Duration;
 use pmdb::lang::commands::is_displayed;
 use pmdb::lang::{
     Assignment, Command, Compared, Control, Count, Cut, Diff, Displayed, Expression, Format,
-    Layout, Line, Name, Output, Pattern, Quantifier, Range, Rows, Shown, Summarized, TargetName,
-    Time, Until, escape,
+    Layout, Line, Name, Output, Pattern, Quantifier, Range, Rows, Shown, SoftDirty, Summarized,
+    TargetName, Time, Until, escape,
 };
 
 /// The line of a tree.
@@ -252,6 +252,17 @@ impl Display for Printed<'_, Command> {
                 clause(f, "by", by.map(|by| by.word()))?;
                 rows(f, cut.as_ref())
             }
+            Command::SoftDirty(SoftDirty::Clear { yes }) => {
+                let yes = if *yes { " --yes" } else { "" };
+                write!(f, "soft-dirty clear{yes}")
+            }
+            Command::SoftDirty(SoftDirty::Written(None)) => f.write_str("soft-dirty"),
+            Command::SoftDirty(SoftDirty::Written(Some(range))) => match &range.node {
+                Range::Expression(Expression::Name(Name(name))) if name == "clear" => {
+                    f.write_str("soft-dirty 'clear'")
+                }
+                range => write!(f, "soft-dirty {range}"),
+            },
             Command::Print { format, value } => {
                 write!(f, "print{} {}", Printed(&of_format(*format)), value.node)
             }

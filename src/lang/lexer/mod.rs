@@ -31,6 +31,7 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
         let start = line.len() - text.len();
         let context = LexContext {
             first: tokens.is_empty(),
+            begins_command: begins_command(&tokens),
             inside_parentheses: open_parentheses > 0,
             behind_command: is_command(&tokens, start),
             begins_arguments: begins_arguments(&tokens),
@@ -60,6 +61,8 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
 #[derive(Clone, Copy)]
 struct LexContext {
     first: bool,
+    /// Where the name of a command may stand.
+    begins_command: bool,
     inside_parentheses: bool,
     /// Directly behind the name of a command.
     behind_command: bool,
@@ -92,6 +95,11 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     } else {
         &[]
     };
+    let begins_command: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.begins_command {
+        &[word::command_name]
+    } else {
+        &[]
+    };
     let at_top: &[fn(&str) -> Lexed<'_, TokenKind>] = if context.inside_parentheses {
         &[]
     } else {
@@ -109,7 +117,8 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
     };
 
     let mut best = (TokenKind::Other, 0);
-    let by_place = at_line_start.iter().chain(at_top).chain(behind_command);
+    let by_place = at_line_start.iter().chain(begins_command).chain(at_top);
+    let by_place = by_place.chain(behind_command);
     for rule in by_place.chain(rules).chain(begins_arguments) {
         if let Ok((remaining, kind)) = rule(text) {
             let length = text.len() - remaining.len();
@@ -119,6 +128,15 @@ fn longest(text: &str, context: LexContext) -> (TokenKind, usize) {
         }
     }
     best
+}
+
+/// Whether a command begins behind these tokens.
+fn begins_command(tokens: &[Token<'_>]) -> bool {
+    match tokens {
+        [] => true,
+        [pipe] => matches!(pipe.text, "pi" | "pip" | "pipe"),
+        _ => false,
+    }
 }
 
 /// Whether the last token is the name of a command, with what may be a format at `start`: the first word, the one behind `pipe`, or, if
@@ -138,7 +156,7 @@ fn begins_arguments(tokens: &[Token<'_>]) -> bool {
     let is_option = |token: &Token<'_>| {
         matches!(
             token.kind,
-            TokenKind::How | TokenKind::Fault | TokenKind::Format(_)
+            TokenKind::How | TokenKind::Fault | TokenKind::Yes | TokenKind::Format(_)
         )
     };
     let words = tokens.len()
@@ -148,7 +166,8 @@ fn begins_arguments(tokens: &[Token<'_>]) -> bool {
             .take_while(|token| is_option(token))
             .count();
     let words = tokens.get(..words).unwrap_or_default();
-    let is_name = |token: &Token<'_>| token.kind == TokenKind::Name;
+    let is_name =
+        |token: &Token<'_>| matches!(token.kind, TokenKind::Name | TokenKind::CommandName);
     match words {
         [_, .., last] if last.text == "in" => true,
         [_, variable, equals] if variable.kind == TokenKind::Variable => equals.text == "=",

@@ -22,6 +22,8 @@ pub(in crate::lang) enum TokenKind {
         offset: usize,
     },
     Name,
+    /// The name of a command that is no [`Name`](TokenKind::Name).
+    CommandName,
     Quoted(String),
     Text(String),
     Indexed {
@@ -47,6 +49,8 @@ pub(in crate::lang) enum TokenKind {
     How,
     /// `--fault`
     Fault,
+    /// `--yes`
+    Yes,
     /// An operator or punctuation mark of the syntax.
     Mark,
     /// A `|` outside parentheses with no shell command behind it.

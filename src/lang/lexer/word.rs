@@ -11,6 +11,7 @@ use nom::sequence::terminated;
 use super::quoted;
 use super::rule::{Lexed, is_blank, is_letter, is_word_character, no_match};
 use super::token::{NumberFault, TokenKind};
+use crate::lang::commands::first_words;
 use crate::lang::expression::HistoryReference;
 
 /// The marks of the syntax, longer ones before their beginnings.
@@ -110,11 +111,24 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, kind))
 }
 
-/// `--how`, `--fault`
+/// `soft-dirty`, where a command begins: elsewhere it is a difference.
+pub(super) fn command_name(text: &str) -> Lexed<'_, TokenKind> {
+    let hyphenated = first_words().filter(|word| word.contains('-'));
+    for name in hyphenated {
+        let found = terminated(tag(name), word_ends).parse(text);
+        if found.is_ok() {
+            return value(TokenKind::CommandName, tag(name)).parse(text);
+        }
+    }
+    no_match(text)
+}
+
+/// `--how`, `--fault`, `--yes`
 pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
     let options = alt((
         value(TokenKind::How, tag("--how")),
         value(TokenKind::Fault, tag("--fault")),
+        value(TokenKind::Yes, tag("--yes")),
     ));
     terminated(options, word_ends).parse(text)
 }

@@ -32,7 +32,7 @@ use crate::lang::lexer::{Token, TokenKind, unescape};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{
     Assignment, Command, Compared, Cut, Diff, Displayed, Kept, Layout, OnRequest, ProcessOrder,
-    Quantifier, Shown, Summarized, Typed, Until,
+    Quantifier, Shown, SoftDirty, Summarized, Typed, Until,
 };
 
 /// The name of a command, in full.
@@ -66,7 +66,7 @@ pub(super) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
 
 fn typed_word<'a>(input: Tokens<'a>, expected: Expected) -> Parsed<'a, Spanned<&'a str>> {
     let (behind, found) = input.accept(expected, |token| {
-        (token.kind == TokenKind::Name).then_some(token.text)
+        matches!(token.kind, TokenKind::Name | TokenKind::CommandName).then_some(token.text)
     })?;
     input.notes.note_class(Class::Command, found.at);
     Ok((behind, found))
@@ -90,7 +90,7 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
         "x" => opt(layout).parse(input)?,
         _ => (input, None),
     };
-    let (input, asked) = opt(how).parse(input)?;
+    let (input, asked) = opt(option(Expected::How, TokenKind::How)).parse(input)?;
     let (behind, command) = match name {
         "x" => examine(input, layout.unwrap_or_default())?,
         _ => own_arguments(input, name)?,
@@ -102,18 +102,18 @@ pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command
     Ok((behind, command))
 }
 
-/// `--how`
-fn how(input: Tokens<'_>) -> Parsed<'_, Span> {
-    let (behind, found) = input.accept(Expected::How, |token| {
-        (token.kind == TokenKind::How).then_some(())
-    })?;
-    input.notes.note_class(Class::Keyword, found.at);
-    Ok((behind, found.at))
+/// `--how`, `--fault`, `--yes`
+fn option(expected: Expected, kind: TokenKind) -> impl for<'a> Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    move |input| {
+        let (behind, found) = input.accept(expected, |token| (token.kind == kind).then_some(()))?;
+        input.notes.note_class(Class::Keyword, found.at);
+        Ok((behind, found.at))
+    }
 }
 
 /// `x`, behind its format and `--how`.
 fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
-    let (input, fault) = opt(fault).parse(input)?;
+    let (input, fault) = opt(option(Expected::Fault, TokenKind::Fault)).parse(input)?;
     let (behind, address) = opt(address).parse(input)?;
     Ok((
         behind,
@@ -123,15 +123,6 @@ fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
             address,
         },
     ))
-}
-
-/// `--fault`
-fn fault(input: Tokens<'_>) -> Parsed<'_, Span> {
-    let (behind, found) = input.accept(Expected::Fault, |token| {
-        (token.kind == TokenKind::Fault).then_some(())
-    })?;
-    input.notes.note_class(Class::Keyword, found.at);
-    Ok((behind, found.at))
 }
 
 /// The arguments of one group of commands; `None` for a name of another.
@@ -205,6 +196,7 @@ fn that_look<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
         "info snapshots" => Ok((input, Command::InfoSnapshots)),
         "diff" => diff(input),
         "compare" => compare(input),
+        "soft-dirty" => map(soft_dirty, Command::SoftDirty).parse(input),
         "patched" => map(opt(range), |range| Command::Patched { range }).parse(input),
         "find" => find(input),
         "telescope" => map((address, opt(number)), |(address, count)| {
@@ -551,6 +543,16 @@ fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
         cut,
     };
     Ok((input, command))
+}
+
+/// `clear` by itself is a word; in an expression, or in quotes, it is a name.
+fn soft_dirty(input: Tokens<'_>) -> Parsed<'_, SoftDirty> {
+    let yes = opt(option(Expected::Yes, TokenKind::Yes));
+    let clear = map((word("clear"), yes, end_of_text), |(_, yes, ())| {
+        let yes = yes.is_some();
+        SoftDirty::Clear { yes }
+    });
+    alt((clear, map(opt(range), SoftDirty::Written))).parse(input)
 }
 
 fn until_clause(input: Tokens<'_>) -> Parsed<'_, Until> {

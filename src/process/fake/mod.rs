@@ -98,6 +98,8 @@ pub(crate) struct Watched {
     /// Reads of the whole list of regions.
     pub(crate) region_reads: AtomicUsize,
     pub(crate) files_opened: AtomicUsize,
+    /// How often soft-dirty bits were cleared.
+    pub(crate) soft_dirty_cleared: AtomicUsize,
     /// Pages that are no longer mapped once memory was read: by page index.
     pub(crate) gone_after_read: Mutex<Vec<u64>>,
 }

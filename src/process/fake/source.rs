@@ -87,9 +87,13 @@ impl World {
         entry | self.hole()
     }
 
+    fn is_cleared(&self) -> bool {
+        self.watched.soft_dirty_cleared.load(Ordering::Relaxed) > 0
+    }
+
     /// The entry of a page with nothing there.
     fn hole(&self) -> u64 {
-        u64::from(self.soft_dirty) << 55
+        u64::from(self.soft_dirty && !self.is_cleared()) << 55
     }
 
     fn config(&self) -> Option<String> {
@@ -294,6 +298,12 @@ impl Source for Bytes {
         Ok(read)
     }
 
+    fn clear_soft_dirty(&self) -> Result<()> {
+        let cleared = &self.0.watched.soft_dirty_cleared;
+        cleared.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let world = &*self.0;
         if !world.scans {
@@ -469,6 +479,11 @@ impl Source for Bytes {
         match probe {
             Probe::PageBytes => Ok(vec![PAGE]),
             Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
+            // A page of pmdb's own, which it has just written to.
+            Probe::OwnEntry if self.0.soft_dirty => {
+                let frame = u64::from(!self.0.hidden);
+                Ok(vec![PRESENT | 1 << 55 | frame])
+            }
             Probe::OwnFlags if self.0.merged_pages > 0 => {
                 Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()])
             }

@@ -172,6 +172,8 @@ const FIELDS: &[(&str, &str)] = &[
         "comparison-group",
         "other symbol shared copied only_here only_there about_to_copy",
     ),
+    ("soft-dirty", "pid process pages huge hugetlb [why]"),
+    ("soft-dirty-cleared", "pid process seconds pages"),
     (
         "comparison-summary",
         "pid other process page_size [memory] shared copied only_here only_there about_to_copy",

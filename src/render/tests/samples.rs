@@ -145,6 +145,11 @@ pub fn all() -> Vec<(&'static str, Record)> {
             "comparison-summary",
             Record::ComparisonSummary(comparison_summary()),
         ),
+        ("soft-dirty", Record::SoftDirty(soft_dirty())),
+        (
+            "soft-dirty-cleared",
+            Record::SoftDirtyCleared(soft_dirty_cleared()),
+        ),
         ("value", Record::Value(value())),
         ("display", Record::Display(displayed())),
         ("display", Record::Display(displayed_in_vain())),

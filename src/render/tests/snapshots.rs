@@ -146,3 +146,22 @@ pub fn comparison_summary() -> ComparisonSummary {
         },
     }
 }
+
+pub fn soft_dirty() -> SoftDirtyReport {
+    SoftDirtyReport {
+        pid: 4242,
+        process: Name::from("demo"),
+        pages: 1_234,
+        huge: Ok(512),
+        hugetlb: 1_024,
+    }
+}
+
+pub fn soft_dirty_cleared() -> SoftDirtyCleared {
+    SoftDirtyCleared {
+        pid: 4242,
+        process: Name::from("demo"),
+        seconds: 0.0012,
+        pages: 3,
+    }
+}

@@ -9,7 +9,7 @@ use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, size, time_of_day};
 use crate::report::{
     ChangeGroup, ChangeRow, Comparison, ComparisonGroup, ComparisonSummary, DiffSummary,
-    SharedCounts, SnapshotRow,
+    SharedCounts, SnapshotRow, SoftDirtyCleared, SoftDirtyReport,
 };
 use std::io::{self, Write};
 
@@ -212,5 +212,62 @@ pub fn comparison_summary(
         amount(memory.pss),
         amount(memory.swapped)
     ));
+    line.end(out)
+}
+
+/// What clearing does to the process and to others.
+pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = look.line();
+    let (pid, process) = (report.pid, &report.process);
+    line.indent(2).plain(format!(
+        "clearing the soft-dirty bits of process {pid} ({process}):"
+    ));
+    line.end(out)?;
+    let huge = match &report.huge {
+        Ok(0) => String::new(),
+        Ok(huge) => format!(
+            "; {} of them are in huge pages, which have one fault for the whole",
+            count(*huge)
+        ),
+        Err(reason) => format!("; how many of them are in huge pages is not known: {reason}"),
+    };
+    let pages = counted(report.pages, "writable page");
+    let mut effects = vec![
+        format!("{pages} will be write-protected: the next write to each is a page fault{huge}"),
+        "page faults, mmap and munmap of the process wait while the kernel goes through its page tables".to_owned(),
+        "whoever else reads these bits (CRIU, another pmdb) misses what was written before".to_owned(),
+    ];
+    if report.hugetlb > 0 {
+        let pages = counted(report.hugetlb, "hugetlb page");
+        effects.push(format!(
+            "{pages} will never show as written: the kernel tracks none of them"
+        ));
+    }
+    for effect in effects {
+        let mut line = look.line();
+        line.indent(4).word("", Role::Warn, format!("- {effect}"));
+        line.end(out)?;
+    }
+    Ok(())
+}
+
+/// `cleared in 1.2 ms; 3 writable pages are soft-dirty again, or still`
+pub fn soft_dirty_cleared(
+    look: &Look,
+    report: &SoftDirtyCleared,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut line = look.line();
+    line.indent(2)
+        .plain(format!("cleared in {}", duration(report.seconds)));
+    if report.pages > 0 {
+        let pages = counted(report.pages, "writable page");
+        let verb = if report.pages == 1 { "is" } else { "are" };
+        line.word(
+            "; ",
+            Role::Note,
+            format!("{pages} {verb} soft-dirty again, or still"),
+        );
+    }
     line.end(out)
 }

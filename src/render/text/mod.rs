@@ -161,6 +161,8 @@ impl Renderer for Text {
             }
             Record::DiffSummary(summary) => changes::summary(look, summary, out),
             Record::ComparisonSummary(summary) => changes::comparison_summary(look, summary, out),
+            Record::SoftDirty(report) => changes::soft_dirty(look, report, out),
+            Record::SoftDirtyCleared(report) => changes::soft_dirty_cleared(look, report, out),
             Record::WatchStart(start) => watch::start(look, start, out),
             Record::WatchSummary(summary) => watch::summary(look, summary, out),
             Record::ReadsSummary(summary) => reads::summary(look, summary, out),

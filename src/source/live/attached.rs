@@ -154,6 +154,31 @@ impl Attached {
         Ok(read)
     }
 
+    /// Clears the soft-dirty bits of the address space, if it is still that which is known here.
+    pub(super) fn clear_soft_dirty(&self) -> Result<()> {
+        /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c: the other numbers clear what other tools go by.
+        const SOFT_DIRTY: &[u8] = b"4";
+        let memory = self.memory();
+        if !memory.is_alive() {
+            return Err(self.lost(&memory));
+        }
+        let path = memory.path("clear_refs");
+        let written = self.handle.directory().write(&path, SOFT_DIRTY);
+        written.map_err(|error| match error {
+            Errno::SRCH | Errno::NOENT => self.lost(&memory),
+            Errno::ACCESS | Errno::PERM => Error::NotPermitted {
+                what: format!("may not write to /proc/{}/{path}", self.handle.pid()),
+                remedy:
+                    "only the user that the process runs as and root may clear its soft-dirty bits"
+                        .to_owned(),
+            },
+            error => Error::io(
+                format!("writing to /proc/{}/{path}", self.handle.pid()),
+                error,
+            ),
+        })
+    }
+
     pub(super) fn read_memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let memory = self.memory();
         let contents = memory.contents(&self.handle)?;

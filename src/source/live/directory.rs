@@ -4,7 +4,7 @@ use super::rights::raised;
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
-use rustix::io::{Errno, Result, read, retry_on_intr};
+use rustix::io::{Errno, Result, read, retry_on_intr, write};
 
 /// A handle on `/proc`, or on `/proc/PID`.
 #[derive(Debug)]
@@ -27,6 +27,15 @@ impl Directory {
         // NONBLOCK and NOCTTY: should a link such as `exe` ever lead to something else than a file.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         raised(|| openat(&self.0, path, flags, Mode::empty()))
+    }
+
+    /// Writes to a file of it, in one piece.
+    pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        raised(|| {
+            let file = openat(&self.0, path, flags, Mode::empty())?;
+            retry_on_intr(|| write(&file, bytes)).map(drop)
+        })
     }
 
     /// The whole of a file.

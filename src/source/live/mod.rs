@@ -116,6 +116,10 @@ impl Source for Live {
         self.attached()?.read_memory(address, into)
     }
 
+    fn clear_soft_dirty(&self) -> Result<()> {
+        self.attached()?.clear_soft_dirty()
+    }
+
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         self.attached()?.scan(question, into)
     }

@@ -151,6 +151,22 @@ impl Source for Recorded {
         answer
     }
 
+    fn clear_soft_dirty(&self) -> Result<()> {
+        let answer = self.source.clear_soft_dirty();
+        let file = self.file("clear_refs");
+        self.log.add(
+            "clear_refs",
+            Read {
+                what: "written to: clears the soft-dirty bits of all pages".to_owned(),
+                found: Some(told(&answer, |()| "done".to_owned())),
+                repeat: Some(format!("echo 4 > {file}")),
+                file,
+                ..Read::default()
+            },
+        );
+        answer
+    }
+
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let answer = self.source.scan(question, into);
         // An empty range is asked about to find out which questions the kernel knows.

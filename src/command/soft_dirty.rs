@@ -1,0 +1,201 @@
+//! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since the kernel was told to forget.
+
+use super::page_sweep;
+use super::snapshot::seconds;
+use super::walk;
+use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume};
+use crate::eval;
+use crate::inspect::{Filter, Need, Question, View, no_scan};
+use crate::kernel::Kind;
+use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
+use crate::process::Target;
+use crate::report::{Fact, Note, Record, SoftDirtyCleared, SoftDirtyReport};
+use std::ops::ControlFlow;
+use std::time::{Instant, SystemTime};
+
+pub(super) const ABOUT: About = About {
+    name: "soft-dirty",
+    group: Group::Time,
+    summary: "which pages were written since their soft-dirty bits were cleared",
+    text: "The kernel marks each page that is written as soft-dirty, until the marks of the whole process are cleared. `soft-dirty` \
+           shows the pages that are marked, of the process or of a range; it is `walk RANGE where soft_dirty`, which groups and counts, too.\n\n\
+           `soft-dirty clear` clears the marks, of all pages of the process. That is the one command that changes how the process \
+           runs. The kernel write-protects every page, so that the next write to each is a page fault (a huge page has one for the \
+           whole), and faults of the process wait meanwhile. Programs that use the same marks, such as CRIU, miss what was written \
+           before. So pmdb says first what it would do and asks; in a file, with -ex and with --serve, where nobody can be asked, it \
+           wants `--yes`.\n\n\
+           The pages of a new region are all marked, and so are those of a region that a new one is merged into. Pinned pages keep \
+           their marks. Hugetlb pages have none of their own: after clearing they never show as written. Kernels without \
+           CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tries that out on itself and refuses. There, `snapshot with \
+           content` and `diff` find pages that were written.",
+    examples: &[
+        Example {
+            line: "soft-dirty demo_busy",
+            does: "the pages of a symbol that were written",
+        },
+        Example {
+            line: "soft-dirty clear --yes",
+            does: "forget what was written so far, without a question",
+        },
+    ],
+};
+
+pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
+    let target = context.target()?;
+    require(&target)?;
+    match asked {
+        SoftDirty::Written(range) => written(context, &target, range.as_ref()),
+        SoftDirty::Clear { yes } => clear(context, &target, *yes),
+    }
+}
+
+/// Refuses where the kernel has no such bits: it would accept the clearing, and no page would ever be marked.
+fn require(target: &Target) -> Result<(), Error> {
+    let why = match target.machine.has_soft_dirty() {
+        Some(true) => return Ok(()),
+        Some(false) => {
+            "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY): it would accept the clearing and do nothing"
+        }
+        None => "it cannot be known whether this kernel tracks soft-dirty pages",
+    };
+    let content = "snapshot with content, then diff, shows pages that were written in the meantime"
+        .to_owned();
+    let view = View::of(target)?;
+    let tracked = target.process.write_tracked(&view.spans())?;
+    let region = tracked.and_then(|range| view.region(range.start()));
+    let hint = match region.map(|region| region.range()) {
+        Some(range) => format!(
+            "{content}; the process itself tracks writes to {range} with userfaultfd: there `translate ADDRESS` shows uffd_wp no for a \
+             page that was written"
+        ),
+        None => content,
+    };
+    Err(Error::Refused {
+        message: why.to_owned(),
+        hint: Some(hint),
+    })
+}
+
+fn written(
+    context: &mut Context,
+    target: &Target,
+    range: Option<&Spanned<lang::Range>>,
+) -> Outcome {
+    let identity = target.process.identity();
+    let cleared = context.state.soft_dirty_cleared.as_ref();
+    let cleared = cleared.filter(|(process, _)| process.is_same_process(&identity));
+    let message = match cleared {
+        Some((_, time)) => format!(
+            "written since pmdb cleared the marks, {:.1} s ago",
+            seconds(SystemTime::now()) - seconds(*time)
+        ),
+        None => "pmdb has not cleared the marks of this process: a page has its mark since its region was made, or since \
+                 somebody else cleared it"
+            .to_owned(),
+    };
+    context.sink.emit(Record::Note(Note { message }))?;
+    let all = Spanned::new(lang::Range::All, Span::default());
+    let filter = is(PageField::SoftDirty);
+    let arguments = page_sweep::Arguments {
+        range: range.unwrap_or(&all),
+        filter: Some(&filter),
+        by: &[],
+        cut: None,
+    };
+    walk::run(context, &arguments)
+}
+
+fn is(field: PageField) -> Spanned<lang::Filter<PageField>> {
+    Spanned::new(lang::Filter::Is(field), Span::default())
+}
+
+fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
+    let identity = target.process.identity();
+    let agreed = context.resume == Some(Resume::Agreed);
+    if !agreed {
+        let marked = marked(context, target)?;
+        context.sink.emit(Record::SoftDirty(SoftDirtyReport {
+            pid: identity.pid,
+            process: identity.name.clone(),
+            pages: marked.pages,
+            huge: marked.huge,
+            hugetlb: marked.hugetlb,
+        }))?;
+        if !yes {
+            let (pid, name) = (identity.pid, &identity.name);
+            return Ok(Flow::Ask(format!(
+                "Clear the soft-dirty bits of process {pid} ({name})?"
+            )));
+        }
+    }
+    // What another program has become is not what was asked about.
+    if let Some(change) = context.state.notice()? {
+        return Err(Error::Refused {
+            message: match change {
+                crate::state::Change::Executed => "it runs another program now".to_owned(),
+                crate::state::Change::Exited => "it has exited".to_owned(),
+            },
+            hint: None,
+        });
+    }
+    let began = Instant::now();
+    target.process.clear_soft_dirty()?;
+    let seconds = began.elapsed().as_secs_f64();
+    context.state.soft_dirty_cleared = Some((identity.clone(), SystemTime::now()));
+    let marked = marked(context, target)?;
+    context
+        .sink
+        .emit(Record::SoftDirtyCleared(SoftDirtyCleared {
+            pid: identity.pid,
+            process: identity.name,
+            seconds,
+            pages: marked.pages,
+        }))?;
+    Ok(Flow::Done)
+}
+
+/// What clearing concerns.
+struct Marked {
+    /// Pages that are present, marked and writable.
+    pages: u64,
+    huge: Fact<u64>,
+    hugetlb: u64,
+}
+
+fn marked(context: &mut Context, target: &Target) -> Result<Marked, Error> {
+    let view = View::of(target)?;
+    let filter = lang::Filter::And(
+        Box::new(is(PageField::SoftDirty)),
+        Box::new(is(PageField::Writable)),
+    );
+    let filter = Spanned::new(filter, Span::default());
+    let filter: Filter = eval::page_filter(&filter, &view, context.state)?;
+    let need = view.obtainable(Need::KINDS | Need::HUGE);
+    let mut marked = Marked {
+        pages: 0,
+        huge: Ok(0),
+        hugetlb: 0,
+    };
+    let question = Question::of_kept(&filter, need);
+    let spans = view.spans();
+    let ended = page_sweep::sweep(&view, &spans, question, context.sink, |page, _, _, _| {
+        if page.kind == Some(Kind::Hugetlb) {
+            marked.hugetlb += page.pages;
+        } else if page.entry.is_present() {
+            marked.pages += page.pages;
+            if page.huge == Some(true)
+                && let Ok(huge) = &mut marked.huge
+            {
+                *huge += page.pages;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if let Some(stopped) = ended.stopped {
+        return Err(stopped.into());
+    }
+    if !need.contains(Need::HUGE) {
+        marked.huge = Err(no_scan());
+    }
+    Ok(marked)
+}

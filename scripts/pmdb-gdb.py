@@ -33,7 +33,7 @@ PATIENCE = 5
 # ---- Taking a line apart
 
 def outside(text):
-    """The positions and characters of a text that are in no brackets and no quotes."""
+    """The positions and characters of a text that are in no brackets and no quotes; also those of brackets that close what is open."""
     depth, quote, at = 0, None, 0
     while at < len(text):
         character = text[at]
@@ -46,7 +46,7 @@ def outside(text):
             quote = character
         elif character in "([{":
             depth += 1
-        elif character in ")]}":
+        elif character in ")]}" and depth > 0:
             depth -= 1
         elif depth == 0:
             yield at, character
@@ -56,6 +56,11 @@ def outside(text):
 def find(text, what):
     """Where `what` first stands outside of brackets and quotes; -1 if nowhere."""
     return next((at for at, _ in outside(text) if text.startswith(what, at)), -1)
+
+
+def closing(text, start):
+    """Where the bracket that stands at `start` is closed; -1 if nowhere."""
+    return next((start + 1 + at for at, character in outside(text[start + 1:]) if character in ")]}"), -1)
 
 
 def cut_clauses(text, words):
@@ -72,14 +77,8 @@ def cut_clauses(text, words):
 def without_brackets(text):
     """The text without the brackets that enclose all of it."""
     text = text.strip()
-    while text.startswith("(") and text.endswith(")") and not any(True for _ in outside(text)):
-        inner = text[1:-1]
-        depth = 0
-        for character in inner:
-            depth += (character == "(") - (character == ")")
-            if depth < 0:
-                return text
-        text = inner.strip()
+    while text.startswith("(") and closing(text, 0) == len(text) - 1:
+        text = text[1:-1].strip()
     return text
 
 
@@ -177,8 +176,10 @@ def address(text):
     return place(evaluated(text))[0]
 
 
-def span(text):
-    """The first address of an expression, and the bytes it covers: None if it is an address alone."""
+def span(text, keeps_size=False):
+    """The first address of an expression, and the bytes it covers: None if it is an address alone.
+
+    An object within one page stands for its address, so that pmdb tells all of that page, unless its size is kept."""
     text = without_brackets(text)
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
@@ -190,50 +191,43 @@ def span(text):
         value = evaluated(text[:at])
         return sized(location(value), value.type.sizeof * number(text[at + 1:]))
     start, size = place(evaluated(text))
-    # An object within one page stands for its address, so that pmdb tells all of that page.
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
-    return start, None if is_one_page else size
+    return start, size if size and (keeps_size or not is_one_page) else None
 
 
 def sized(start, size):
+    if size is None:
+        raise gdb.GdbError("one address is no range: L@N, A, +LENGTH and A..B are")
     if size <= 0:
         raise gdb.GdbError("a range of {} bytes: its end must be above its start".format(size))
     return start, size
 
 
-def ranged(text):
-    start, size = span(text)
+def ranged(text, keeps_size=False):
+    start, size = span(text, keeps_size)
     return "{:#x}".format(start) if size is None else "{:#x}, +{:#x}".format(start, size)
 
 
 def filled(text):
     """Text of pmdb with each {gdb expression} replaced by its address or number."""
     parts, at = [], 0
+    quoted = re.compile(r"(['\"])(?:\\.|(?!\1).)*\1?")
     while at < len(text):
-        if text[at] in "\"'":
-            quoted = re.compile(r"(['\"])(?:\\.|(?!\1).)*\1?").match(text, at)
-            parts.append(quoted.group())
-            at = quoted.end()
-        elif text[at] == "{":
-            end = closing(text, at)
-            value = evaluated(text[at + 1:end])
+        end = at + 1
+        if text[at] == "{":
+            end = closing(text, at) + 1
+            if end == 0:
+                raise gdb.GdbError("a { has no }: {gdb expression} is replaced by its address or number")
+            value = evaluated(text[at + 1:end - 1])
             is_number = value.type.strip_typedefs().code in NUMBERS
             parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
-            at = end + 1
         else:
-            parts.append(text[at])
-            at += 1
+            if text[at] in "\"'":
+                end = quoted.match(text, at).end()
+            parts.append(text[at:end])
+        at = end
     return "".join(parts)
-
-
-def closing(text, start):
-    depth = 0
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if depth == 0:
-            return at
-    raise gdb.GdbError("a { has no }: {gdb expression} is replaced by its address or number")
 
 
 # ---- The conversation with pmdb
@@ -276,14 +270,10 @@ class Server:
             if hello.get("protocol") != PROTOCOL:
                 raise gdb.GdbError("{} is no pmdb that speaks protocol {}".format(command[0], PROTOCOL))
             self.answer(0, lambda _: None, PATIENCE)
-        except Lost:
+        except BaseException as error:
             self.kill()
-            raise gdb.GdbError("{} does not answer: is it pmdb?".format(command[0]))
-        except Failed as error:
-            self.kill()
-            raise gdb.GdbError(str(error))
-        except BaseException:
-            self.kill()
+            if isinstance(error, (Lost, Failed)):
+                raise gdb.GdbError(str(error) or "{} does not answer: is it pmdb?".format(command[0]))
             raise
 
     def is_alive(self):
@@ -477,23 +467,18 @@ def show(record):
     gdb.flush()
 
 
-def is_piped():
-    """Whether the line that was typed is gdb's pipe, of which gdb tells a command nothing."""
-    typed = gdb.execute("show commands", to_string=True).splitlines()
-    return bool(typed) and re.match(r"\s*\d+\s+(pipe?\b|\|)", typed[-1]) is not None
-
-
 def is_coloured():
-    is_logging = gdb.execute("show logging", to_string=True)
-    return (gdb.parameter("style enabled") and os.isatty(1) and os.environ.get("TERM", "dumb") != "dumb"
-            and not is_piped() and not re.search(r"^(Currently logging|Logging is enabled|logging enabled: +Logging is enabled)", is_logging, re.MULTILINE))
+    # Where gdb takes a command's output for itself, as its pipe does, the screen has no end. A log takes no colours either.
+    is_screen = os.isatty(1) and (gdb.parameter("width") or gdb.parameter("height"))
+    is_logging = re.search("Currently logging|Logging is enabled", gdb.execute("show logging", to_string=True))
+    return bool(gdb.parameter("style enabled") and is_screen and not is_logging and os.environ.get("TERM", "dumb") != "dumb")
 
 
 def run(line):
     """Runs a line of pmdb and shows its answer."""
     if "\n" in line:
         raise gdb.GdbError("pmdb takes one line")
-    status = ask(line, show, None, width=gdb.parameter("width") or 0, color=bool(is_coloured()), **{"as": "text"})
+    status = ask(line, show, None, width=gdb.parameter("width") or 0, color=is_coloured(), **{"as": "text"})
     if status == "interrupted" and not line.startswith("watch"):
         raise gdb.GdbError("Quit")
 
@@ -545,7 +530,8 @@ class Looking(gdb.Command):
         if self.kind is None or not expression or self.is_optional and first in self.literal + list(self.clauses):
             return self.within(argument)
         refuse_shell(expression)
-        where = ranged(expression) if self.kind == "RANGE" else "{:#x}".format(span(expression)[0])
+        # One address is no code to look through.
+        where = ranged(expression, self.name == "patched") if self.kind == "RANGE" else "{:#x}".format(span(expression)[0])
         return where + " " + filled(clauses)
 
     def searched(self, argument):
@@ -555,10 +541,7 @@ class Looking(gdb.Command):
         behind = commas[1 if has_length else 0:]
         if not behind:
             raise gdb.GdbError("what is sought stands behind a comma: pmdb find RANGE, VALUE")
-        start, size = span(argument[:behind[0]])
-        if size is None:
-            start, size = place(evaluated(argument[:behind[0]]))
-            sized(start, size)
+        start, size = sized(*span(argument[:behind[0]], True))
         return "{:#x}, +{:#x}{}".format(start, size, filled(argument[behind[0]:]))
 
     def within(self, argument):
@@ -668,18 +651,12 @@ one beside pmdb-gdb.py."""
         raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND passes on any other".format(word))
 
 
-class PmdbInfo(gdb.Command):
-    """What pmdb knows of the process, its snapshots and what can be known here."""
-
-    def __init__(self):
-        super().__init__("pmdb info", gdb.COMMAND_DATA, prefix=True)
-
-
 class Prefix(gdb.Command):
-    """pmdb in gdb: the program that is asked, and what is tracked."""
+    """A word before commands."""
 
-    def __init__(self, verb):
-        super().__init__(verb + " pmdb", gdb.COMMAND_DATA, prefix=True)
+    def __init__(self, name, text):
+        self.__doc__ = text
+        super().__init__(name, gdb.COMMAND_DATA, prefix=True)
 
 
 class Program(gdb.Parameter):
@@ -733,7 +710,7 @@ class Track:
             return ["pmdb was started again: {} is compared from now on".format(self.text)]
         rows = []
         ask("diff {1} {0}".format(*self.names), rows.append, None, self.inferior)
-        return [change(row) for row in rows if row["type"] == "change"]
+        return [change(row, self.where, self.text) for row in rows if row["type"] == "change"]
 
     def drop(self):
         held = SERVERS.get(self.inferior.num) if self.inferior.is_valid() else None
@@ -745,13 +722,14 @@ class Track:
                     pass
 
 
-def change(row):
-    """A row of `diff` in one line."""
+def change(row, where, text):
+    """A row of `diff` in one line: where in the range that an expression stands for."""
     symbol = row.get("symbol")
-    where = "<{}+{}>".format(symbol["name"], symbol["offset"]) if symbol else row.get("region") or "(anonymous)"
+    offset = int(row["start"], 16) - int(where.split(",")[0], 16)
+    at = "<{}+{}>".format(symbol["name"], symbol["offset"]) if symbol else "+{:#x} in {}".format(max(offset, 0), text)
     states = [(row.get(side) or {}).get("state") for side in ("before", "after")]
     became = " → ".join(state for state in states if state) if states[0] != states[1] else states[0] or ""
-    return "{:<10} {:>6} page{} {} {}  {}".format(row["change"], row["pages"], " " if row["pages"] == 1 else "s", row["start"], where, became).rstrip()
+    return "{:<10} {:>6} page{} {} {}  {}".format(row["change"], row["pages"], " " if row["pages"] == 1 else "s", row["start"], at, became).rstrip()
 
 
 TRACKED = []
@@ -763,8 +741,9 @@ def untrack(inferior=None):
         track.drop()
 
 
-def at_stop(_event):
+def at_stop(event):
     """Says what changed in the tracked ranges. Nothing may escape from here: gdb would print a traceback."""
+    UntilChange.last = event
     for track in list(TRACKED) if not UntilChange.is_stepping else []:
         if not track.inferior.is_valid() or track.inferior.pid != track.pid:
             TRACKED.remove(track)
@@ -775,8 +754,9 @@ def at_stop(_event):
             lines = ["{} cannot be compared: {}".format(track.text, error)]
         except KeyboardInterrupt:
             return
+        of = "inferior {}: ".format(track.inferior.num) if len(gdb.inferiors()) > 1 else ""
         for line in lines:
-            write("pmdb: {}\n".format(line))
+            write("pmdb: {}{}\n".format(of, line))
 
 
 class TrackCommand(gdb.Command):
@@ -858,7 +838,7 @@ example `break f if $_resident(buf, 65536) > 3`."""
             is_quiet(quiet)
             UntilChange.is_stepping = False
         for row in rows:
-            write("pmdb: {}\n".format(change(row)))
+            write("pmdb: {}\n".format(change(row, where, argument.strip())))
         write("{} after {} instruction{}\n".format("changed" if rows else "stopped without a change", steps, "" if steps == 1 else "s"))
         if inferior.pid:
             gdb.execute("frame")
@@ -872,11 +852,6 @@ def is_quiet(word):
         return "on" if before else "off"
     except (gdb.error, RuntimeError):
         return word
-
-
-def note_stop(event):
-    UntilChange.last = event
-    at_stop(event)
 
 
 # The commands that have been made, by name.
@@ -963,9 +938,9 @@ def begin():
     global PROGRAM
     Pmdb()
     PassedOn()
-    PmdbInfo()
+    Prefix("pmdb info", "What pmdb knows of the process, its snapshots and what can be known here.")
     for verb in ("set", "show", "info"):
-        Prefix(verb)
+        Prefix(verb + " pmdb", "pmdb in gdb: the program that is asked, and what is tracked.")
     for command in (TrackCommand, InfoTrack, UntilChange):
         command()
     PROGRAM = Program()
@@ -975,10 +950,10 @@ def begin():
     for gone in (gdb.events.exited, gdb.events.inferior_deleted):
         gone.connect(lambda event: (untrack(event.inferior.num), forget(event.inferior.num)))
     # Sourced again, it takes the place of what was there.
-    if hasattr(gdb, "pmdb_note_stop"):
-        gdb.events.stop.disconnect(gdb.pmdb_note_stop)
-    gdb.pmdb_note_stop = note_stop
-    gdb.events.stop.connect(note_stop)
+    if hasattr(gdb, "pmdb_at_stop"):
+        gdb.events.stop.disconnect(gdb.pmdb_at_stop)
+    gdb.pmdb_at_stop = at_stop
+    gdb.events.stop.connect(at_stop)
     atexit.register(forget_all)
     try:
         load()

@@ -1,10 +1,11 @@
 //! Inferiors as gdb has them, settings at their strangest, and what is killed.
 
 use crate::session::{PLUGIN, compiled};
+use crate::skips::skip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 const AT_WORK: &[&str] = &["break turn if number == 7", "run"];
 const COUNTED: &str = "7 present, 9 untouched";
@@ -80,27 +81,68 @@ fn a_process_that_runs_can_be_asked_and_so_can_others_beside_gdb() {
         &["set args wait", "set non-stop on", "run &"],
         &[("pmdb -- walk [stack] by state", "present"), ("kill", "")],
     );
+    let running = [
+        "set args wait",
+        "set non-stop on",
+        "break turn if number == 7",
+        "run",
+        "set $pool = (long)pool",
+        "continue &",
+    ];
+    program.check(
+        &running,
+        &[
+            ("info threads", "(running)"),
+            ("pmdb walk $pool, +16*4096", "present"),
+            ("print $_resident($pool, 7*4096)", "= 7"),
+            ("print $_page_state($pool)", "\"present\""),
+            ("kill", "killed"),
+        ],
+    );
 }
 
 #[test]
-fn what_is_no_process_here_is_refused() {
-    let Some(program) = compiled("what_is_no_process", "pages.c") else {
+fn a_process_can_be_attached_to_left_and_attached_to_again() {
+    let test = "a_process_can_be_attached_to";
+    let Some(program) = compiled(test, "pages.c") else {
         return;
     };
-    program.check(
-        &[AT_WORK, &["record"]].concat(),
-        &[
-            ("pmdb walk pool", "not as it was recorded"),
-            ("print $_resident(pool, 1)", "not as it was recorded"),
-            ("record stop", ""),
-            ("pmdb walk *pool@16 by state", COUNTED),
-            ("generate-core-file core", "Saved corefile"),
-            ("kill", "killed"),
-            ("core-file core", "#0"),
-            ("pmdb walk pool", "a core file has no pages"),
-            ("print $_resident(pool, 1)", "a core file has no pages"),
-        ],
-    );
+    let mut waiting = Command::new(&program.path);
+    let waiting = waiting.arg("wait").stdout(Stdio::piped()).spawn();
+    let mut waiting = waiting.expect("it starts");
+    let mut ready = [0];
+    let mut said = waiting.stdout.take().expect("its output");
+    said.read_exact(&mut ready).expect("it says that it waits");
+    let attach = format!("attach {}", waiting.id());
+    let lines = [
+        &attach,
+        "pmdb walk *pool@16 by state",
+        "pmdb track *pool@16",
+    ];
+    let left = [
+        "detach",
+        "python print(len(SERVERS), \"running\")",
+        "info pmdb track",
+        "pmdb walk pool",
+    ];
+    let answers = program.answers(&[&lines[..], &left, &lines[..2], &["kill"]].concat());
+    waiting.kill().expect("it is still there, or was");
+    waiting.wait().expect("it ends");
+    if answers[0].contains("not permitted") {
+        return skip(test, "this user may not attach to another process");
+    }
+    let expected = [
+        (1, "8 present, 8 untouched"),
+        (2, "tracking"),
+        (3, "detached"),
+        (4, "0 running"),
+        (5, "No range is tracked."),
+        (6, "the program is not being run"),
+        (8, "8 present, 8 untouched"),
+    ];
+    for (at, wanted) in expected {
+        assert!(answers[at].contains(wanted), "{at}: {wanted}: {answers:#?}");
+    }
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! pmdb in gdb: the real gdb on real programs.
 
+#[path = "../program/capabilities.rs"]
+mod capabilities;
 mod circumstances;
 mod commands;
 mod conditions;
+mod refused;
+mod rights;
 mod session;
 #[path = "../skips/mod.rs"]
 mod skips;

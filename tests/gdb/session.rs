@@ -23,18 +23,20 @@ pub struct Program {
     pub path: PathBuf,
 }
 
+/// Whether a program is installed.
+pub fn is_there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null());
+    let status = command.stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
 /// Compiles a program of `tests/gdb/programs`; `None` where this machine cannot, or has no gdb.
 pub fn compiled(test: &str, source: &str) -> Option<Program> {
-    let runs = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdout(Stdio::null());
-        let status = command.stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
     let kind = source.rsplit('.').next();
     let (_, compiler, options) = COMPILERS.iter().find(|row| Some(row.0) == kind)?;
     for needed in ["gdb", compiler] {
-        if !runs(needed) {
+        if !is_there(needed) {
             skip(test, &format!("there is no {needed} here"));
             return None;
         }
@@ -77,8 +79,12 @@ impl Program {
 
     /// What gdb answers to each of these lines, errors among it.
     pub fn answers(&self, lines: &[&str]) -> Vec<String> {
-        let mut command = self.gdb();
-        command.args(["-batch", "-ex", &format!("source {PLUGIN}")]);
+        self.answers_from(self.gdb(), PLUGIN, lines)
+    }
+
+    /// What this gdb with this plugin answers to each of these lines.
+    pub fn answers_from(&self, mut command: Command, plugin: &str, lines: &[&str]) -> Vec<String> {
+        command.args(["-batch", "-ex", &format!("source {plugin}")]);
         for line in lines {
             command.args(["-ex", "echo \\n@@@\\n", "-ex", line]);
         }

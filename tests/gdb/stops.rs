@@ -108,3 +108,41 @@ fn both_sides_of_a_fork_and_a_collapse_show() {
         ],
     );
 }
+
+#[test]
+fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
+    let Some(program) = compiled("breakpoints_in_code", "pages.c") else {
+        return;
+    };
+    let instruction = match cfg!(target_arch = "x86_64") {
+        true => "<turn+7>  int3  cc  in the file: ",
+        false => "<turn+",
+    };
+    program.check(
+        &[
+            "set breakpoint always-inserted on",
+            "break turn if number == 7",
+            "run",
+        ],
+        &[
+            ("pmdb patched turn", instruction),
+            ("pmdb patched turn", "1 stretch differs from the file"),
+            ("pmdb patched turn", "1 breakpoint"),
+            ("delete", ""),
+            ("pmdb patched turn", "private, the same as the file"),
+            ("pmdb patched turn", "1 page is the same as the file"),
+            ("pmdb patched pool", "one address is no range"),
+        ],
+    );
+    // Elsewhere gdb takes its breakpoints out at a stop.
+    program.check(
+        &["break turn if number == 7", "run"],
+        &[
+            ("pmdb patched turn", "private, the same as the file"),
+            (
+                "pmdb patched",
+                "private, the same as the file  program r-xp",
+            ),
+        ],
+    );
+}

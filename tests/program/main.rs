@@ -1,6 +1,7 @@
 //! The whole program: exit statuses, command files, output, JSON, and input of every bad kind.
 
 mod absent;
+mod capabilities;
 mod control;
 mod generated;
 mod golden;

@@ -1,53 +1,12 @@
 //! File capabilities: held back until something under `/proc` is opened, and never used for the user's own files.
 
+use crate::capabilities;
 use crate::run::{Home, PMDB, Run};
 use crate::skips::skip;
-use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-
-/// `nobody`, as nearly every system has it.
-const USER: u32 = 65534;
-
-/// CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN
-const CAPABILITIES: u32 = 1 << 2 | 1 << 19 | 1 << 21;
-
-/// `security.capability` as the kernel stores it (version 2), permitted only or effective too.
-fn file_capabilities(effective: bool) -> Vec<u8> {
-    [0x0200_0000 | u32::from(effective), CAPABILITIES, 0, 0, 0]
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect()
-}
-
-/// Why the kernel would not give a program its file capabilities here, if so.
-fn no_file_capabilities(home: &Home) -> Option<&'static str> {
-    let status = fs::read_to_string("/proc/self/status").expect("a status");
-    let field = |name: &str| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
-    let bounding = field("CapBnd:")
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-        .unwrap_or(0);
-    if !rustix::process::geteuid().is_root() {
-        Some("only root may give a file capabilities")
-    } else if field("NoNewPrivs:") == Some("1") {
-        Some("this process may not gain rights (no_new_privs)")
-    } else if bounding & u64::from(CAPABILITIES) != u64::from(CAPABILITIES) {
-        Some("the capabilities are not in the bounding set")
-    } else if statvfs(home.path(""))
-        .is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOSUID))
-    {
-        Some("the temporary folder is mounted nosuid")
-    } else {
-        None
-    }
-}
 
 fn frame_is_shown(run: &Run) -> bool {
     run.status == Some(0) && run.objects().iter().any(|object| object["pfn"].is_number())
@@ -86,7 +45,7 @@ fn assert_all_is_possible(run: &Run) {
 #[test]
 fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
     let home = Home::new();
-    if let Some(why) = no_file_capabilities(&home) {
+    if let Some(why) = capabilities::are_refused(&home.path("")) {
         return skip(
             "file_capabilities_show_frames_and_open_no_file_of_the_user",
             why,
@@ -112,21 +71,14 @@ fn file_capabilities_show_frames_and_open_no_file_of_the_user() {
     fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
     for effective in [false, true] {
         let program = home.path(if effective { "effective" } else { "permitted" });
-        fs::copy(PMDB, &program).unwrap();
-        setxattr(
-            &program,
-            "security.capability",
-            &file_capabilities(effective),
-            XattrFlags::empty(),
-        )
-        .unwrap();
+        capabilities::copy(PMDB, &program, effective);
         let as_user = |arguments: &[&str]| -> Run {
             let mut command = Command::new(&program);
             command
                 .args(arguments)
                 .current_dir(home.path(""))
-                .uid(USER)
-                .gid(USER)
+                .uid(capabilities::USER)
+                .gid(capabilities::USER)
                 .env_clear()
                 .stdin(Stdio::null());
             command.output().unwrap().into()

@@ -29,7 +29,9 @@ int main(int count, char **arguments) {
     done();
     memset(pool, 2, 2 * 4096);
     done();
-    if (count > 1)
+    if (count > 1) {
+        write(STDOUT_FILENO, "w", 1);
         pause();
+    }
     return 0;
 }

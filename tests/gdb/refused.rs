@@ -1,0 +1,47 @@
+//! What gdb shows and pmdb cannot look at.
+
+use crate::session::{compiled, is_there};
+use crate::skips::skip;
+
+#[test]
+fn recordings_and_core_files_are_refused() {
+    let Some(program) = compiled("recordings_and_core_files", "pages.c") else {
+        return;
+    };
+    program.check(
+        &["break turn if number == 7", "run", "record"],
+        &[
+            ("pmdb walk pool", "not as it was recorded"),
+            ("print $_resident(pool, 1)", "not as it was recorded"),
+            ("record stop", ""),
+            ("pmdb walk *pool@16 by state", "7 present, 9 untouched"),
+            ("generate-core-file core", "Saved corefile"),
+            ("kill", "killed"),
+            ("core-file core", "#0"),
+            ("pmdb walk pool", "a core file has no pages"),
+            ("print $_resident(pool, 1)", "a core file has no pages"),
+        ],
+    );
+}
+
+#[test]
+fn processes_behind_gdbserver_are_refused() {
+    let test = "processes_behind_gdbserver";
+    let Some(program) = compiled(test, "pages.c") else {
+        return;
+    };
+    if !is_there("gdbserver") {
+        return skip(test, "there is no gdbserver here");
+    }
+    let path = program.path.display();
+    let target = format!("target remote | gdbserver --once - {path}");
+    program.check(
+        &[&target],
+        &[
+            ("pmdb explain $sp", "of this machine; this target is remote"),
+            ("print $_resident($sp, 1)", "this target is remote"),
+            ("pmdb track $sp", "this target is remote"),
+            ("info pmdb track", "No range is tracked."),
+        ],
+    );
+}

@@ -190,6 +190,8 @@ fn every_example_of_the_help_runs() {
     let examples = pmdb::command::TABLE.iter().flat_map(|about| about.examples);
     // Some write files.
     let folder = tempfile::tempdir().expect("a folder");
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts");
+    std::os::unix::fs::symlink(scripts, folder.path().join("scripts")).expect("a link");
     let run = |arguments: &[&str]| run_in(folder.path(), arguments);
     let mut count = 0;
     for example in examples {

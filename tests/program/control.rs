@@ -45,7 +45,7 @@ fn commands_of_your_own_take_values() {
             "print $arg0",
             "$arg0 has no value: fewer arguments were given",
         ),
-        ("print $arg0", "--args VALUE … at the end"),
+        ("print $arg0", "arguments follow the name of your command"),
         (
             "define mine\nprint $arg1\nend\nmine 1",
             "f.pmdb:2:7: error: $arg1",
@@ -473,7 +473,7 @@ fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
         ])
     };
     for line in ["diff part in [vdso]", "diff part whole in [vdso]"] {
-        diff(line).failed(1, "there is nothing to compare: 'part' is of 0x");
+        diff(line).failed(1, "there is nothing to compare: 'part' covers 0x");
     }
     diff("diff whole in [vdso]").is_fine();
     let partly = diff("diff part in start([stack]) - 4K..end([stack])");

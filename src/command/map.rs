@@ -109,12 +109,12 @@ struct Drawing {
 
 /// What is in a cell so far; nothing in most of a sparse region.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Cell {
-    mark: Mark,
-    mixed: bool,
+pub(super) struct Cell {
+    pub mark: Mark,
+    pub mixed: bool,
 }
 
-const EMPTY: Cell = Cell {
+pub(super) const EMPTY: Cell = Cell {
     mark: Mark::Nothing,
     mixed: false,
 };
@@ -200,14 +200,15 @@ impl Drawing {
 
 impl Cell {
     /// The more important of both stays.
-    fn take(&mut self, mark: Mark) {
+    pub fn take(&mut self, mark: Mark) {
         let before = self.mark;
         self.mark = before.min(mark);
         self.mixed |= before != Mark::Nothing && before != mark;
     }
 }
 
-fn mark(page: &Page) -> Mark {
+/// What a page is drawn as.
+pub(super) fn mark(page: &Page) -> Mark {
     match page.state {
         State::Poisoned | State::Hwpoison => Mark::Poisoned,
         State::Guard => Mark::Guard,

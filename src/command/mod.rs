@@ -60,6 +60,7 @@ mod telescope;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod timeline;
 mod translate;
 mod version;
 mod walk;
@@ -260,6 +261,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             count,
             until,
             with,
+            is_timeline,
         } => {
             let arguments = watch::Arguments {
                 range,
@@ -268,6 +270,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
                 count: optional(count.as_ref(), |count| eval::count(count, context.state))?,
                 until: until.as_ref(),
                 with,
+                is_timeline: *is_timeline,
             };
             watch::run(context, &arguments)
         }

@@ -2,6 +2,7 @@
 
 use super::page_sweep::left_out;
 use super::region::unmapped;
+use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Origin, Spans};
@@ -32,7 +33,10 @@ pub(super) const ABOUT: About = About {
            `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
            matches; with `until all` as soon as each does, with `until none` as soon as none does, and \
            `until rss(heap) < 1G` as soon as the comparison holds. An `until` that has not come true within `for` is \
-           an error, status 5; that the process exits before, one of status 3. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.",
+           an error, status 5; that the process exits before, one of status 3. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.\n\n\
+           `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each look, \
+           with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal the picture is drawn anew in its \
+           place; `> ./FILE.svg` writes it as SVG.",
     examples: &[
         Example {
             line: "watch demo_busy for 1s",
@@ -45,6 +49,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "watch demo_buffer for 200ms with flags, mapcount",
             does: "with changes of flags and map counts",
+        },
+        Example {
+            line: "watch demo_busy every 20ms for 500ms as timeline",
+            does: "drawn: a column a look",
         },
         Example {
             line: "watch demo_busy until present",
@@ -66,6 +74,7 @@ pub(super) struct Arguments<'a> {
     pub count: Option<u64>,
     pub until: Option<&'a Until>,
     pub with: &'a [OnRequest],
+    pub is_timeline: bool,
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
@@ -128,6 +137,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         tally: Tally::until(arguments.count),
         looks: 0,
         doubt_said: false,
+        timeline: arguments
+            .is_timeline
+            .then(|| RefCell::new(Timeline::new(view.page()))),
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), every, arguments.duration)?;
@@ -254,6 +266,8 @@ struct Watch<'a> {
     looks: u64,
     /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
     doubt_said: bool,
+    /// What is drawn, if no line a change is wanted.
+    timeline: Option<RefCell<Timeline>>,
 }
 
 impl Watch<'_> {
@@ -270,6 +284,7 @@ impl Watch<'_> {
             let looked = self.look(sink, &mut watcher);
             self.looks += 1;
             match looked {
+                Ok(Sampled::Alive) if self.tally.left == 0 => return Ok("count"),
                 Ok(Sampled::Alive) => {}
                 Ok(Sampled::Exited) => return Ok("exited"),
                 Err(inspect::Error::Stopped(_)) if self.tally.left == 0 => return Ok("count"),
@@ -299,6 +314,35 @@ impl Watch<'_> {
 
     /// One look; what changed goes to the sink.
     fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
+        let Some(timeline) = &self.timeline else {
+            return self.tell(sink, watcher);
+        };
+        let (target, symbols, spans) = (self.target, self.symbols, self.spans);
+        let tally = &mut self.tally;
+        timeline.borrow_mut().end();
+        let sampled = watcher.sample_pages(
+            target,
+            &mut |view| {
+                let ranges = current_ranges(spans, view, symbols, target);
+                timeline.borrow_mut().begin(view, &ranges);
+                ranges
+            },
+            &mut || sink.check(),
+            &mut |change| {
+                tally.add(&change);
+                timeline.borrow_mut().change(&change);
+                Ok(())
+            },
+            (Need::KINDS, &mut |chunk| timeline.borrow_mut().see(chunk)),
+        )?;
+        if sampled == Sampled::Alive {
+            timeline.borrow_mut().emit(sink)?;
+        }
+        Ok(sampled)
+    }
+
+    /// A line a change.
+    fn tell(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
         let tally = &mut self.tally;

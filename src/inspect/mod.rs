@@ -61,5 +61,5 @@ pub use sweep::{Chunk, Pages, Sweep, sweep};
 pub use totals::{StateCounts, Totals};
 pub use view::View;
 pub use watch::{
-    Change, ChangeSink, Relation, SampleSpans, Sampled, SharedPages, Snapshot, Watcher,
+    Change, ChangeSink, Relation, SampleSpans, Sampled, Seen, SharedPages, Snapshot, Watcher,
 };

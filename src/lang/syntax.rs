@@ -239,7 +239,7 @@ pub enum Command {
         /// How to read it; both ways if absent.
         reading: Option<Reading>,
     },
-    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …]`
+    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [as timeline]`
     Watch {
         /// The pages.
         range: Spanned<Range>,
@@ -253,6 +253,8 @@ pub enum Command {
         until: Option<Until>,
         /// Kinds of change that are shown only on request, in the order given, each once.
         with: Vec<OnRequest>,
+        /// Whether it is drawn, and not a line a change.
+        is_timeline: bool,
     },
     /// `print[/FMT] VALUE`
     Print {
@@ -371,7 +373,8 @@ pub enum Command {
 impl Command {
     /// Whether its answer is a picture, which an SVG file can hold.
     pub fn is_drawn(&self) -> bool {
-        matches!(self, Command::Map { .. })
+        let is_timeline = matches!(self, Command::Watch { is_timeline, .. } if *is_timeline);
+        is_timeline || matches!(self, Command::Map { .. })
     }
 }
 

@@ -9,12 +9,23 @@ use std::collections::BTreeSet;
 pub(super) struct Cell {
     pub mark: Mark,
     pub mixed: bool,
+    /// Whether it looks as it did before, and has changed all the same.
+    pub again: bool,
 }
 
 impl Cell {
+    pub fn new(mark: Mark, mixed: bool) -> Self {
+        Cell {
+            mark,
+            mixed,
+            again: false,
+        }
+    }
+
     /// A small one where something else is in the cell too.
     pub fn letter(self) -> char {
         match self.mixed {
+            _ if self.again => '*',
             true => letter(self.mark).to_ascii_lowercase(),
             false => letter(self.mark),
         }
@@ -25,10 +36,7 @@ impl Cell {
         let marks = cells.iter().map(|cell| cell.mark);
         let mark = marks.clone().min().unwrap_or(Mark::Nothing);
         let differ = marks.clone().any(|other| other != mark);
-        Cell {
-            mark,
-            mixed: differ || cells.iter().any(|cell| cell.mixed),
-        }
+        Cell::new(mark, differ || cells.iter().any(|cell| cell.mixed))
     }
 
     /// Whether nothing is drawn in it.
@@ -40,10 +48,7 @@ impl Cell {
 /// The cells of a record, one by one.
 pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
     let each = cells.iter().flat_map(|cells| {
-        let cell = Cell {
-            mark: cells.mark,
-            mixed: cells.mixed,
-        };
+        let cell = Cell::new(cells.mark, cells.mixed);
         let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
         std::iter::repeat_n(cell, count)
     });
@@ -55,21 +60,34 @@ pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
 pub(super) struct Legend {
     marks: BTreeSet<Mark>,
     mixed: bool,
+    again: bool,
 }
 
 impl Legend {
     pub const TITLE: &str = "letters, the most important first:";
-    pub const MIXED: &str = "a small letter: others too";
 
     pub fn add(&mut self, cell: Cell) {
+        if cell.is_blank() {
+            return;
+        }
         self.marks.insert(cell.mark);
         self.mixed |= cell.mixed;
+        self.again |= cell.again;
     }
 
-    /// The marks, the most important first, and whether one was mixed. The legend is empty then.
-    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, bool) {
-        let Legend { marks, mixed } = std::mem::take(self);
-        (marks.into_iter(), mixed)
+    /// The marks, the most important first, and remarks. The legend is empty then.
+    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<&'static str>) {
+        let Legend {
+            marks,
+            mixed,
+            again,
+        } = std::mem::take(self);
+        let remarks = [
+            (mixed, "a small letter: others too"),
+            (again, "a star: changed, and looks as before"),
+        ];
+        let remarks = remarks.into_iter().filter(|(is, _)| *is);
+        (marks.into_iter(), remarks.map(|(_, words)| words).collect())
     }
 
     pub fn is_empty(&self) -> bool {

@@ -13,6 +13,7 @@ mod svg;
 mod tests;
 mod text;
 pub mod theme;
+mod timeline;
 pub mod units;
 
 pub use crate::lang::ColorChoice;

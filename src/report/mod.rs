@@ -26,6 +26,7 @@ mod session;
 mod sink;
 mod snapshot;
 mod thread;
+mod timeline;
 mod walk;
 mod watch;
 mod who;
@@ -52,6 +53,7 @@ pub use session::*;
 pub use sink::{Sink, Stopped};
 pub use snapshot::*;
 pub use thread::ThreadRow;
+pub use timeline::*;
 pub use walk::*;
 pub use watch::*;
 pub use who::*;
@@ -102,6 +104,10 @@ shapes! {
         "watch-start" WatchStart(WatchStart),
         /// What `watch` says when it ends.
         "watch-summary" WatchSummary(WatchSummary),
+        /// A row of `watch … as timeline`.
+        "timeline-row" TimelineRow(TimelineRow),
+        /// A column of `watch … as timeline`.
+        "timeline-look" TimelineLook(TimelineLook),
         /// `snapshot`, and a row of `info snapshots`.
         "snapshot" Snapshot(SnapshotRow),
         /// The totals of `diff`, which stand first.

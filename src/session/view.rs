@@ -56,7 +56,11 @@ impl Session {
     /// Text as wide as a terminal is, or as the user has said; in characters that the terminal shows.
     fn text(&self, theme: Theme, is_terminal: bool) -> Box<dyn Renderer> {
         let is_set = self.state().settings.width > 0;
-        let text = render::Text::new(theme, self.width().filter(|_| is_set || is_terminal));
+        let mut text = render::Text::new(theme, self.width().filter(|_| is_set || is_terminal));
+        let can_go_up = !matches!(variable("TERM").as_deref(), None | Some("" | "dumb"));
+        if let Some(height) = self.height().filter(|_| is_terminal && can_go_up) {
+            text = text.in_place(height);
+        }
         match is_terminal && !shows_unicode() {
             true => Box::new(render::Ascii(text)),
             false => Box::new(text),
@@ -71,13 +75,18 @@ impl Session {
             return None;
         }
         let screen = screen_size();
-        let rows = match count(self.state().settings.height) {
-            0 => screen?.0,
-            height => height,
-        };
+        let rows = self.height()?;
         // The terminal wraps at its own width, whatever was set to write in. One that does not tell its width is taken not to wrap.
         let columns = screen.map(|(_, columns)| columns).or(self.width());
         Some((rows, columns.unwrap_or(usize::MAX)))
+    }
+
+    /// The rows of the screen, if the user or the terminal says.
+    fn height(&self) -> Option<usize> {
+        match count(self.state().settings.height) {
+            0 => screen_size().map(|(rows, _)| rows),
+            height => Some(height),
+        }
     }
 
     /// The columns to write in, if the user or the terminal says.

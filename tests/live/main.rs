@@ -38,6 +38,7 @@ mod support;
 mod symbols;
 mod system;
 mod target;
+mod timeline;
 mod undisturbed;
 mod userfault;
 mod walk;
@@ -90,6 +91,7 @@ const TESTS: &[&[Test]] = &[
     symbols::TESTS,
     undisturbed::TESTS,
     walk::TESTS,
+    timeline::TESTS,
     watch::TESTS,
     patched::TESTS,
     who::TESTS,

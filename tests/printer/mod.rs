@@ -188,6 +188,7 @@ impl Display for Printed<'_, Command> {
                 count,
                 until,
                 with,
+                is_timeline,
             } => {
                 write!(f, "watch {}", range.node)?;
                 clause(f, "every", every.as_ref().map(|time| Printed(&time.node)))?;
@@ -202,7 +203,8 @@ impl Display for Printed<'_, Command> {
                     write!(f, " until {of}{}", filter.node)?;
                 }
                 let kinds: Vec<&str> = with.iter().map(|kind| kind.word()).collect();
-                clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))
+                clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))?;
+                clause(f, "as", is_timeline.then_some("timeline"))
             }
             Command::Snapshot { name, range, with } => {
                 f.write_str("snapshot")?;

@@ -21,6 +21,7 @@ use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, Reason, Stopped};
 use pages::{Join, Merger};
 use sample::Sample;
+pub use sample::Seen;
 use words::PageWords;
 
 pub use change::{Change, ChangeSink};
@@ -66,6 +67,22 @@ impl Watcher {
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         sink: &mut ChangeSink<'_>,
     ) -> Result<Sampled> {
+        self.sample_pages(target, spans, check, sink, (Need::empty(), &mut |_| {}))
+    }
+
+    /// The same, and the pages of the sample go by the receiver, with what is asked for beside as far as it can be had here. A sample that is
+    /// taken again begins with another call of `spans`.
+    ///
+    /// # Errors
+    /// As for [`sample`](Self::sample).
+    pub fn sample_pages(
+        &mut self,
+        target: &Target,
+        spans: &mut SampleSpans<'_>,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+        sink: &mut ChangeSink<'_>,
+        seen: (Need, &mut Seen<'_>),
+    ) -> Result<Sampled> {
         match target.process.liveness()? {
             Liveness::Exited => return self.exited(sink),
             Liveness::Executed => {
@@ -74,7 +91,7 @@ impl Watcher {
             }
             Liveness::Alive => {}
         }
-        match self.compare(target, spans, check, sink) {
+        match self.compare(target, spans, check, sink, seen) {
             Ok(()) => Ok(Sampled::Alive),
             // It exited, or executed another program, during the sample: its liveness says which.
             Err(Error::Exited | Error::Target(process::Error::Gone { .. })) => {
@@ -107,6 +124,7 @@ impl Watcher {
         spans: &mut SampleSpans<'_>,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
         sink: &mut ChangeSink<'_>,
+        (more, seen): (Need, &mut Seen<'_>),
     ) -> Result<()> {
         /// Samples in a row during which regions may change before one of them is taken as it is.
         const TRIES: u32 = 3;
@@ -116,7 +134,14 @@ impl Watcher {
             let view = View::of(target)?;
             let nothing = PageWords::default();
             let before = self.last.as_ref().map_or(&nothing, |last| &last.words);
-            let (now, swept) = Sample::take(&view, spans(&view), self.extra, before, check)?;
+            let (now, swept) = Sample::take(
+                &view,
+                spans(&view),
+                self.extra,
+                before,
+                check,
+                (more, &mut *seen),
+            )?;
             if swept.changed.is_empty() || tries == TRIES {
                 break (view, now);
             }

@@ -4,10 +4,13 @@ use super::words::PageWords;
 use crate::inspect::Result;
 use crate::inspect::classify::{Backing, RegionFacts};
 use crate::inspect::page::Need;
-use crate::inspect::sweep::{Sweep, sweep};
+use crate::inspect::sweep::{Chunk, Sweep, sweep};
 use crate::inspect::view::View;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::report::Stopped;
+
+/// Receives what a sample goes by.
+pub type Seen<'a> = dyn FnMut(&Chunk<'_>) + 'a;
 
 /// The words and regions of the watched addresses at one time.
 pub(super) struct Sample {
@@ -18,20 +21,23 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Samples `spans`, and returns how the sweep went. Of `extra`, flags and map counts are read. Words that are the same as in
-    /// `before` are shared with it. `check` is called between reads.
+    /// `before` are shared with it. `check` is called between reads. The pages go by `seen`, with what `more` asks for as far as it can be
+    /// had here.
     pub fn take(
         view: &View<'_>,
         spans: Vec<AddressRange>,
         extra: Need,
         before: &PageWords,
         check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
+        (more, seen): (Need, &mut Seen<'_>),
     ) -> Result<(Sample, Sweep)> {
         let size = view.page();
         let extra = extra & (Need::FLAGS | Need::COUNTS);
-        let need = view.obtainable(Need::HUGE) | extra | Need::ENTRIES;
-        let mut words = before.next();
+        let need = view.obtainable(Need::HUGE | more) | extra | Need::ENTRIES;
+        let mut words = before.next(extra);
         let swept = sweep(view, &spans, need, check, &mut |chunk| {
             words.add(chunk, size, before);
+            seen(chunk);
             Ok(())
         })?;
         let regions = view

@@ -69,7 +69,14 @@ impl Snapshot {
         contents: bool,
         check: &mut dyn FnMut() -> std::result::Result<(), Stopped>,
     ) -> Result<Snapshot> {
-        let (mut sample, _) = Sample::take(view, spans, extra, &PageWords::default(), check)?;
+        let (mut sample, _) = Sample::take(
+            view,
+            spans,
+            extra,
+            &PageWords::default(),
+            check,
+            (Need::empty(), &mut |_| {}),
+        )?;
         let page = view.page();
         let mut hashed = None;
         if contents {

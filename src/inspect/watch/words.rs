@@ -1,5 +1,6 @@
 //! The raw words of the populated pages of a sample.
 
+use crate::inspect::page::Need;
 use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
@@ -15,6 +16,8 @@ pub(super) struct PageWords {
     same: Vec<bool>,
     /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
+    /// Of flags and map counts those that are compared; others may have been read beside them.
+    kept: Need,
 }
 
 /// Words that were read together.
@@ -52,8 +55,13 @@ pub(super) struct SampledPage {
     pub contents: Option<NonZeroU64>,
 }
 
+/// The words, where they are asked for.
+fn kept(words: &[u64], keep: Need, one: Need) -> &[u64] {
+    if keep.contains(one) { words } else { &[] }
+}
+
 impl Words {
-    fn of(chunk: &Chunk<'_>, size: PageSize) -> Option<Words> {
+    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Need) -> Option<Words> {
         let Content::Read(words) = chunk.content else {
             return None;
         };
@@ -67,15 +75,15 @@ impl Words {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
-            flags: words.flags.to_vec(),
-            counts: words.counts.to_vec(),
+            flags: kept(words.flags, keep, Need::FLAGS).to_vec(),
+            counts: kept(words.counts, keep, Need::COUNTS).to_vec(),
             huge: huge.collect(),
             contents: Vec::new(),
         })
     }
 
     /// Whether the words of `chunk` are the same. Nothing is decoded.
-    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize) -> bool {
+    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Need) -> bool {
         let Content::Read(words) = chunk.content else {
             return false;
         };
@@ -88,8 +96,8 @@ impl Words {
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
-            && self.flags == words.flags
-            && self.counts == words.counts
+            && self.flags == kept(words.flags, keep, Need::FLAGS)
+            && self.counts == kept(words.counts, keep, Need::COUNTS)
             && self.huge.iter().copied().eq(huge)
     }
 
@@ -121,12 +129,13 @@ impl Words {
 }
 
 impl PageWords {
-    /// Begins the next sample.
-    pub fn next(&self) -> PageWords {
+    /// Begins the next sample. Of `keep`, flags and map counts are compared.
+    pub fn next(&self, keep: Need) -> PageWords {
         PageWords {
             extents: Vec::with_capacity(self.extents.len()),
             same: vec![false; self.extents.len()],
             cursor: 0,
+            kept: keep,
         }
     }
 
@@ -144,7 +153,7 @@ impl PageWords {
         if let (Some(extent), Some(same)) = (
             before.extents.get(self.cursor),
             self.same.get_mut(self.cursor),
-        ) && extent.words.is_same(chunk, size)
+        ) && extent.words.is_same(chunk, size, self.kept)
         {
             *same = true;
             self.extents.push(Extent {
@@ -153,7 +162,7 @@ impl PageWords {
             });
             return;
         }
-        let words = Words::of(chunk, size).filter(|words| !words.entries.is_empty());
+        let words = Words::of(chunk, size, self.kept).filter(|words| !words.entries.is_empty());
         self.extents.extend(words.map(|words| Extent {
             words: Arc::new(words),
             fresh: true,

@@ -458,11 +458,13 @@ fn summarized(input: Tokens<'_>) -> Parsed<'_, Summarized> {
 fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (mut input, range) = watched(input)?;
     let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
+    let mut timeline = None;
     while clause(&mut input, &mut every, after("every", time))?
         || clause(&mut input, &mut duration, after("for", time))?
         || clause(&mut input, &mut count, after("count", super::stream::count))?
         || clause(&mut input, &mut until, after("until", until_clause))?
         || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
+        || clause(&mut input, &mut timeline, after("as", word("timeline")))?
     {}
     let with = with.unwrap_or_default();
     Ok((
@@ -474,6 +476,7 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
             count,
             until,
             with,
+            is_timeline: timeline.is_some(),
         },
     ))
 }

@@ -69,9 +69,18 @@ impl Canvas {
         self.down += LINE;
     }
 
+    /// Text before a row of cells, as high as their letters.
+    pub fn label(&mut self, text: &str) {
+        self.text_at(0, LETTER_SIZE, text);
+    }
+
     /// Text in this line. Returns where it ends.
     pub fn text(&mut self, left: usize, text: &str) -> usize {
-        let (x, y) = (MARGIN + left, self.down + FONT_SIZE);
+        self.text_at(left, FONT_SIZE, text)
+    }
+
+    fn text_at(&mut self, left: usize, base: usize, text: &str) -> usize {
+        let (x, y) = (MARGIN + left, self.down + base);
         let text = printable(text);
         let end = left + (columns(&text) * CHARACTER).div_ceil(10);
         self.right = self.right.max(end);

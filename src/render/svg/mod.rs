@@ -4,16 +4,23 @@ mod canvas;
 
 use super::Renderer;
 use super::marks::{self, Cell, Legend};
+use super::printable::cut;
 use super::text::Text;
 use super::text::look::Look;
-use super::text::map;
+use super::text::{map, timeline};
 use super::theme::Theme;
-use crate::report::{MapRegion, Mark, Record};
+use super::timeline::{Timeline, ruler};
+use crate::report::{MapRegion, Record};
 use canvas::Canvas;
 use std::io::{self, Write};
 
 /// Cells in a row.
 const ROW: usize = 128;
+/// Looks in a row.
+const LOOKS: usize = 100;
+/// Before the first look: the address, and so many characters of the name.
+const LABEL: usize = 280;
+const NAME: usize = 18;
 /// Columns of text: a little more than the cells take.
 const COLUMNS: usize = 160;
 
@@ -23,6 +30,7 @@ pub struct Svg {
     look: Look,
     text: Text,
     legend: Legend,
+    timeline: Timeline,
     canvas: Canvas,
 }
 
@@ -34,6 +42,7 @@ impl Svg {
             look: Look::new(Theme::PLAIN, Some(COLUMNS)),
             text: Text::new(Theme::PLAIN, Some(COLUMNS)),
             legend: Legend::default(),
+            timeline: Timeline::default(),
             canvas: Canvas::default(),
         }
     }
@@ -69,21 +78,53 @@ impl Svg {
         Ok(())
     }
 
+    /// The looks so far, each row behind its address and region.
+    fn piece(&mut self) -> io::Result<()> {
+        if self.timeline.is_empty() {
+            return Ok(());
+        }
+        let mut head = Vec::new();
+        timeline::head(&self.look, &self.timeline, 1).end(&mut head)?;
+        self.canvas.gap();
+        self.lines(&head);
+        for (column, number) in ruler(self.timeline.number, self.timeline.len()) {
+            let left = LABEL + column * canvas::CELL_WIDTH;
+            self.canvas.text(left, &number.to_string());
+        }
+        self.canvas.new_line();
+        let drawn = self.timeline.drawn(1);
+        let mut above = None;
+        for row in &drawn {
+            let label = format!("{}  {}", row.row.start, cut(&row.label(above), NAME));
+            self.canvas.label(&label);
+            self.canvas.row(LABEL, &row.cells, |some| {
+                let place = format!("{}..{}", row.row.start, row.last.end);
+                format!("{place}: {}", meaning(row.cells.get(some.start)))
+            });
+            row.cells.iter().for_each(|cell| self.legend.add(*cell));
+            above = Some(row);
+        }
+        self.canvas.gap();
+        self.timeline.keep(0);
+        Ok(())
+    }
+
     fn draw_legend(&mut self) {
         if self.legend.is_empty() {
             return;
         }
-        let (marks, mixed) = self.legend.take();
+        let (marks, remarks) = self.legend.take();
         self.canvas.gap();
         let end = self.canvas.text(0, Legend::TITLE);
         let mut left = end + 2 * canvas::CELL_WIDTH;
-        for mark in marks.filter(|mark| *mark != Mark::Nothing) {
-            let cell = Cell { mark, mixed: false };
-            left = self.canvas.sample(left, cell, mark.word());
+        for mark in marks {
+            left = self
+                .canvas
+                .sample(left, Cell::new(mark, false), mark.word());
         }
         self.canvas.new_line();
-        if mixed {
-            self.canvas.line(Legend::MIXED);
+        for remark in remarks {
+            self.canvas.line(remark);
         }
         self.canvas.gap();
     }
@@ -91,13 +132,12 @@ impl Svg {
 
 /// What a cell shows, in words.
 fn meaning(cell: Option<&Cell>) -> String {
-    let Some(Cell { mark, mixed }) = cell else {
+    let Some(Cell { mark, mixed, again }) = cell else {
         return String::new();
     };
-    match mixed {
-        true => format!("{}, and others", mark.word()),
-        false => mark.word().to_owned(),
-    }
+    let others = if *mixed { ", and others" } else { "" };
+    let changed = if *again { ", changed" } else { "" };
+    format!("{}{others}{changed}", mark.word())
 }
 
 impl Renderer for Svg {
@@ -109,7 +149,22 @@ impl Renderer for Svg {
         }
         match record {
             Record::MapRegion(region) => return self.region(region),
+            Record::TimelineRow(row) => {
+                self.timeline.add_row(row);
+                return Ok(());
+            }
+            Record::TimelineLook(look) => {
+                self.timeline.add_look(look);
+                return match self.timeline.len() >= LOOKS {
+                    true => self.piece(),
+                    false => Ok(()),
+                };
+            }
             Record::WalkSummary(_) => self.draw_legend(),
+            Record::WatchSummary(_) => {
+                self.piece()?;
+                self.draw_legend();
+            }
             _ => {}
         }
         let mut text = Vec::new();
@@ -120,6 +175,8 @@ impl Renderer for Svg {
 
     /// Nothing is written where a command said nothing.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.piece()?;
+        self.timeline = Timeline::default();
         let mut text = Vec::new();
         self.text.finish(&mut text)?;
         self.lines(&text);

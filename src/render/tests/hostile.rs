@@ -268,6 +268,15 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
         Record::PageFlags(frame_flags),
         Record::Decoded(decoded),
         Record::WatchStart(blind),
+        Record::TimelineRow(TimelineRow {
+            row: number,
+            start: address,
+            end: address,
+            pages: number,
+            region: Some(name.clone()),
+            regions: number,
+        }),
+        Record::TimelineLook(timeline_look(&[(number, Mark::Anonymous, true)])),
         Record::Event(change),
         Record::Value(valued),
         Record::Symbol(named.clone()),
@@ -341,6 +350,9 @@ pub fn names() -> impl Strategy<Value = Vec<u8>> {
         "[heap]",
         "/",
         "\"",
+        "<",
+        "&",
+        "]]>",
     ]);
     let piece = prop_oneof![
         nasty.prop_map(|text| text.as_bytes().to_vec()),

@@ -150,6 +150,8 @@ const FIELDS: &[(&str, &str)] = &[
         "time address pages kind before after region symbol [detail]",
     ),
     ("watch-start", "pages every blind"),
+    ("timeline-row", "row start end pages region regions"),
+    ("timeline-look", "time cells"),
     ("watch-summary", "looks seconds events rows ended"),
     (
         "snapshot",

@@ -77,6 +77,33 @@ pub fn map_region() -> MapRegion {
     }
 }
 
+/// A row of 64 KiB of the heap, the last ones of a file.
+pub fn timeline_row(row: u64) -> TimelineRow {
+    let region = if row < 6 { "[heap]" } else { "/usr/bin/demo" };
+    TimelineRow {
+        row,
+        start: va(0x5555_5555_0000 + row * 0x1_0000),
+        end: va(0x5555_5556_0000 + row * 0x1_0000),
+        pages: 16,
+        region: Some(Name::from(region)),
+        regions: 1,
+    }
+}
+
+/// So many rows with such marks, all of them changed or none.
+pub fn timeline_look(rows: &[(u64, Mark, bool)]) -> TimelineLook {
+    let cells = rows.iter().map(|&(cells, mark, changed)| TimelineCells {
+        cells,
+        mark,
+        mixed: mark == Mark::Swapped,
+        changed,
+    });
+    TimelineLook {
+        time: 1_700_000_000.25,
+        cells: cells.collect(),
+    }
+}
+
 pub fn counter() -> SymbolBrief {
     SymbolBrief {
         name: Name::from("counter"),

@@ -1,9 +1,10 @@
 //! Pictures as SVG.
 
-use super::super::{Json, Svg};
+use super::super::{Json, Svg, Text, Theme};
 use super::samples::*;
-use super::{hostile, rendered};
-use crate::report::Record;
+use super::{hostile, rendered, text};
+use crate::report::{Mark, Record};
+use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 use serde_json::Value;
@@ -71,6 +72,115 @@ fn a_picture_has_the_cells_of_the_record() {
     });
     assert_eq!(drawn, wanted.collect::<Vec<_>>());
     assert_eq!(start, number(&json["end"]));
+}
+
+/// A page that comes, is copied, and goes to swap; six rows stay empty, and in the end a region comes.
+fn timeline(looks: u64) -> Vec<Record> {
+    let mut records = vec![Record::WatchStart(watch_start())];
+    records.extend((0..8).map(|row| Record::TimelineRow(timeline_row(row))));
+    for look in 0..looks {
+        let first = match look {
+            0..2 => (1, Mark::Untouched, false),
+            2 => (1, Mark::Anonymous, true),
+            7 => (1, Mark::Anonymous, true),
+            3..20 => (1, Mark::Anonymous, false),
+            20.. => (1, Mark::Swapped, look == 20),
+        };
+        let mut rows = vec![first, (5, Mark::Untouched, false), (2, Mark::File, false)];
+        if look == 30 {
+            records.push(Record::TimelineRow(timeline_row(8)));
+        }
+        if look >= 30 {
+            rows.push((1, Mark::PrivateCopy, false));
+        }
+        records.push(Record::TimelineLook(timeline_look(&rows)));
+    }
+    records.push(Record::WatchSummary(watch_summary()));
+    records
+}
+
+#[test]
+fn a_timeline_in_pieces_of_the_width() {
+    let both = |looks| {
+        format!(
+            "{}\n---\n{}",
+            text(Some(60), &timeline(looks)),
+            text(None, &timeline(looks))
+        )
+    };
+    assert_data_eq!(both(45), snapbox::file!["golden/timeline.txt"].raw());
+}
+
+#[test]
+fn a_timeline_as_svg() {
+    let svg = rendered(
+        &mut Svg::new("demo (4242): watch heap as timeline"),
+        &timeline(24),
+    );
+    Document::parse(&svg).expect("well-formed");
+    assert_data_eq!(svg, snapbox::file!["golden/timeline.svg"].raw());
+}
+
+/// What a terminal shows in the end, of which only the escapes that pictures use are known.
+fn screen(written: &str) -> Vec<String> {
+    let (mut lines, mut row) = (vec![String::new()], 0);
+    let mut rest = written;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\n' => row += 1,
+            '\r' => {}
+            '\x1b' => {
+                let end = rest
+                    .find(|c: char| c.is_ascii_alphabetic())
+                    .expect("an escape");
+                let number = rest[1..end].parse::<usize>();
+                match &rest[end..=end] {
+                    "A" => row -= number.expect("rows"),
+                    "K" => {}
+                    "J" => lines.truncate(row),
+                    other => panic!("{other}"),
+                }
+                // Whatever is written next stands at the beginning of its line.
+                if &rest[end..=end] == "A" {
+                    lines[row..].iter_mut().for_each(String::clear);
+                }
+                rest = &rest[end + 1..];
+            }
+            c => lines[row].push(c),
+        }
+        if lines.len() <= row {
+            lines.resize(row + 1, String::new());
+        }
+    }
+    lines
+}
+
+#[test]
+fn on_a_terminal_the_last_looks_stand_in_one_place() {
+    let records = timeline(45);
+    let mut renderer = Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(24);
+    let shown = screen(&rendered(&mut renderer, &records));
+    // As many columns as there is room for, with the last look at the right.
+    let heads: Vec<&String> = shown
+        .iter()
+        .filter(|line| line.starts_with("looks "))
+        .collect();
+    assert_eq!(heads.len(), 1, "{shown:#?}");
+    assert!(heads[0].starts_with("looks 21 to 45, "), "{shown:#?}");
+    let heap = shown.iter().find(|line| line.contains("[heap]"));
+    assert!(
+        heap.is_some_and(|line| line.ends_with("wwwwwwww")),
+        "{shown:#?}"
+    );
+    // On a low terminal neighbouring rows share one.
+    let rows = |height| {
+        let mut renderer =
+            Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(height);
+        let shown = screen(&rendered(&mut renderer, &records));
+        shown.iter().filter(|line| line.starts_with("0x")).count()
+    };
+    assert!(rows(8) <= 2, "{}", rows(8));
 }
 
 #[test]

@@ -89,6 +89,11 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("event", Record::Event(doubted_event())),
         ("event", Record::Event(exit_event())),
         ("watch-summary", Record::WatchSummary(watch_summary())),
+        ("timeline-row", Record::TimelineRow(timeline_row(0))),
+        (
+            "timeline-look",
+            Record::TimelineLook(timeline_look(&[(1, Mark::Anonymous, true)])),
+        ),
         ("read", Record::Read(read_of_words())),
         ("read", Record::Read(read_of_text())),
         ("read", Record::Read(read_of_behind())),

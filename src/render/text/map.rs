@@ -93,15 +93,15 @@ pub(super) fn legend(look: &Look, legend: &mut Legend, out: &mut dyn Write) -> i
     if legend.is_empty() {
         return Ok(());
     }
-    let (marks, mixed) = legend.take();
+    let (marks, remarks) = legend.take();
     let mut line = look.line();
     line.indent(2).plain(Legend::TITLE);
     for mark in marks {
         let words = format!("{} {}", marks::letter(mark), mark.word());
         line.word(" ", marks::role(mark), words);
     }
-    if mixed {
-        line.word("; ", Role::Plain, Legend::MIXED);
+    for remark in remarks {
+        line.word("; ", Role::Plain, remark);
     }
     line.end(out)
 }

@@ -16,6 +16,7 @@ mod region;
 mod rows;
 mod session;
 mod tables;
+pub(super) mod timeline;
 mod totals;
 mod translation;
 mod watch;
@@ -40,6 +41,7 @@ pub struct Text {
     layout: Option<(Table, Layout)>,
     footnotes: Footnotes,
     legend: Legend,
+    drawing: timeline::Drawing,
     /// Columns of the open table that the terminal is too narrow for, until they have been named.
     left_out: Vec<&'static str>,
 }
@@ -63,8 +65,15 @@ impl Text {
             layout: None,
             footnotes: Footnotes::default(),
             legend: Legend::default(),
+            drawing: timeline::Drawing::default(),
             left_out: Vec::new(),
         }
+    }
+
+    /// For a terminal of so many lines, on which pictures that change are drawn anew in their place.
+    pub fn in_place(mut self, height: usize) -> Self {
+        self.drawing = timeline::Drawing::in_place(height);
+        self
     }
 
     /// As [`new`](Self::new), with times in `zone`.
@@ -125,7 +134,21 @@ impl Renderer for Text {
             // An assertion that holds is silent, and one that fails is an error.
             Record::Hello(_) | Record::End(_) | Record::Assertion(_) => return Ok(()),
             Record::Text(text) => return out.write_all(text.text.as_bytes()),
-            _ => (),
+            Record::TimelineRow(row) => {
+                self.drawing.timeline.add_row(row);
+                return Ok(());
+            }
+            Record::TimelineLook(seen) => {
+                self.drawing.timeline.add_look(seen);
+                let Text {
+                    look,
+                    legend,
+                    drawing,
+                    ..
+                } = self;
+                return drawing.looked(look, legend, out);
+            }
+            _ => self.drawing.interrupted(),
         }
         if let Record::Read(read) = record {
             self.separate(Shape::Row(tables::READS), out)?;
@@ -164,7 +187,11 @@ impl Renderer for Text {
             Record::SoftDirty(report) => changes::soft_dirty(look, report, out),
             Record::SoftDirtyCleared(report) => changes::soft_dirty_cleared(look, report, out),
             Record::WatchStart(start) => watch::start(look, start, out),
-            Record::WatchSummary(summary) => watch::summary(look, summary, out),
+            Record::WatchSummary(summary) => {
+                self.drawing.finish(look, &mut self.legend, out)?;
+                map::legend(look, &mut self.legend, out)?;
+                watch::summary(look, summary, out)
+            }
             Record::ReadsSummary(summary) => reads::summary(look, summary, out),
             Record::Memory(memory) => memory::row(look, memory, out),
             Record::Match(place) => memory::found(look, place, out),
@@ -194,6 +221,8 @@ impl Renderer for Text {
             | Record::SymbolRow(_)
             | Record::Module(_)
             | Record::Event(_)
+            | Record::TimelineRow(_)
+            | Record::TimelineLook(_)
             | Record::Read(_)
             | Record::Snapshot(_)
             | Record::Change(_)
@@ -212,6 +241,8 @@ impl Renderer for Text {
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.drawing.finish(&self.look, &mut self.legend, out)?;
+        self.drawing.timeline = Default::default();
         self.notes(out)?;
         self.layout = None;
         self.before = Shape::Nothing;

@@ -1,0 +1,254 @@
+//! `watch … as timeline`: what each look has seen of each page or stretch of pages.
+
+use super::map::{Cell, EMPTY, mark};
+use crate::inspect::{Change, Chunk, View};
+use crate::kernel::{AddressRange, PageSize};
+use crate::report::{
+    EventKind, Note, Record, Sink, Stopped, TimelineCells, TimelineLook, TimelineRow,
+};
+use std::time::SystemTime;
+
+/// Rows of what is there at the first look.
+const FIRST_ROWS: usize = 32;
+/// Rows at most, with those of what comes later.
+const MOST_ROWS: usize = 64;
+
+/// The rows so far, and what the look that is being taken has seen.
+pub(super) struct Timeline {
+    size: PageSize,
+    /// By address.
+    rows: Vec<Row>,
+    /// Those that no look has had yet, in the order of their numbers.
+    new: Vec<TimelineRow>,
+    /// Pages that a row has at most.
+    stretch: u64,
+    /// Pages that have no row, if that is still to be said.
+    left_out: u64,
+    left_out_said: bool,
+    /// Whether all of the range was gone through since the look began.
+    is_whole: bool,
+}
+
+struct Row {
+    range: AddressRange,
+    number: usize,
+    cell: Cell,
+    changed: bool,
+}
+
+impl Timeline {
+    pub fn new(size: PageSize) -> Self {
+        Timeline {
+            size,
+            rows: Vec::new(),
+            new: Vec::new(),
+            stretch: 1,
+            left_out: 0,
+            left_out_said: false,
+            is_whole: false,
+        }
+    }
+
+    /// Begins a look at `ranges`. What has come into them since gets rows, as long as there are any left.
+    pub fn begin(&mut self, view: &View, ranges: &[AddressRange]) {
+        self.is_whole = true;
+        for row in &mut self.rows {
+            (row.cell, row.changed) = (EMPTY, false);
+        }
+        let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
+        let mut parts = Vec::new();
+        for (index, viewed) in view.regions().iter().enumerate() {
+            for asked in viewed.range().within(ranges) {
+                parts.extend(asked.outside(&covered).map(|part| (part, index)));
+            }
+        }
+        let is_first = self.rows.is_empty();
+        let room = match is_first {
+            true => FIRST_ROWS,
+            // Something is left for what comes after.
+            false => (MOST_ROWS - self.rows.len()).div_ceil(2),
+        };
+        let together = match is_first {
+            true => parts.len().div_ceil(room).max(1),
+            false => 1,
+        };
+        let groups: Vec<&[(AddressRange, usize)]> = parts.chunks(together).collect();
+        let groups = groups.get(..room.min(groups.len())).unwrap_or_default();
+        self.left_out = parts.iter().map(|(part, _)| part.pages(self.size)).sum();
+        let ranges = groups.iter().filter_map(|group| joined(group));
+        let ranges: Vec<AddressRange> = ranges.collect();
+        if together == 1 {
+            self.stretch = stretch(&ranges, self.size, room, self.stretch);
+        }
+        for (range, group) in ranges.into_iter().zip(groups) {
+            self.left_out -= group
+                .iter()
+                .map(|(part, _)| part.pages(self.size))
+                .sum::<u64>();
+            let region = group
+                .first()
+                .and_then(|(_, index)| view.regions().get(*index));
+            // Of several regions there is one row: between them is nothing.
+            let pages = if together > 1 { 1 << 52 } else { self.stretch };
+            for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
+                let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
+                let number = self.rows.len();
+                self.rows.push(Row {
+                    range: part,
+                    number,
+                    cell: EMPTY,
+                    changed: false,
+                });
+                self.new.push(TimelineRow {
+                    row: number as u64,
+                    start: part.start(),
+                    end: part.end(),
+                    pages: inside.map(|own| own.pages(self.size)).sum(),
+                    region: region.map(|viewed| viewed.region.name.clone()),
+                    regions: group.len() as u64,
+                });
+            }
+        }
+        self.rows.sort_by_key(|row| row.range);
+    }
+
+    /// Takes what a chunk of the range has.
+    pub fn see(&mut self, chunk: &Chunk<'_>) {
+        for page in chunk.pages() {
+            if let Some(range) = page.range(self.size) {
+                let mark = mark(&page);
+                self.within(range, |row| row.cell.take(mark));
+            }
+        }
+    }
+
+    /// Takes note of a change since the look before.
+    pub fn change(&mut self, change: &Change) {
+        if change.kind == EventKind::Executed {
+            // What was seen of the program before is no look.
+            self.is_whole = false;
+        }
+        let pages = change.address.and_then(|start| {
+            let end = start.checked_add(change.pages << self.size.shift())?;
+            AddressRange::new(start, end)
+        });
+        if let Some(range) = change.range.or(pages) {
+            self.within(range, |row| row.changed = true);
+        }
+    }
+
+    /// Forgets what a look has begun with: nothing of it counts until it begins again.
+    pub fn end(&mut self) {
+        self.is_whole = false;
+    }
+
+    /// Says what the look has seen.
+    pub fn emit(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        for row in self.new.drain(..) {
+            sink.emit(Record::TimelineRow(row))?;
+        }
+        if !self.is_whole {
+            return Ok(());
+        }
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by_key(|row| row.number);
+        let mut cells: Vec<TimelineCells> = Vec::new();
+        for row in rows {
+            let one = TimelineCells {
+                cells: 1,
+                mark: row.cell.mark,
+                mixed: row.cell.mixed,
+                changed: row.changed,
+            };
+            match cells.last_mut() {
+                Some(last) if (TimelineCells { cells: 1, ..*last }) == one => last.cells += 1,
+                _ => cells.push(one),
+            }
+        }
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let time = time.map_or(0.0, |time| time.as_secs_f64());
+        sink.emit(Record::TimelineLook(TimelineLook { time, cells }))?;
+        if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
+            self.left_out_said = true;
+            let message = format!(
+                "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
+                self.left_out
+            );
+            sink.emit(Record::Note(Note { message }))?;
+        }
+        Ok(())
+    }
+
+    fn within(&mut self, range: AddressRange, mut each: impl FnMut(&mut Row)) {
+        let first = self
+            .rows
+            .partition_point(|row| row.range.end() <= range.start());
+        for row in self.rows.iter_mut().skip(first) {
+            if row.range.start() >= range.end() {
+                break;
+            }
+            each(row);
+        }
+    }
+}
+
+/// From the first to the last of neighbours.
+fn joined(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
+    let (first, last) = (group.first()?, group.last()?);
+    AddressRange::new(first.0.start(), last.0.end())
+}
+
+/// How many pages a row must have for all to fit, if each range has a row of its own at least.
+fn stretch(ranges: &[AddressRange], size: PageSize, room: usize, least: u64) -> u64 {
+    let rows = |stretch: u64| -> u64 {
+        let rows = ranges
+            .iter()
+            .map(|range| range.pages(size).div_ceil(stretch));
+        rows.sum()
+    };
+    let mut stretch = least;
+    while rows(stretch) > room as u64 && stretch < 1 << 52 {
+        stretch *= 2;
+    }
+    stretch
+}
+
+/// The range in parts of so many bytes.
+fn pieces(range: AddressRange, bytes: u64) -> impl Iterator<Item = AddressRange> {
+    let mut start = range.start();
+    std::iter::from_fn(move || {
+        let end = start
+            .checked_add(bytes)
+            .unwrap_or(range.end())
+            .min(range.end());
+        let piece = AddressRange::new(start, end);
+        start = end;
+        piece
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::VirtualAddress;
+
+    fn range(start: u64, pages: u64) -> AddressRange {
+        let start = VirtualAddress::new(start);
+        AddressRange::new(start, start.checked_add(pages << 12).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_as_many_pages_as_it_takes_to_fit() {
+        let size = PageSize::from_bytes(4096).unwrap();
+        let ranges = [range(0x1000, 8), range(0x10_0000, 1)];
+        for (room, pages) in [(9, 1), (8, 2), (5, 2), (3, 4), (2, 8)] {
+            assert_eq!(stretch(&ranges, size, room, 1), pages, "{room}");
+        }
+        assert_eq!(stretch(&ranges, size, 9, 4), 4);
+        // However large: that of the last row is not whole.
+        let parts: Vec<u64> = pieces(range(0x1000, 10), 4 << 12)
+            .map(AddressRange::len)
+            .collect();
+        assert_eq!(parts, [4 << 12, 4 << 12, 2 << 12]);
+    }
+}

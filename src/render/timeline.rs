@@ -1,0 +1,203 @@
+//! A timeline as it grows: rows, and the last looks at them. The text and the SVG are drawn from it.
+
+use super::marks::{self, Cell};
+use crate::kernel::Name;
+use crate::report::{Mark, TimelineLook, TimelineRow};
+use std::collections::VecDeque;
+
+/// The rows, and the looks that are to be drawn.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    rows: Vec<TimelineRow>,
+    looks: VecDeque<Look>,
+    /// The look before the first of those.
+    before: Option<Look>,
+    /// Looks that there were in all.
+    pub number: u64,
+}
+
+#[derive(Debug)]
+struct Look {
+    time: f64,
+    cells: Vec<Cell>,
+    changed: Vec<bool>,
+}
+
+/// A row as it is drawn.
+pub(super) struct Drawn<'a> {
+    pub row: &'a TimelineRow,
+    /// Where it ends, if several were joined.
+    pub last: &'a TimelineRow,
+    /// Rows in which nothing is in any look, folded to this one.
+    pub folded: u64,
+    pub cells: Vec<Cell>,
+}
+
+impl Drawn<'_> {
+    /// Whether nothing is there in any look.
+    fn is_quiet(&self) -> bool {
+        self.cells
+            .iter()
+            .all(|cell| cell.mark >= Mark::Untouched && !cell.again)
+    }
+
+    /// What stands for the name of its region: that, unless the row above says it, or how many rows it stands for.
+    pub fn label(&self, above: Option<&Drawn<'_>>) -> String {
+        let name = self.name(above).map(|name| name.file_name().to_string());
+        let name = name.filter(|name| !name.is_empty()).unwrap_or_default();
+        match self.folded {
+            0 | 1 => name,
+            rows if name.is_empty() => format!("({rows} rows)"),
+            rows => format!("{name} ({rows} rows)"),
+        }
+    }
+
+    /// The name of its region, unless that stands before the row above.
+    fn name(&self, above: Option<&Drawn<'_>>) -> Option<&Name> {
+        let name = self.row.region.as_ref()?;
+        let same = above.is_some_and(|above| above.last.region.as_ref() == Some(name));
+        (!same).then_some(name)
+    }
+}
+
+impl Timeline {
+    pub fn is_empty(&self) -> bool {
+        self.looks.is_empty()
+    }
+
+    /// Looks that are to be drawn.
+    pub fn len(&self) -> usize {
+        self.looks.len()
+    }
+
+    /// The times of the first and the last.
+    pub fn times(&self) -> Option<(f64, f64)> {
+        Some((self.looks.front()?.time, self.looks.back()?.time))
+    }
+
+    /// The most regions that share a row.
+    pub fn row_regions(&self) -> u64 {
+        self.rows.iter().map(|row| row.regions).max().unwrap_or(0)
+    }
+
+    /// Bytes in the largest row.
+    pub fn row_bytes(&self) -> u64 {
+        let bytes = |row: &TimelineRow| row.end.get().saturating_sub(row.start.get());
+        self.rows.iter().map(bytes).max().unwrap_or(0)
+    }
+
+    pub fn add_row(&mut self, row: &TimelineRow) {
+        self.rows.push(row.clone());
+    }
+
+    pub fn add_look(&mut self, look: &TimelineLook) {
+        let (mut cells, mut changed) = (Vec::new(), Vec::new());
+        for alike in &look.cells {
+            let cell = Cell::new(alike.mark, alike.mixed);
+            let count = usize::try_from(alike.cells).unwrap_or(usize::MAX);
+            // No row has more than one.
+            let count = count.min(self.rows.len().saturating_sub(cells.len()));
+            cells.extend(std::iter::repeat_n(cell, count));
+            changed.extend(std::iter::repeat_n(alike.changed, count));
+        }
+        self.number += 1;
+        self.looks.push_back(Look {
+            time: look.time,
+            cells,
+            changed,
+        });
+    }
+
+    /// Leaves only the last `most` looks to be drawn.
+    pub fn keep(&mut self, most: usize) {
+        while self.looks.len() > most {
+            self.before = self.looks.pop_front();
+        }
+    }
+
+    /// The picture, with `together` rows in one. Neighbours of one region in which nothing is are folded.
+    pub fn drawn(&self, together: usize) -> Vec<Drawn<'_>> {
+        let groups = self.rows.chunks(together).enumerate();
+        let mut folded: Vec<Drawn<'_>> = Vec::new();
+        let drawn = groups.filter_map(|(index, rows)| {
+            let first = index * together;
+            let mut above = self
+                .before
+                .as_ref()
+                .map(|look| look.joined(first, rows.len()).0);
+            let cells = self.looks.iter().map(|look| {
+                let (cell, changed) = look.joined(first, rows.len());
+                let is_same = above.replace(cell) == Some(cell);
+                Cell {
+                    again: changed && is_same && !cell.is_blank(),
+                    ..cell
+                }
+            });
+            Some(Drawn {
+                row: rows.first()?,
+                last: rows.last()?,
+                folded: 1,
+                cells: cells.collect(),
+            })
+        });
+        for row in drawn {
+            match folded.last_mut() {
+                Some(last)
+                    if last.is_quiet()
+                        && row.cells == last.cells
+                        && row.row.region == last.last.region =>
+                {
+                    last.folded += 1;
+                    last.last = row.last;
+                }
+                _ => folded.push(row),
+            }
+        }
+        folded
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+impl Look {
+    /// Neighbouring rows as one. Of those that it has not, it says nothing.
+    fn joined(&self, first: usize, count: usize) -> (Cell, bool) {
+        let some = first.min(self.cells.len())..(first + count).min(self.cells.len());
+        let cells = self.cells.get(some.clone()).unwrap_or_default();
+        let changed = self.changed.get(some).unwrap_or_default();
+        (marks::Cell::joined(cells), changed.contains(&true))
+    }
+}
+
+/// The numbers of looks that stand above their columns, with these: the first, and every tenth one that has room.
+pub(super) fn ruler(last: u64, looks: usize) -> Vec<(usize, u64)> {
+    let first = last.saturating_sub(looks as u64) + 1;
+    let mut ruler = vec![(0, first)];
+    let mut free = first.to_string().len() + 1;
+    for (column, look) in (first..=last).enumerate() {
+        let width = look.to_string().len();
+        if look % 10 == 0 && column >= free && column + width <= looks {
+            ruler.push((column, look));
+            free = column + width + 1;
+        }
+    }
+    ruler
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ruler_numbers_every_tenth_look() {
+        assert_eq!(ruler(25, 25), [(0, 1), (9, 10), (19, 20)]);
+        assert_eq!(ruler(1, 1), [(0, 1)]);
+        assert_eq!(ruler(31, 12), [(0, 20), (10, 30)]);
+        assert_eq!(ruler(31, 13), [(0, 19), (11, 30)]);
+        // Neither one on the other nor half.
+        assert_eq!(ruler(10, 2), [(0, 9)]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Records of `watch … as timeline`.
+
+use super::Mark;
+use super::record::record;
+use crate::kernel::{Name, VirtualAddress};
+
+record! {
+    /// A row of a timeline: a page, or a stretch of neighbouring pages. It comes before the first look at it.
+    pub struct TimelineRow {
+        /// Its place among the rows, from 0.
+        row: u64,
+        /// First address.
+        start: VirtualAddress,
+        /// The address after the last one.
+        end: VirtualAddress,
+        /// Pages of regions in it.
+        pages: u64,
+        /// The region that it began in, as `maps` names it.
+        region: Option<Name>,
+        /// Regions that share the row.
+        regions: u64,
+    }
+}
+
+record! {
+    /// A column of a timeline: what one look has seen.
+    pub struct TimelineLook {
+        /// Seconds since the epoch.
+        time: f64,
+        /// A cell for each row so far, in order, neighbours that are alike together.
+        cells: Vec<TimelineCells>,
+    }
+}
+
+record! {
+    /// Neighbouring rows that are alike in a look.
+    #[derive(Copy, Eq)]
+    pub struct TimelineCells {
+        /// How many.
+        cells: u64,
+        /// The most important that is in each, as in `map-region`.
+        mark: Mark,
+        /// Whether there is something else in each.
+        mixed: bool,
+        /// Whether something has changed in each since the look before.
+        changed: bool,
+    }
+}

@@ -89,11 +89,7 @@ impl Snapshot {
             })?;
             hashed = Some(done);
         }
-        let (mut present, mut swapped) = (0, 0);
-        for (_, seen) in sample.words.pages(0, u64::MAX >> page.shift()) {
-            present += u64::from(seen.entry.is_present());
-            swapped += u64::from(seen.entry.is_swap_entry());
-        }
+        let (present, swapped) = sample.words.present_and_swapped();
         Ok(Snapshot {
             sample,
             extra,

@@ -28,6 +28,7 @@ struct Extent {
     fresh: bool,
 }
 
+#[derive(PartialEq, Eq)]
 struct Words {
     /// Index of the first page.
     first: u64,
@@ -210,6 +211,18 @@ impl PageWords {
         pages.filter(|(_, page)| *page != SampledPage::default())
     }
 
+    /// How many pages are present, and how many are in swap.
+    pub fn present_and_swapped(&self) -> (u64, u64) {
+        let (mut present, mut swapped) = (0, 0);
+        for words in self.words() {
+            for entry in &words.entries {
+                present += words.stride * u64::from(entry.is_present());
+                swapped += words.stride * u64::from(entry.is_swap_entry());
+            }
+        }
+        (present, swapped)
+    }
+
     /// Has `read` fill in the hashes of each stretch of present pages, told the index of its first page.
     pub fn add_contents<E>(
         &mut self,
@@ -273,6 +286,14 @@ fn differences<'a, E>(
             return Ok(());
         };
         page = page.max(start);
+        // Mostly nothing changed: words that were read together are then compared at once.
+        if let (Some(then), Some(now)) = (old.peek(), new.peek())
+            && page == then.first
+            && then == now
+        {
+            page = then.end();
+            continue;
+        }
         let seen = |one: Option<&&Words>| match one {
             Some(words) if words.first <= page => words.page(page),
             _ => SampledPage::default(),

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod floor;
+mod gdb;
 mod kernel_calls;
 mod measure;
 mod ours;

@@ -22,6 +22,7 @@ pub const ALL: &[Question] = &[
     ("g machine", machine),
     ("m memory", memory),
     ("n numbers", numbers),
+    ("p plugin", super::gdb::plugin),
     ("s symbols", super::symbols::symbols),
     ("w watch", watch),
 ];

@@ -6,7 +6,7 @@ use super::snapshot::{self, called, seconds};
 use super::translate::brief;
 use super::watch::{detail, marked, unobservable};
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
-use crate::eval::{self, Origin, Spans};
+use crate::eval::{self, Compared, Origin, Spans};
 use crate::inspect::{self, Change, Snapshot, View};
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
@@ -14,7 +14,6 @@ use crate::process::Target;
 use crate::report::{
     ChangeGroup, ChangeRow, DiffSummary, EventKind, Note, Numbers, Record, Sink, Stopped,
 };
-use crate::source::Identity;
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use std::cmp::Reverse;
@@ -31,7 +30,7 @@ pub(super) const ABOUT: About = About {
            show where the snapshots have `content` (the present then has it, too), or where the kernel tracks soft-dirty pages.\n\n\
            `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region`, `by symbol` and `by change` add up, \
            the largest net effect first; `$_came` and `$_went` are the bytes that came and went, `$_changes` all changes. `top N` shows the largest N rows, `limit N` the first N in order. A page that moved \
-           twice between both moved once; a page that came and went again does not show. After a fork that is later than A, a page \
+           twice between both moved once; a page that came and went again does not show. In expressions changed(A, B in RANGE where FILTER) and its kin count the pages (help values). After a fork that is later than A, a page \
            that was copied shows as moved: A has no sharing to compare with.",
     examples: &[
         Example {
@@ -63,29 +62,19 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         (None, Some(name)) => called(state, name)?,
         (None, None) => return Err(no_snapshot()),
     };
-    refuse_others(from, to, &target.process.identity())?;
+    for one in [from, to] {
+        one.refuse_other(&target.process.identity())?;
+    }
     let view = View::of(&target)?;
-    let mut within = common(from, to);
-    if let Some(range) = &asked.range {
-        let spans = snapshot::spans(range, state)?;
-        // A name may stand for more now than it did then: what both have sampled counts.
-        let sampled = || from.snapshot.spans().to_vec();
-        let covered = within.or_else(|| from.spans.as_ref().map(|_| sampled()));
-        within = match covered {
-            Some(covered) => {
-                let both = intersection(&covered, spans.ranges());
-                let is_whole = both == spans.ranges() || *spans.origin() == Origin::All;
-                if !both.is_empty() && !is_whole {
-                    say_partly_compared(context.sink)?;
-                }
-                Some(both)
-            }
-            None => Some(spans.ranges().to_vec()),
-        };
+    let range = asked.range.as_ref();
+    let asked_for = range
+        .map(|range| snapshot::spans(range, state))
+        .transpose()?;
+    let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
+    if is_part {
+        say_partly_compared(context.sink)?;
     }
-    if within.as_ref().is_some_and(Vec::is_empty) {
-        return Err(nothing_in_common(from, to));
-    }
+    let mut within = ranges;
     let compared = within.clone();
     if let Some(filter) = &asked.filter {
         if now.is_none() {
@@ -152,21 +141,6 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// "Nothing changed" would be a wrong answer about addresses that a snapshot does not cover.
-fn nothing_in_common(from: &NamedSnapshot, to: &NamedSnapshot) -> Error {
-    let of = |one: &NamedSnapshot| match &one.spans {
-        None => format!("'{}' covers the whole process", one.name),
-        Some(spans) => {
-            let (start, end) = (spans.start(), spans.end());
-            format!("'{}' covers {start}..{end}", one.name)
-        }
-    };
-    Error::Refused {
-        message: format!("there is nothing to compare: {}, {}", of(from), of(to)),
-        hint: Some("`in RANGE` has to lie in what both snapshots cover".to_owned()),
-    }
-}
-
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
     let message = "only the part of the range that the snapshot is of was compared".to_owned();
     sink.emit(Record::Note(Note { message }))
@@ -199,60 +173,13 @@ fn no_snapshot() -> Error {
     }
 }
 
-/// A snapshot of the present, of what the earlier one is of and keeps.
+/// The present, of what the earlier one is of and keeps.
 fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
+    let target = context.target()?;
     let from = earlier(context.state, asked)?;
-    let attached = context.target()?.process.identity();
-    refuse_others(from, from, &attached)?;
-    let spans = from.spans.clone();
-    let kept = snapshot::kept(&from.snapshot);
-    snapshot::take(context, "now".to_owned(), spans, &kept)
-}
-
-/// Addresses of two processes have nothing to do with each other.
-fn refuse_others(
-    from: &NamedSnapshot,
-    to: &NamedSnapshot,
-    attached: &Identity,
-) -> Result<(), Error> {
-    let is_other = |one: &&NamedSnapshot| !one.process.is_same_process(attached);
-    let Some(other) = [from, to].into_iter().find(is_other) else {
-        return Ok(());
-    };
-    let Identity { pid, name, .. } = &other.process;
-    let attached = attached.pid;
-    if *pid == attached {
-        return Err(Error::Refused {
-            message: format!(
-                "the snapshot '{}' is of an earlier process {pid} ({name}), which has ended",
-                other.name
-            ),
-            hint: Some("snapshot NAME takes one of this process".to_owned()),
-        });
-    }
-    Err(Error::Refused {
-        message: format!(
-            "the snapshot '{}' is of process {pid} ({name}), and process {attached} is attached",
-            other.name
-        ),
-        hint: Some(format!(
-            "attach {pid} first; compare PID shows how two processes differ"
-        )),
-    })
-}
-
-/// The addresses that both snapshots cover; `None` where they were asked for the same.
-fn common(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Vec<AddressRange>> {
-    match (&from.spans, &to.spans) {
-        (one, other) if one == other => None,
-        (None, Some(spans)) | (Some(spans), None) => Some(spans.ranges().to_vec()),
-        (Some(one), Some(other)) => Some(intersection(one.ranges(), other.ranges())),
-        (None, None) => None,
-    }
-}
-
-fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRange> {
-    some.iter().flat_map(|one| one.within(others)).collect()
+    from.refuse_other(&target.process.identity())?;
+    let sink = &mut context.sink;
+    Ok(from.now(&target, &context.state.symbols, &mut || sink.check())?)
 }
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.

@@ -58,6 +58,15 @@ impl From<eval::Error> for Error {
     }
 }
 
+impl From<eval::Refusal> for Error {
+    fn from(refusal: eval::Refusal) -> Self {
+        Error::Refused {
+            message: refusal.message,
+            hint: Some(refusal.hint),
+        }
+    }
+}
+
 impl From<inspect::Error> for Error {
     fn from(error: inspect::Error) -> Self {
         match error {

@@ -262,6 +262,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
             until,
             with,
             is_timeline,
+            by,
         } => {
             let arguments = watch::Arguments {
                 range,
@@ -271,6 +272,7 @@ fn dispatch(command: &Command, context: &mut Context) -> Outcome {
                 until: until.as_ref(),
                 with,
                 is_timeline: *is_timeline,
+                by: *by,
             };
             watch::run(context, &arguments)
         }

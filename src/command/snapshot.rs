@@ -1,9 +1,8 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: the page map at one time, kept to be compared.
 
-use super::watch::current_ranges;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
-use crate::eval::{self, Extent, Origin, Spans};
-use crate::inspect::{Need, Snapshot, View};
+use crate::eval::{self, Extent, Keep, Spans};
+use crate::inspect::{Need, Snapshot};
 use crate::lang::{self, Kept, Spanned};
 use crate::report::{Record, SnapshotRow};
 use crate::state::{DebugState, NamedSnapshot};
@@ -110,54 +109,33 @@ pub(super) fn called<'a>(
 }
 
 fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
-    let error = eval::Error::new(name.at, format!("no snapshot is called '{}'", name.node));
-    let names: Vec<String> = state.snapshots.iter().map(|one| one.name.clone()).collect();
-    let hint = match names.is_empty() {
-        true => "snapshot NAME takes one".to_owned(),
-        false => format!("there is {}", names.join(", ")),
-    };
-    error.hint(hint).into()
+    eval::unknown_snapshot(name, state.snapshots.all()).into()
 }
 
 /// Takes a snapshot of what is attached.
-pub(super) fn take(
+fn take(
     context: &mut Context,
     name: String,
     spans: Option<Spans>,
     with: &[Kept],
 ) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
-    let view = View::of(&target)?;
-    let spans = spans.filter(|spans| *spans.origin() != Origin::All);
-    let ranges = match &spans {
-        Some(spans) => current_ranges(spans, &view, &context.state.symbols, &target),
-        None => view.spans(),
-    };
-    let mut extra = Need::empty();
+    let mut keep = Keep::default();
     for kept in with {
-        extra |= match kept {
-            Kept::Flags => Need::FLAGS,
-            Kept::Counts => Need::COUNTS,
-            Kept::Content => Need::empty(),
-        };
+        match kept {
+            Kept::Flags => keep.extra |= Need::FLAGS,
+            Kept::Counts => keep.extra |= Need::COUNTS,
+            Kept::Content => keep.contents = true,
+        }
     }
-    view.require(extra)?;
-    extra |= view.obtainable(Need::SOFT_DIRTY);
-    let contents = with.contains(&Kept::Content);
-    let time = SystemTime::now();
+    let symbols = &context.state.symbols;
     let sink = &mut context.sink;
-    let snapshot = Snapshot::take(&view, ranges, extra, contents, &mut || sink.check())?;
-    Ok(NamedSnapshot {
-        name,
-        process: target.process.identity(),
-        time,
-        spans,
-        snapshot,
-    })
+    let taken = NamedSnapshot::take(name, &target, symbols, spans, keep, &mut || sink.check());
+    Ok(taken?)
 }
 
 /// What a snapshot keeps beside the page map.
-pub(super) fn kept(snapshot: &Snapshot) -> Vec<Kept> {
+fn kept(snapshot: &Snapshot) -> Vec<Kept> {
     let is_kept = |kept: &Kept| match kept {
         Kept::Flags => snapshot.extra().contains(Need::FLAGS),
         Kept::Counts => snapshot.extra().contains(Need::COUNTS),

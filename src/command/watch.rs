@@ -1,22 +1,24 @@
 //! `watch RANGE …`: what changes while you look.
 
+use super::named_pages::name_among_symbols;
 use super::page_sweep::left_out;
 use super::region::unmapped;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
-use crate::eval::{self, Extent, Origin, Spans};
+use crate::eval::{self, Extent, Spans, current_ranges};
 use crate::inspect::{self, Change, Doubt, Need, Sampled, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
-use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until};
+use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until, WatchKey};
 use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventKind, Note, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief,
-    WatchStart, WatchSummary,
+    Blind, Event, EventGroup, EventKind, Note, Numbers, PageFacts, Record, Sink, Stopped,
+    SymbolBrief, WatchStart, WatchSummary,
 };
 use crate::state::DebugState;
 use crate::symbol::Symbols;
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,7 +35,8 @@ pub(super) const ABOUT: About = About {
            `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
            matches; with `until all` as soon as each does, with `until none` as soon as none does, and \
            `until rss(heap) < 1G` as soon as the comparison holds. An `until` that has not come true within `for` is \
-           an error, status 5; that the process exits before, one of status 3. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.\n\n\
+           an error, status 5; that the process exits before, one of status 3. With `by region` changes are not shown one by one: when the \
+           watch ends, after Ctrl-C too, they are added up by region, with the number of looks that saw some. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.\n\n\
            `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each look, \
            with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal the picture is drawn anew in its \
            place; `> ./FILE.svg` writes it as SVG.",
@@ -53,6 +56,10 @@ pub(super) const ABOUT: About = About {
         Example {
             line: "watch demo_busy every 20ms for 500ms as timeline",
             does: "drawn: a column a look",
+        },
+        Example {
+            line: "watch all for 1s by region",
+            does: "where most changes, added up at the end",
         },
         Example {
             line: "watch demo_busy until present",
@@ -75,6 +82,7 @@ pub(super) struct Arguments<'a> {
     pub until: Option<&'a Until>,
     pub with: &'a [OnRequest],
     pub is_timeline: bool,
+    pub by: Option<WatchKey>,
 }
 
 pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
@@ -91,6 +99,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
                 .into());
         }
     };
+    if arguments.is_timeline && arguments.by.is_some() {
+        return Err(Error::Refused {
+            message: "a timeline shows each look, and `by region` adds looks up".to_owned(),
+            hint: Some("leave one of both out".to_owned()),
+        });
+    }
     if arguments.count == Some(0) {
         return Err(Error::nothing_wanted("count"));
     }
@@ -135,6 +149,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         spans: &spans,
         until: arguments.until,
         tally: Tally::until(arguments.count),
+        sums: arguments.by.map(Sums::new),
         looks: 0,
         doubt_said: false,
         timeline: arguments
@@ -143,6 +158,9 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     };
     let began = Instant::now();
     let ended = watch.follow(context.sink, Watcher::new(extra), every, arguments.duration)?;
+    for group in watch.sums.into_iter().flat_map(Sums::finish) {
+        context.sink.emit(Record::EventGroup(group))?;
+    }
     context.sink.emit(Record::WatchSummary(WatchSummary {
         looks: watch.looks,
         seconds: began.elapsed().as_secs_f64(),
@@ -213,46 +231,64 @@ impl Tally {
     }
 }
 
+/// Changes added up.
+struct Sums {
+    by: WatchKey,
+    groups: BTreeMap<String, Sum>,
+}
+
+#[derive(Default)]
+struct Sum {
+    pages: u64,
+    events: BTreeMap<EventKind, u64>,
+    looks: u64,
+    /// The last look that is in `looks`.
+    last: Option<u64>,
+}
+
+impl Sums {
+    fn new(by: WatchKey) -> Self {
+        Sums {
+            by,
+            groups: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, region: &Region, change: &Change, look: u64) {
+        let key = match self.by {
+            WatchKey::Region => name_among_symbols(&region.name),
+        };
+        let sum = self.groups.entry(key).or_default();
+        sum.pages += change.pages;
+        *sum.events.entry(change.kind).or_default() += change.pages.max(1);
+        if sum.last.replace(look) != Some(look) {
+            sum.looks += 1;
+        }
+    }
+
+    /// The one with the most pages first.
+    fn finish(self) -> Vec<EventGroup> {
+        let by = self.by.word();
+        let groups = self.groups.into_iter();
+        let mut groups: Vec<EventGroup> = groups
+            .map(|(key, sum)| EventGroup {
+                by,
+                key,
+                pages: sum.pages,
+                looks: sum.looks,
+                events: Numbers(sum.events.into_iter().collect()),
+            })
+            .collect();
+        groups.sort_by_key(|group| Reverse(group.pages));
+        groups
+    }
+}
+
 fn need(with: OnRequest) -> Need {
     match with {
         OnRequest::Flags => Need::FLAGS,
         OnRequest::MapCount => Need::COUNTS,
         OnRequest::SoftDirty => Need::SOFT_DIRTY,
-    }
-}
-
-/// What the range stands for at this moment: a name for what bears it now, however it has grown.
-pub(super) fn current_ranges(
-    spans: &Spans,
-    view: &View,
-    symbols: &Symbols,
-    target: &Target,
-) -> Vec<AddressRange> {
-    let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
-        let regions = view
-            .regions()
-            .iter()
-            .filter(|viewed| wanted(&viewed.region));
-        regions.map(|viewed| viewed.range()).collect()
-    };
-    match spans.origin() {
-        Origin::All => view.spans(),
-        Origin::Module(file) => {
-            let mapped = regions(&|region| region.inode != 0 && region.name == *file);
-            let all: Vec<Region> = view
-                .regions()
-                .iter()
-                .map(|one| one.region.clone())
-                .collect();
-            let bss = symbols.over(target, &all).bss_of(file);
-            let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
-            with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
-        }
-        // The kernel gives each of these names to one thing; several regions of a file bear the file's.
-        Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
-            regions(&|region| region.name == *name)
-        }
-        _ => spans.ranges().to_vec(),
     }
 }
 
@@ -263,6 +299,8 @@ struct Watch<'a> {
     spans: &'a Spans,
     until: Option<&'a Until>,
     tally: Tally,
+    /// Where changes add up instead of being shown.
+    sums: Option<Sums>,
     looks: u64,
     /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
     doubt_said: bool,
@@ -345,20 +383,27 @@ impl Watch<'_> {
     fn tell(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
-        let tally = &mut self.tally;
+        let (tally, sums, look) = (&mut self.tally, &mut self.sums, self.looks);
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         watcher.sample(
             target,
             &mut |view| current_ranges(spans, view, symbols, target),
             &mut || sink.borrow_mut().check(),
             &mut |change| {
+                tally.add(&change);
+                if let (Some(sums), Some(region)) = (&mut *sums, &change.region) {
+                    sums.add(region, &change, look);
+                    return match tally.left {
+                        0 => Err(Stopped::Closed),
+                        _ => sink.borrow_mut().check(),
+                    };
+                }
                 let regions =
                     regions.get_or_insert_with(|| target.process.regions().unwrap_or_default());
                 let symbol = change
                     .address
                     .filter(|_| change.pages > 0)
                     .and_then(|address| symbol_at(symbols, target, regions, address));
-                tally.add(&change);
                 sink.borrow_mut()
                     .emit(Record::Event(event(change, symbol, target)))?;
                 match tally.left {

@@ -120,6 +120,7 @@ impl<'a> Evaluator<'a> {
                 argument,
                 filter,
             } => self.call(*function, argument, filter.as_deref())?,
+            Expression::Changes(asked) => self.changes(asked)?,
         })
     }
 

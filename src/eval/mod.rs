@@ -7,6 +7,7 @@
 //! ```text
 //! subject   filter                        what translate, flags, walk and regions are asked about
 //! extent    functions sweeps    frames    ranges, what is made of them, and what is in their pages
+//! changes   snapshots                     what changed between two times
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
 //! lines                                   where a line of the source is
 //! evaluator judge                         one expression; the other files lend it what they know
@@ -15,6 +16,7 @@
 //! ```
 
 mod amount;
+mod changes;
 mod compared;
 mod error;
 mod evaluator;
@@ -31,6 +33,7 @@ mod names;
 mod operators;
 mod registers;
 mod scope;
+mod snapshots;
 mod space;
 mod spans;
 mod subject;
@@ -42,6 +45,7 @@ mod tests;
 mod value;
 
 pub use amount::{count, time};
+pub use changes::unknown_snapshot;
 pub use error::{Error, Result};
 pub use evaluator::is_set_by_pmdb;
 pub use extent::Extent;
@@ -49,6 +53,7 @@ pub use filter::{RegionFilter, comparison, frame_filter, page_filter, region_fil
 pub use integer::Integer;
 pub use judge::{Finding, Judgement};
 pub use scope::Scope;
+pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges};
 pub use spans::{Origin, Spans};
 pub use subject::{Location, Subject};
 pub use value::Value;

@@ -1,6 +1,6 @@
 //! What an expression may ask of the session around it.
 
-use super::Value;
+use super::{NamedSnapshot, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
@@ -27,6 +27,11 @@ pub trait Scope {
 
     /// `$_`: the last address that was looked at.
     fn last_address(&self) -> Option<VirtualAddress>;
+
+    /// The snapshots that were taken.
+    fn snapshots(&self) -> &[NamedSnapshot] {
+        &[]
+    }
 
     /// Whether to go on with what takes long: `Err` after Ctrl-C.
     fn check(&self) -> Result<(), Stopped> {

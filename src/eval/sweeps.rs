@@ -56,7 +56,7 @@ impl<'a> Evaluator<'a> {
         };
         let mut totals = Totals::new(view.page(), question.need());
         let (mut first, mut last) = (None, None);
-        self.pages(function, &view, spans, question, at, &mut |page| {
+        self.pages(&called(function), &view, spans, question, at, &mut |page| {
             totals.add(page);
             first = first.or(Some(page.address));
             last = Some(page.end(view.page()));
@@ -99,9 +99,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Hands on the pages that a question keeps, until `each` has enough. That one can neither be kept nor left out is an error.
-    fn pages(
+    pub(super) fn pages(
         &self,
-        function: Function,
+        called: &str,
         view: &View,
         spans: &Spans,
         question: Question<'_>,
@@ -135,18 +135,18 @@ impl<'a> Evaluator<'a> {
         );
         match swept {
             Err(inspect::Error::Stopped(_)) if enough => {}
-            Err(cause) => return Err(Error::inspection(at, called(function), cause)),
+            Err(cause) => return Err(Error::inspection(at, called, cause)),
             Ok(sweep) if sweep.changed.is_empty() => {}
             Ok(_) => self.scope.note(format!(
                 "the regions changed while {} looked at them: ask again for a consistent number",
-                called(function)
+                called
             )),
         }
         let unknown = |pages, reason| {
             let plural = if pages == 1 { "" } else { "s" };
             let what = format!(
                 "{} cannot be known: whether the filter holds for {pages} page{plural} is not certain",
-                called(function)
+                called
             );
             Err(Error::unknown(at, what, &reason))
         };
@@ -287,7 +287,7 @@ impl<'a> Evaluator<'a> {
         let mut found: Option<Page> = None;
         let mut other = None;
         let question = (need | spans.holes()).into();
-        self.pages(function, &view, spans, question, at, &mut |page| {
+        self.pages(&called(function), &view, spans, question, at, &mut |page| {
             let is_same = |first: &Page| match function {
                 Function::State => first.state == page.state,
                 _ => first.kind == page.kind,

@@ -1,6 +1,6 @@
 //! What could stand at a place: said in errors, and asked for by completion.
 
-use super::expression::Function;
+use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, PageField, RegionField};
 use super::layout::{Format, Unit};
 use crate::kernel::words::Worded;
@@ -131,6 +131,9 @@ impl Expected {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
             F::all().filter(move |field| wanted(*field)).map(F::name)
         }
+        fn functions() -> impl Iterator<Item = &'static str> {
+            Function::words().chain(ChangeFunction::words())
+        }
         match self {
             Expected::Command => super::commands::first_words().collect(),
             Expected::Word(word) => vec![word],
@@ -138,18 +141,14 @@ impl Expected {
             Expected::Fault => vec!["--fault"],
             Expected::Yes => vec!["--yes"],
             Expected::Search => Unit::words().collect(),
-            Expected::Pattern => Function::words().collect(),
+            Expected::Pattern => functions().collect(),
             Expected::Format => Format::words().collect(),
             Expected::Layout => Format::words().chain(Unit::words()).collect(),
-            Expected::Expression => Function::words().collect(),
+            Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
-            Expected::PageQuantity => names(PageField::is_integer)
-                .chain(Function::words())
-                .collect(),
-            Expected::RegionQuantity => names(RegionField::is_integer)
-                .chain(Function::words())
-                .collect(),
+            Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
+            Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),
             _ => Vec::new(),
         }
     }

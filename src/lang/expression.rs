@@ -106,6 +106,8 @@ pub enum Expression {
         /// `where FILTER`, of those that count pages.
         filter: Option<Box<Spanned<Filter<PageField>>>>,
     },
+    /// `changed(A, B in R where F)` and its like.
+    Changes(Box<Changes>),
 }
 
 /// What may stand where a range is wanted.
@@ -306,6 +308,43 @@ impl Function {
                 | Function::Last
         )
     }
+}
+
+worded! {
+    /// The functions of two snapshots: how many pages changed between them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ChangeFunction, name {
+        /// In any way, each page once.
+        Changed = "changed",
+        /// Came.
+        Came = "came",
+        /// Went.
+        Went = "went",
+        /// Were copied on write.
+        Copied = "copied",
+        /// Are in another frame.
+        Moved = "moved",
+        /// Hold something else.
+        Written = "written",
+    }
+}
+
+/// The word for the present, which no snapshot may have as its name.
+pub const NOW: &str = "now";
+
+/// What a function of two snapshots is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changes {
+    /// Which pages count.
+    pub function: Spanned<ChangeFunction>,
+    /// The earlier snapshot.
+    pub from: Spanned<String>,
+    /// The later one; the present if absent.
+    pub to: Option<Spanned<String>>,
+    /// Of what; of all that both snapshots cover if absent.
+    pub range: Option<Spanned<Range>>,
+    /// Which pages, as they are now.
+    pub filter: Option<Spanned<Filter<PageField>>>,
 }
 
 /// A filter over the fields `F` (of pages or of regions).

@@ -6,8 +6,9 @@ use crate::kernel::words::worded;
 
 pub use super::amount::{Count, Cut, Time, Which};
 pub use super::expression::{
-    BinaryOperator, Comparison, Expression, Filter, Function, HistoryReference, IntegerType, Name,
-    Quantity, Range, Register, SymbolName, TextComparison, UnaryOperator,
+    BinaryOperator, ChangeFunction, Changes, Comparison, Expression, Filter, Function,
+    HistoryReference, IntegerType, NOW, Name, Quantity, Range, Register, SymbolName,
+    TextComparison, UnaryOperator,
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::layout::{Format, Layout, Unit};
@@ -239,10 +240,12 @@ pub enum Command {
         /// How to read it; both ways if absent.
         reading: Option<Reading>,
     },
-    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [as timeline]`
+    /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [by KEY] [as timeline]`
     Watch {
         /// The pages.
         range: Spanned<Range>,
+        /// By what the changes add up; each is shown if absent.
+        by: Option<WatchKey>,
         /// Time between two looks; the command's default if absent.
         every: Option<Spanned<Time>>,
         /// Stop after this time.
@@ -540,6 +543,15 @@ pub enum SoftDirty {
         /// `--yes`
         yes: bool,
     },
+}
+
+worded! {
+    /// By what `watch` groups.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WatchKey, word {
+        /// The region of a page.
+        Region = "region",
+    }
 }
 
 worded! {

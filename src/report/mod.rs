@@ -102,6 +102,8 @@ shapes! {
         "event" Event(Event),
         /// What `watch` says before it starts.
         "watch-start" WatchStart(WatchStart),
+        /// A row of `watch … by KEY`.
+        "event-group" EventGroup(EventGroup),
         /// What `watch` says when it ends.
         "watch-summary" WatchSummary(WatchSummary),
         /// A row of `watch … as timeline`.

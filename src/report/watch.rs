@@ -146,6 +146,22 @@ record! {
 }
 
 record! {
+    /// A row of `watch … by KEY`.
+    pub struct EventGroup {
+        /// By what is grouped: `region`.
+        by: &'static str,
+        /// The group.
+        key: String,
+        /// Pages in all changes. A page that changed twice counts twice.
+        pages: u64,
+        /// Looks that saw a change.
+        looks: u64,
+        /// Changes of each kind: of pages each page, of the region each change.
+        events: Numbers<EventKind>,
+    }
+}
+
+record! {
     /// How a watch ended.
     pub struct WatchSummary {
         /// Samples taken.

@@ -14,6 +14,7 @@ mod snapshots;
 mod values;
 mod waiting;
 
+pub use crate::eval::NamedSnapshot;
 pub use attachment::Change;
 pub use commands::UserCommand;
 pub use displays::{Display, Displays};
@@ -21,7 +22,7 @@ pub use examined::Examined;
 pub use lines::LineHistory;
 pub use recording::Unrecorded;
 pub use settings::{Settings, WrongType};
-pub use snapshots::{NamedSnapshot, Snapshots};
+pub use snapshots::Snapshots;
 pub use values::ValueHistory;
 pub use waiting::Waiting;
 

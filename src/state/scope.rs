@@ -1,7 +1,7 @@
 //! The session as the surroundings of an expression.
 
 use super::DebugState;
-use crate::eval::{Integer, Scope, Value};
+use crate::eval::{Integer, NamedSnapshot, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::HistoryReference;
 use crate::process::{Machine, Target};
@@ -43,6 +43,10 @@ impl Scope for DebugState {
         if !notes.contains(&message) {
             notes.push(message);
         }
+    }
+
+    fn snapshots(&self) -> &[NamedSnapshot] {
+        self.snapshots.all()
     }
 
     fn machine(&self) -> Option<&Arc<Machine>> {

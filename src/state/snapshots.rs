@@ -1,23 +1,6 @@
 //! The snapshots of a session, in the order in which they were taken.
 
-use crate::eval::Spans;
-use crate::inspect::Snapshot;
-use crate::source::Identity;
-use std::time::SystemTime;
-
-/// A snapshot, and what it covers.
-pub struct NamedSnapshot {
-    /// What the user calls it.
-    pub name: String,
-    /// The process, by the name that it had then.
-    pub process: Identity,
-    /// When it was taken.
-    pub time: SystemTime,
-    /// The addresses that it covers; `None` for the whole process.
-    pub spans: Option<Spans>,
-    /// The page map.
-    pub snapshot: Snapshot,
-}
+use crate::eval::NamedSnapshot;
 
 /// All that were taken and not deleted. They outlive the attachment.
 #[derive(Default)]
@@ -35,6 +18,11 @@ impl Snapshots {
         let before = self.0.len();
         self.0.retain(|one| one.name != name);
         self.0.len() < before
+    }
+
+    /// In the order in which they were taken.
+    pub fn all(&self) -> &[NamedSnapshot] {
+        &self.0
     }
 
     /// In the order in which they were taken.

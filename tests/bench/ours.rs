@@ -1,6 +1,6 @@
 //! The same questions to pmdb: to the engine, and to the whole program.
 
-use pmdb::inspect::{Need, Totals, View, Watcher, sweep};
+use pmdb::inspect::{Need, Neighbours, Runs, Snapshot, Totals, View, Watcher, sweep};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::Target;
 use std::hint::black_box;
@@ -25,6 +25,28 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl 
     assert!(totals.state(State::Present) > 0);
     assert_eq!(totals.runs().is_some(), need.has_entries());
     black_box(totals.runs());
+}
+
+/// Sweeps a range and joins what is there to physically contiguous runs.
+pub fn runs(target: &Target, whole: (u64, u64)) {
+    let view = View::of(target).expect("regions");
+    let need = Need::FRAMES;
+    let (mut runs, mut count) = (Runs::new(view.page()), 0u64);
+    let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
+        let pages = chunk.pages().filter(|page| page.state == State::Present);
+        pages.for_each(|page| count += u64::from(runs.push(&page, None).is_some()));
+        Ok(())
+    });
+    swept.expect("to the end");
+    assert!(runs.finish().is_some());
+    black_box(count);
+}
+
+/// A snapshot of a range.
+pub fn snapshot(target: &Target, whole: (u64, u64), extra: Need, contents: bool) -> Snapshot {
+    let view = View::of(target).expect("regions");
+    let spans = vec![range(whole)];
+    Snapshot::take(&view, spans, extra, contents, &mut || Ok(())).expect("a snapshot")
 }
 
 /// A watch of a range, whose first look has been taken.

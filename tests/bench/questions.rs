@@ -24,6 +24,7 @@ pub const ALL: &[Question] = &[
     ("n numbers", numbers),
     ("p plugin", super::gdb::plugin),
     ("s symbols", super::symbols::symbols),
+    ("t snapshots", snapshots),
     ("w watch", watch),
 ];
 
@@ -151,6 +152,37 @@ fn growth(target: &pmdb::process::Target, whole: (u64, u64)) -> u64 {
         }
     });
     most.get().saturating_sub(before)
+}
+
+/// (t) Snapshots of 4 GiB of 4 KiB pages.
+fn snapshots(size: &Size, table: &mut Table) {
+    let subject = Subject::start("small", &[size.of(4 * GIB, 2 * MIB)]);
+    let whole = subject.range();
+    let target = subject.target.attach();
+    let kept = [
+        ("(t) memory of a snapshot", Need::empty(), false, 12),
+        (
+            "(t) with flags, map counts and contents",
+            Need::FLAGS | Need::COUNTS,
+            true,
+            40,
+        ),
+    ];
+    for (name, extra, contents, most) in kept {
+        let before = floor::own_anonymous_bytes();
+        let snapshot = ours::snapshot(&target, whole, extra, contents);
+        let grown = floor::own_anonymous_bytes().saturating_sub(before);
+        let bytes = grown.max(snapshot.size() as u64);
+        table.bytes(name, bytes, Bytes(most * MIB));
+    }
+    let [runs, snapshot] = in_turn(
+        size.rounds,
+        [&mut || ours::runs(&target, whole), &mut || {
+            drop(ours::snapshot(&target, whole, Need::empty(), false))
+        }],
+    );
+    let question = "(t) a snapshot, two cores";
+    table.row(question, &snapshot, "a walk by run", &runs, Ratio(1.15));
 }
 
 /// (b) 4 GiB of huge pages, alone and after a fork.

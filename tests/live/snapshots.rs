@@ -3,14 +3,18 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
+use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{Change, Need, Relation, Snapshot, View};
 use pmdb::kernel::AddressRange;
-use pmdb::process::Target;
+use pmdb::lang::{self, Command, Line};
+use pmdb::process::{Categories, Target};
 use pmdb::report::EventKind;
+use pmdb::state::DebugState;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
     ("snapshots::what_a_process_did", what_a_process_did),
+    ("snapshots::pages_as_values", pages_as_values),
     ("snapshots::a_part_of_a_range", a_part_of_a_range),
     ("snapshots::beside_a_child", beside_a_child),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
@@ -80,6 +84,81 @@ fn what_a_process_did() {
     let back = changes(&target, &after, &before, None);
     assert!(back.contains(&(Went, memory + 30 * page, 6)), "{back:?}");
     assert!(back.contains(&(Came, memory + 10 * page, 4)), "{back:?}");
+    puppet.does("kill", &[child]);
+}
+
+/// What `changed(A, now)` and its like come to.
+fn value(state: &DebugState, text: &str) -> Result<u64, String> {
+    let Ok(Line::Command { command, .. }) = lang::parse_line(&format!("assert {text}")) else {
+        panic!("{text} is no expression");
+    };
+    let Command::Assert { condition, .. } = command.node else {
+        panic!("{text} is no condition");
+    };
+    let value = eval::integer(&condition, state).map_err(|error| error.message)?;
+    Ok(value.to_u64().expect("a number of pages"))
+}
+
+fn pages_as_values() {
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps("anonymous", 40);
+    puppet.writes(memory, 20);
+    let child = puppet.does("fork", &[memory, 0]);
+    let target = puppet.0.attach();
+    let mut state = DebugState::new(target.machine.clone());
+    let spans = Spans::one(support::range(memory, 40 * page), Origin::Written);
+    let taken = |name: &str, contents| {
+        let (name, spans) = (name.to_owned(), Some(spans.clone()));
+        let keep = Keep {
+            contents,
+            ..Keep::default()
+        };
+        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, &mut || Ok(()))
+    };
+    let (before, bare) = (taken("before", true), taken("bare", false));
+    state.snapshots.add(before.expect("a snapshot"));
+    state.snapshots.add(bare.expect("a snapshot"));
+    state.attach(puppet.0.attach());
+    puppet.writes(memory, 3);
+    assert_eq!(puppet.advises(memory + 10 * page, 4, MADV_DONTNEED), Ok(()));
+    puppet.writes(memory + 30 * page, 6);
+    let value = |text: &str| value(&state, text);
+    assert_eq!(value("came(before, now)"), Ok(6));
+    assert_eq!(value("went(before, now)"), Ok(4));
+    assert_eq!(value("came(before, bare)"), Ok(0));
+    let half = format!("{:#x},+{:#x}", memory, 12 * page);
+    assert_eq!(value(&format!("went(before, now in {half})")), Ok(2));
+    let last = memory + 34 * page;
+    let some = format!("came(before, now where address >= {last:#x})");
+    assert_eq!(value(&some), Ok(2));
+    assert_eq!(value("went(before, now where present)"), Ok(0));
+    assert_eq!(value("went(before, now where not present)"), Ok(4));
+    let without = value("written(bare, now)").expect_err("it has no contents");
+    assert!(without.contains("'bare' has none"), "{without}");
+    match support::shows_frames() {
+        true => {
+            assert_eq!(value("copied(before, now)"), Ok(3));
+            assert_eq!(value("moved(before, now)"), Ok(0));
+            // A copy on write has been written to.
+            assert_eq!(value("written(before, now)"), Ok(0));
+            match target.process.categories().contains(Categories::HUGE) {
+                true => assert_eq!(value("changed(before, now)"), Ok(13)),
+                false => _ = value("changed(before, now)").expect_err("splits do not show"),
+            }
+        }
+        false => {
+            for text in [
+                "copied(before, now)",
+                "moved(before, now)",
+                "changed(before, now)",
+            ] {
+                let why = value(text).expect_err("frames are hidden");
+                assert!(why.contains("cannot be known"), "{why}");
+            }
+            assert_eq!(value("written(before, now)"), Ok(3));
+        }
+    }
     puppet.does("kill", &[child]);
 }
 

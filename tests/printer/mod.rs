@@ -183,6 +183,7 @@ impl Display for Printed<'_, Command> {
             }
             Command::Watch {
                 range,
+                by,
                 every,
                 duration,
                 count,
@@ -204,7 +205,8 @@ impl Display for Printed<'_, Command> {
                 }
                 let kinds: Vec<&str> = with.iter().map(|kind| kind.word()).collect();
                 clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))?;
-                clause(f, "as", is_timeline.then_some("timeline"))
+                clause(f, "as", is_timeline.then_some("timeline"))?;
+                clause(f, "by", by.map(|by| by.word()))
             }
             Command::Snapshot { name, range, with } => {
                 f.write_str("snapshot")?;

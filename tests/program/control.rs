@@ -488,6 +488,84 @@ fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
 }
 
 #[test]
+fn what_changed_between_two_snapshots_is_a_value() {
+    let home = Home::new();
+    let print = |line: &str| {
+        home.run(&[
+            "demo",
+            "-batch",
+            "-ex",
+            "snapshot before in demo_buffer",
+            "-ex",
+            "snapshot after in demo_buffer",
+            "-ex",
+            line,
+        ])
+    };
+    for line in [
+        "print came(before, after)",
+        "print went(before, now in demo_buffer)",
+        "print came(before, now in demo_buffer where present)",
+        "assert went(before, after in demo_buffer) == 0",
+    ] {
+        let out = print(line).is_fine().out.clone();
+        assert!(
+            line.starts_with("assert") || out.ends_with("$1 = 0\n"),
+            "{out}"
+        );
+    }
+    for (line, why) in [
+        ("print came(before, other)", "no snapshot is called 'other'"),
+        (
+            "print written(before, now)",
+            "written() compares contents, and the snapshot 'before' has none",
+        ),
+        (
+            "print came(before, now in [stack])",
+            "there is nothing to compare: 'before' covers 0x",
+        ),
+        (
+            "print came(before, now in start(demo_buffer) - 1p..end(demo_buffer))",
+            "only a part of the range is in both snapshots",
+        ),
+        (
+            "print came(before, after where present)",
+            "`where` asks for pages as they are now",
+        ),
+    ] {
+        print(line).failed(1, why);
+    }
+}
+
+#[test]
+fn changes_add_up_by_region() {
+    let home = Home::new();
+    let run = home.run(&[
+        "demo",
+        "--json",
+        "-batch",
+        "-ex",
+        "watch demo_busy every 20ms count 3 by region",
+    ]);
+    let out = run.is_fine().out.clone();
+    let records: Vec<serde_json::Value> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"))
+        .collect();
+    let of = |wanted: &str| -> Vec<&serde_json::Value> {
+        let of_it = records.iter().filter(|record| record["type"] == wanted);
+        of_it.collect()
+    };
+    assert!(of("event").is_empty(), "{out}");
+    let [group] = of("event-group")[..] else {
+        panic!("{out}");
+    };
+    assert_eq!(group["by"], "region");
+    assert!(group["looks"].as_u64() >= Some(1), "{out}");
+    assert_eq!(group["events"], of("watch-summary")[0]["events"], "{out}");
+}
+
+#[test]
 fn variables_stand_for_counts_times_processes_and_texts() {
     let home = Home::new();
     home.file(

@@ -3,7 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::operators::{Operand, Operation, binary, unary};
-use crate::lang::expression::{Expression, HistoryReference, Name, Range, Register, SymbolName};
+use crate::lang::expression::{
+    Changes, Expression, HistoryReference, NOW, Name, Range, Register, SymbolName,
+};
 use crate::lang::lexer::escape;
 use crate::lang::operators::Level;
 use crate::lang::syntax::BinaryOperator;
@@ -100,6 +102,7 @@ impl Display for Expression {
             Expression::Read { as_type, address } => {
                 write!(f, "{}({})", as_type.name(), address.node)
             }
+            Expression::Changes(asked) => changes(f, asked),
             Expression::Call {
                 function,
                 argument,
@@ -113,6 +116,19 @@ impl Display for Expression {
             }
         }
     }
+}
+
+fn changes(f: &mut Formatter<'_>, asked: &Changes) -> fmt::Result {
+    let (name, from) = (asked.function.node.name(), &asked.from.node);
+    let to = asked.to.as_ref().map_or(NOW, |to| &to.node);
+    write!(f, "{name}({from}, {to}")?;
+    if let Some(range) = &asked.range {
+        write!(f, " in {}", range.node)?;
+    }
+    if let Some(filter) = &asked.filter {
+        write!(f, " where {}", filter.node)?;
+    }
+    f.write_str(")")
 }
 
 /// What `pfn:` and `phys:` take: no operator outside parentheses.

@@ -18,6 +18,7 @@ use super::range::{address, listed, range, value, watched};
 use super::raw::{Raw, part, pattern, raw, raw_text, split_text, target};
 use super::rows::{after, clause, regions, walk};
 use super::setting::{log, setting, setting_value};
+use super::snapshots::{later, snapshot_name};
 use super::stream::{
     Failed, Parsed, Tokens, count, cut_to, mark, number, one_of, silent_mark, time, variable, word,
 };
@@ -459,18 +460,21 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (mut input, range) = watched(input)?;
     let (mut every, mut duration, mut count, mut until, mut with) = (None, None, None, None, None);
     let mut timeline = None;
+    let mut by = None;
     while clause(&mut input, &mut every, after("every", time))?
         || clause(&mut input, &mut duration, after("for", time))?
         || clause(&mut input, &mut count, after("count", super::stream::count))?
         || clause(&mut input, &mut until, after("until", until_clause))?
         || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
         || clause(&mut input, &mut timeline, after("as", word("timeline")))?
+        || clause(&mut input, &mut by, after("by", one_of))?
     {}
     let with = with.unwrap_or_default();
     Ok((
         input,
         Command::Watch {
             range,
+            by,
             every,
             duration,
             count,
@@ -480,16 +484,6 @@ fn watch(input: Tokens<'_>) -> Parsed<'_, Command> {
         },
     ))
 }
-
-fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
-    input.accept(Expected::Snapshot, |token| {
-        let is_name = token.kind == TokenKind::Name && !CLAUSES.contains(&token.text);
-        is_name.then(|| token.text.to_owned())
-    })
-}
-
-/// Words that begin a clause of `snapshot` and `diff`, and so name no snapshot.
-const CLAUSES: [&str; 7] = ["in", "with", "where", "by", "top", "limit", "delete"];
 
 fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
     if let Ok((behind, _)) = word("delete")(input) {
@@ -507,7 +501,7 @@ fn snapshot(input: Tokens<'_>) -> Parsed<'_, Command> {
 fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
     let (input, from) = opt(snapshot_name).parse(input)?;
     let (mut input, to) = match from {
-        Some(_) => opt(snapshot_name).parse(input)?,
+        Some(_) => map(opt(later), Option::flatten).parse(input)?,
         None => (input, None),
     };
     let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);

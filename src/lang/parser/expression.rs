@@ -2,16 +2,20 @@
 
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::cut;
+use nom::combinator::{cut, opt};
+use nom::sequence::preceded;
 
 use super::atoms::{bracketed, constant, indexed, text};
 use super::names::{named, symbol};
 use super::operators::{Chain, unary_operator};
-use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_word};
+use super::snapshots::{later, snapshot_name};
+use super::stream::{Failed, Parsed, Tokens, glued, mark, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::class::Class;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Function, IntegerType, Name, Range};
+use crate::lang::expression::{
+    ChangeFunction, Changes, Expression, Function, IntegerType, Name, Range,
+};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 
@@ -63,7 +67,7 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 /// `place`: the values that filters have too.
 pub(super) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((constant, address_of, physical, call, read)).parse(input)
+    alt((constant, address_of, physical, call, changes, read)).parse(input)
 }
 
 fn address_of(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
@@ -117,6 +121,32 @@ fn call(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         filter: filter.map(Box::new),
     };
     Ok((behind, Spanned::new(node, function.at.to(close))))
+}
+
+/// `changed(A, B in R where F)`
+fn changes(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
+    let (behind, function) = before_parenthesis::<ChangeFunction>(input)?;
+    let inside = || {
+        let (behind, from) = cut(snapshot_name).parse(behind)?;
+        let (behind, to) = preceded(cut(mark(",")), cut(later)).parse(behind)?;
+        let (behind, range) = opt(preceded(word("in"), cut(span))).parse(behind)?;
+        let (behind, filter) = behind.page_filter()?;
+        let (behind, close) = cut(mark(")")).parse(behind)?;
+        Ok((behind, (from, to, range, filter, close)))
+    };
+    let (behind, (from, to, range, filter, close)) = input.nested(inside)?;
+    let at = function.at.to(close);
+    let changes = Changes {
+        function,
+        from,
+        to,
+        range,
+        filter,
+    };
+    Ok((
+        behind,
+        Spanned::new(Expression::Changes(Box::new(changes)), at),
+    ))
 }
 
 fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {

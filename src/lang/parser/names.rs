@@ -8,7 +8,9 @@ use super::typed_name;
 use crate::kernel::words::Worded;
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::Expected;
-use crate::lang::expression::{Expression, Function, IntegerType, Name, SymbolName};
+use crate::lang::expression::{
+    ChangeFunction, Expression, Function, IntegerType, Name, SymbolName,
+};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 
@@ -117,7 +119,8 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
 }
 
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
-    let known: Vec<&str> = Function::words().chain(IntegerType::words()).collect();
+    let known = Function::words().chain(ChangeFunction::words());
+    let known: Vec<&str> = known.chain(IntegerType::words()).collect();
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),

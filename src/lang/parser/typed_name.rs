@@ -1,7 +1,7 @@
 //! Names of C++ and Rust written as the compiler has them, without the quotes that their brackets and blanks need.
 
 use crate::kernel::words::Worded;
-use crate::lang::expression::{Function, IntegerType};
+use crate::lang::expression::{ChangeFunction, Function, IntegerType};
 use crate::lang::lexer::{Token, TokenKind};
 
 /// For names of C++ and Rust as their sources spell them.
@@ -61,8 +61,9 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
     let [name, bracket, ..] = tokens else {
         return false;
     };
-    let is_known =
-        Function::from_word(name.text).is_some() || IntegerType::from_word(name.text).is_some();
+    let is_known = Function::from_word(name.text).is_some()
+        || ChangeFunction::from_word(name.text).is_some()
+        || IntegerType::from_word(name.text).is_some();
     bracket.text == "(" && is_known
 }
 

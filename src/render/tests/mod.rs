@@ -152,6 +152,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("watch-start", "pages every blind"),
     ("timeline-row", "row start end pages region regions"),
     ("timeline-look", "time cells"),
+    ("event-group", "by key pages looks events"),
     ("watch-summary", "looks seconds events rows ended"),
     (
         "snapshot",

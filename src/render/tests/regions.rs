@@ -229,3 +229,17 @@ pub fn watch_summary() -> WatchSummary {
         ended: "interrupted",
     }
 }
+
+pub fn event_group() -> EventGroup {
+    EventGroup {
+        by: "region",
+        key: "[heap]".into(),
+        pages: 1_536,
+        looks: 12,
+        events: Numbers(vec![
+            (EventKind::Came, 1_024),
+            (EventKind::CopiedOnWrite, 512),
+            (EventKind::RegionGrew, 3),
+        ]),
+    }
+}

@@ -88,6 +88,7 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("event", Record::Event(flags_event())),
         ("event", Record::Event(doubted_event())),
         ("event", Record::Event(exit_event())),
+        ("event-group", Record::EventGroup(event_group())),
         ("watch-summary", Record::WatchSummary(watch_summary())),
         ("timeline-row", Record::TimelineRow(timeline_row(0))),
         (

@@ -226,6 +226,7 @@ impl Renderer for Text {
             | Record::Read(_)
             | Record::Snapshot(_)
             | Record::Change(_)
+            | Record::EventGroup(_)
             | Record::ChangeGroup(_)
             | Record::Comparison(_)
             | Record::ComparisonGroup(_)

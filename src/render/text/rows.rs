@@ -52,6 +52,7 @@ pub fn row<'a>(
         Record::Event(event) => (tables::EVENTS, watch::cells(look, event)),
         Record::Snapshot(snapshot) => (tables::SNAPSHOTS, changes::snapshot_cells(look, snapshot)),
         Record::Change(change) => (tables::CHANGES, changes::cells(look, change)),
+        Record::EventGroup(group) => (tables::EVENT_GROUPS, watch::group_cells(group)),
         Record::ChangeGroup(group) => (Table::change_groups(group.by), changes::group_cells(group)),
         Record::Comparison(row) => (tables::COMPARISONS, changes::comparison_cells(look, row)),
         Record::ComparisonGroup(row) => (

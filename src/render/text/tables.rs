@@ -183,6 +183,13 @@ pub static EVENTS: Table = Table::of(&[
     Column::word("event", 15, Role::Plain),
     Column::word("before → after, where", 44, Role::Plain),
 ]);
+/// `watch … by KEY`
+pub static EVENT_GROUPS: Table = Table::of(&[
+    Column::number("pages", 8, Role::Size),
+    Column::number("looks", 5, Role::Dim),
+    Column::name("region", 20, Role::Name),
+    Column::word("changes", 30, Role::Plain),
+]);
 /// `ps`
 pub static PROCESSES: Table = Table::of(&[
     Column::number("pid", 7, Role::Size),

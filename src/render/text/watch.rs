@@ -7,7 +7,7 @@ use crate::render::line::Line;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration, time_of_day};
 use crate::report::{
-    Blind, Event, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary,
+    Blind, Event, EventGroup, EventKind, FlagNames, Numbers, PageFacts, WatchStart, WatchSummary,
 };
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -152,6 +152,18 @@ pub fn blind(look: &Look, blind: &[Blind], out: &mut dyn Write) -> io::Result<()
         footnotes::line(look, "unseen", Role::Note, &kinds, reason, out)?;
     }
     Ok(())
+}
+
+/// The cells of changes that were added up.
+pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
+    let kind = |(kind, number): &(EventKind, u64)| format!("{} {}", kind.words(), count(*number));
+    let changes: Vec<String> = group.events.iter().map(kind).collect();
+    vec![
+        Cell::new(count(group.pages)),
+        Cell::new(count(group.looks)),
+        Cell::new(&group.key),
+        Cell::new(changes.join(", ")),
+    ]
 }
 
 /// What `watch` says last.

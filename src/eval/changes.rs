@@ -1,0 +1,248 @@
+//! `changed(A, B in R where F)` and its like: how many pages changed between two snapshots.
+//!
+//! They count what `diff` shows. What that would say in a remark is an error here: a number cannot carry one.
+
+use super::error::{Error, Result};
+use super::evaluator::Evaluator;
+use super::filter::page_filter;
+use super::snapshots::{NamedSnapshot, Refusal};
+use super::{Extent, Integer, Origin, Spans, Value};
+use crate::inspect::{Change, Need, Question, View, Watcher};
+use crate::kernel::AddressRange;
+use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
+use crate::report::{EventKind, Reason};
+use std::ops::ControlFlow;
+
+impl<'a> Evaluator<'a> {
+    /// The pages that changed so.
+    pub(super) fn changes(&self, asked: &Changes) -> Result<Value> {
+        let Spanned { node: function, at } = asked.function;
+        let called = format!("{}()", function.name());
+        let target = self.target(at, &called)?;
+        let failed = |cause| Error::inspection(at, &called, cause);
+        let from = self.snapshot(&asked.from)?;
+        let attached = target.process.identity();
+        let refused = |refusal: Refusal| Error::new(at, refusal.message).hint(refusal.hint);
+        from.refuse_other(&attached).map_err(refused)?;
+        let now;
+        let to = match &asked.to {
+            Some(name) => self.snapshot(name)?,
+            None => {
+                let taken = from.now(target, self.scope.symbols(), &mut || self.scope.check());
+                now = taken.map_err(failed)?;
+                &now
+            }
+        };
+        to.refuse_other(&attached).map_err(refused)?;
+        require_contents(function, from, to, at)?;
+        let range = match &asked.range {
+            Some(range) => Some((self.addresses(range)?, range.at)),
+            None => None,
+        };
+        let compared = from
+            .compared(to, range.as_ref().map(|(spans, _)| spans))
+            .map_err(refused)?;
+        if let (true, Some((_, at))) = (compared.is_part, &range) {
+            let message = "only a part of the range is in both snapshots".to_owned();
+            return Err(Error::new(*at, message));
+        }
+        let view = View::of(target).map_err(failed)?;
+        let spans = compared.ranges.clone();
+        let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
+        for (kind, reason) in Watcher::unobservable(&view, &spans, Need::empty()) {
+            // What is not seen to go to swap is seen to go.
+            if counts(function, kind) && kind != EventKind::SwappedOut {
+                let what = format!(
+                    "{called} cannot be known, as not all pages that are {} show",
+                    kind.words()
+                );
+                return Err(Error::unknown(at, what, &reason));
+            }
+        }
+        let mut within = compared.ranges;
+        if let Some(filter) = &asked.filter {
+            within = Some(self.kept(asked, filter, &view, spans, &called)?);
+        }
+        let mut counted = Counted {
+            function,
+            from,
+            within: within.as_deref(),
+            view: &view,
+            pages: Vec::new(),
+            gone: 0,
+            doubt: None,
+        };
+        let compared =
+            from.snapshot
+                .changes(&to.snapshot, within.as_deref(), &view, &mut |change| {
+                    counted.add(&change);
+                    Ok(())
+                });
+        compared.map_err(failed)?;
+        if let Some(reason) = counted.doubt {
+            let what = format!("{called} cannot be known: of some pages the state is not certain");
+            return Err(Error::unknown(at, what, &reason));
+        }
+        // A page that changed in two ways has two rows.
+        let pages = Spans::new(counted.pages, Origin::Written).map_or(0, |pages| pages.size());
+        let pages = view.page().pages_in(pages) + counted.gone;
+        Ok(Integer::from(pages).into())
+    }
+
+    fn snapshot(&self, name: &Spanned<String>) -> Result<&'a NamedSnapshot> {
+        let all = self.scope.snapshots();
+        let found = all.iter().find(|one| one.name == name.node);
+        found.ok_or_else(|| unknown_snapshot(name, all))
+    }
+
+    fn addresses(&self, range: &Spanned<lang::Range>) -> Result<Spans> {
+        match self.extent(range)? {
+            Extent::Addresses(spans) => Ok(spans),
+            Extent::Frames(_) => {
+                let message = "a snapshot is of pages of the process, not of frames";
+                Err(Error::new(range.at, message))
+            }
+        }
+    }
+
+    /// The pages of `spans` that the filter keeps, as ranges in order.
+    fn kept(
+        &self,
+        asked: &Changes,
+        filter: &Spanned<lang::Filter<PageField>>,
+        view: &View,
+        spans: Vec<AddressRange>,
+        called: &str,
+    ) -> Result<Vec<AddressRange>> {
+        if asked.to.is_some() {
+            let error = Error::new(filter.at, "`where` asks for pages as they are now");
+            let name = asked.function.node.name();
+            let from = &asked.from.node;
+            return Err(error.hint(format!(
+                "compare with the present: {name}({from}, now where FILTER)"
+            )));
+        }
+        let filter = page_filter(filter, view, self.scope)?;
+        let Some(spans) = Spans::new(spans, Origin::Written) else {
+            return Ok(Vec::new());
+        };
+        let question = Question::of_kept(&filter, Need::empty());
+        let mut kept = Vec::new();
+        self.pages(
+            called,
+            view,
+            &spans,
+            question,
+            asked.function.at,
+            &mut |page| {
+                kept.extend(page.range(view.page()));
+                ControlFlow::Continue(())
+            },
+        )?;
+        let kept = Spans::new(kept, Origin::Written);
+        Ok(kept.map_or(Vec::new(), |kept| kept.ranges().to_vec()))
+    }
+}
+
+/// No snapshot has that name.
+pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {
+    let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
+    let hint = match names.is_empty() {
+        true => "snapshot NAME takes one".to_owned(),
+        false => format!("there is {}", names.join(", ")),
+    };
+    Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
+}
+
+/// Whether a page that changed so counts. Marks and counts of frames are no changes of the page.
+fn counts(function: ChangeFunction, kind: EventKind) -> bool {
+    match function {
+        ChangeFunction::Changed => {
+            kind.is_of_pages()
+                && !matches!(
+                    kind,
+                    EventKind::FlagsChanged | EventKind::MapCountChanged | EventKind::SoftDirty
+                )
+        }
+        ChangeFunction::Came => kind == EventKind::Came,
+        ChangeFunction::Went => kind == EventKind::Went,
+        ChangeFunction::Copied => kind == EventKind::CopiedOnWrite,
+        ChangeFunction::Moved => kind == EventKind::Moved,
+        ChangeFunction::Written => kind == EventKind::Written,
+    }
+}
+
+/// Contents can only be compared where both snapshots have them, of all their pages.
+fn require_contents(
+    function: ChangeFunction,
+    from: &NamedSnapshot,
+    to: &NamedSnapshot,
+    at: Span,
+) -> Result<()> {
+    if !matches!(function, ChangeFunction::Written | ChangeFunction::Changed) {
+        return Ok(());
+    }
+    let without = [from, to]
+        .into_iter()
+        .find(|one| !one.snapshot.has_contents());
+    if let (ChangeFunction::Written, Some(one)) = (function, without) {
+        let message = format!(
+            "{}() compares contents, and the snapshot '{}' has none",
+            function.name(),
+            one.name
+        );
+        return Err(Error::new(at, message).hint("snapshot NAME with content keeps them"));
+    }
+    match to.snapshot.uncompared(&from.snapshot) {
+        0 => Ok(()),
+        pages => {
+            let plural = if pages == 1 { "" } else { "s" };
+            let message = format!(
+                "{}() cannot be known: {pages} present page{plural} could not be read, so that their contents were not compared",
+                function.name()
+            );
+            Err(Error::new(at, message))
+        }
+    }
+}
+
+/// Collects the pages that count.
+struct Counted<'a> {
+    function: ChangeFunction,
+    from: &'a NamedSnapshot,
+    within: Option<&'a [AddressRange]>,
+    view: &'a View<'a>,
+    pages: Vec<AddressRange>,
+    /// Pages that went with their region.
+    gone: u64,
+    doubt: Option<Reason>,
+}
+
+impl Counted<'_> {
+    fn add(&mut self, change: &Change) {
+        if let (Some(range), EventKind::RegionWent | EventKind::RegionShrank) =
+            (change.range, change.kind)
+        {
+            if counts(self.function, EventKind::Went) {
+                let present = |part| self.from.snapshot.present_in(part);
+                self.gone += match self.within {
+                    Some(within) => range.within(within).map(present).sum(),
+                    None => present(range),
+                };
+            }
+            return;
+        }
+        if !counts(self.function, change.kind) {
+            return;
+        }
+        let sides = [&change.before, &change.after].into_iter().flatten();
+        let doubt = sides.filter_map(|side| side.why.of("state")).next();
+        self.doubt = self.doubt.take().or_else(|| doubt.cloned());
+        let bytes = change.pages << self.view.page().shift();
+        let start = change.address;
+        let end = start.and_then(|start| start.checked_add(bytes));
+        let range = start.zip(end);
+        self.pages
+            .extend(range.and_then(|(start, end)| AddressRange::new(start, end)));
+    }
+}

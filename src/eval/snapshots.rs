@@ -1,0 +1,229 @@
+//! Snapshots of a session: how they are taken, which two can be compared, and where.
+
+use super::{Origin, Spans};
+use crate::inspect::{self, Need, Snapshot, View};
+use crate::kernel::{AddressRange, Region};
+use crate::process::Target;
+use crate::report::Stopped;
+use crate::source::Identity;
+use crate::symbol::Symbols;
+use std::time::SystemTime;
+
+/// A snapshot with what it is of.
+pub struct NamedSnapshot {
+    /// What the user calls it.
+    pub name: String,
+    /// The process, by the name that it had then.
+    pub process: Identity,
+    /// When it was taken.
+    pub time: SystemTime,
+    /// What it is of; `None` for the whole process.
+    pub spans: Option<Spans>,
+    /// The page map.
+    pub snapshot: Snapshot,
+}
+
+/// What a snapshot is to keep beside the page map.
+#[derive(Clone, Copy, Default)]
+pub struct Keep {
+    /// [`Need::FLAGS`] and [`Need::COUNTS`].
+    pub extra: Need,
+    /// A hash of the contents of each resident page.
+    pub contents: bool,
+}
+
+/// Why two snapshots are not compared, and the way out.
+pub struct Refusal {
+    /// Why not.
+    pub message: String,
+    /// The way out.
+    pub hint: String,
+}
+
+/// Where two snapshots are compared.
+pub struct Compared {
+    /// The addresses; `None` where both were asked for the same, and no less is wanted.
+    pub ranges: Option<Vec<AddressRange>>,
+    /// Whether only a part of what is wanted is in both.
+    pub is_part: bool,
+}
+
+impl NamedSnapshot {
+    /// Takes one of the spans, or of the whole process. `check` is called between reads.
+    ///
+    /// # Errors
+    /// What is to be kept cannot be had here, the target is gone, the kernel refuses a read, or `check` fails.
+    pub fn take(
+        name: String,
+        target: &Target,
+        symbols: &Symbols,
+        spans: Option<Spans>,
+        keep: Keep,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+    ) -> inspect::Result<NamedSnapshot> {
+        let view = View::of(target)?;
+        let spans = spans.filter(|spans| *spans.origin() != Origin::All);
+        let ranges = match &spans {
+            Some(spans) => current_ranges(spans, &view, symbols, target),
+            None => view.spans(),
+        };
+        view.require(keep.extra)?;
+        let extra = keep.extra | view.obtainable(Need::SOFT_DIRTY);
+        let time = SystemTime::now();
+        let snapshot = Snapshot::take(&view, ranges, extra, keep.contents, check)?;
+        Ok(NamedSnapshot {
+            name,
+            process: target.process.identity(),
+            time,
+            spans,
+            snapshot,
+        })
+    }
+
+    /// The present, of what this one is of, and with what it keeps.
+    ///
+    /// # Errors
+    /// As [`NamedSnapshot::take`].
+    pub fn now(
+        &self,
+        target: &Target,
+        symbols: &Symbols,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+    ) -> inspect::Result<NamedSnapshot> {
+        let keep = Keep {
+            extra: self.snapshot.extra() & (Need::FLAGS | Need::COUNTS),
+            contents: self.snapshot.has_contents(),
+        };
+        let name = crate::lang::NOW.to_owned();
+        Self::take(name, target, symbols, self.spans.clone(), keep, check)
+    }
+
+    /// Refuses snapshots of another process than the one that is attached: addresses of two processes have nothing to do with each
+    /// other.
+    ///
+    /// # Errors
+    /// It is of another one.
+    pub fn refuse_other(&self, attached: &Identity) -> Result<(), Refusal> {
+        if self.process.is_same_process(attached) {
+            return Ok(());
+        }
+        let Identity { pid, name, .. } = &self.process;
+        let (this, attached) = (&self.name, attached.pid);
+        Err(match *pid == attached {
+            true => Refusal {
+                message: format!(
+                    "the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"
+                ),
+                hint: "snapshot NAME takes one of this process".to_owned(),
+            },
+            false => Refusal {
+                message: format!(
+                    "the snapshot '{this}' is of process {pid} ({name}), and process {attached} is attached"
+                ),
+                hint: format!("attach {pid} first; compare PID shows how two processes differ"),
+            },
+        })
+    }
+
+    /// Where this one and a later one can be compared, of the range if one is asked for.
+    ///
+    /// # Errors
+    /// Both have nothing in common there: that nothing changed would be a wrong answer.
+    pub fn compared(&self, to: &NamedSnapshot, asked: Option<&Spans>) -> Result<Compared, Refusal> {
+        let common = self.common(to);
+        let compared = match asked {
+            None => Compared {
+                ranges: common,
+                is_part: false,
+            },
+            Some(asked) => {
+                // A name may stand for more now than it did then: what both have sampled counts.
+                let sampled = || self.snapshot.spans().to_vec();
+                match common.or_else(|| self.spans.as_ref().map(|_| sampled())) {
+                    None => Compared {
+                        ranges: Some(asked.ranges().to_vec()),
+                        is_part: false,
+                    },
+                    Some(covered) => {
+                        let both = intersection(&covered, asked.ranges());
+                        let is_whole = both == asked.ranges() || *asked.origin() == Origin::All;
+                        Compared {
+                            ranges: Some(both),
+                            is_part: !is_whole,
+                        }
+                    }
+                }
+            }
+        };
+        match compared.ranges.as_ref().is_some_and(Vec::is_empty) {
+            true => Err(Refusal {
+                message: format!(
+                    "there is nothing to compare: {}, {}",
+                    self.coverage(),
+                    to.coverage()
+                ),
+                hint: "`in RANGE` has to lie in what both snapshots cover".to_owned(),
+            }),
+            false => Ok(compared),
+        }
+    }
+
+    /// The addresses that both cover; `None` where they were asked for the same.
+    fn common(&self, other: &NamedSnapshot) -> Option<Vec<AddressRange>> {
+        match (&self.spans, &other.spans) {
+            (one, other) if one == other => None,
+            (None, Some(spans)) | (Some(spans), None) => Some(spans.ranges().to_vec()),
+            (Some(one), Some(other)) => Some(intersection(one.ranges(), other.ranges())),
+            (None, None) => None,
+        }
+    }
+
+    fn coverage(&self) -> String {
+        match &self.spans {
+            None => format!("'{}' covers the whole process", self.name),
+            Some(spans) => {
+                let (start, end) = (spans.start(), spans.end());
+                format!("'{}' covers {start}..{end}", self.name)
+            }
+        }
+    }
+}
+
+fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRange> {
+    some.iter().flat_map(|one| one.within(others)).collect()
+}
+
+/// What the range stands for at this moment: a name for what bears it now, however it has grown.
+pub fn current_ranges(
+    spans: &Spans,
+    view: &View,
+    symbols: &Symbols,
+    target: &Target,
+) -> Vec<AddressRange> {
+    let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
+        let regions = view
+            .regions()
+            .iter()
+            .filter(|viewed| wanted(&viewed.region));
+        regions.map(|viewed| viewed.range()).collect()
+    };
+    match spans.origin() {
+        Origin::All => view.spans(),
+        Origin::Module(file) => {
+            let mapped = regions(&|region| region.inode != 0 && region.name == *file);
+            let all: Vec<Region> = view
+                .regions()
+                .iter()
+                .map(|one| one.region.clone())
+                .collect();
+            let bss = symbols.over(target, &all).bss_of(file);
+            let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
+            with_bss.map_or(mapped, |spans| spans.ranges().to_vec())
+        }
+        // The kernel gives each of these names to one thing; several regions of a file bear the file's.
+        Origin::Region(name) if name.as_bytes().starts_with(b"[") => {
+            regions(&|region| region.name == *name)
+        }
+        _ => spans.ranges().to_vec(),
+    }
+}

@@ -11,3 +11,4 @@ mod session;
 #[path = "../skips/mod.rs"]
 mod skips;
 mod stops;
+mod terminal;

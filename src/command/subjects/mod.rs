@@ -47,6 +47,7 @@ subjects! {
     "python": "a client in Python",
     "jq": "filters of jq for JSON",
     "rights": "what can be seen without root, and how to give rights",
+    "kernels": "what each version of Linux lets pmdb know",
     "traces": "what the target can notice",
     "files": "what pmdb reads, and exit statuses",
 }

@@ -1,6 +1,7 @@
-//! `--generate`: manual pages and completions of shells, made of the tables that the program itself uses, and what gdb sources.
+//! `--generate`: manual pages, completions of shells and the schema of the records, made of the tables that the program itself uses, and what gdb sources.
 
 mod roff;
+mod schema;
 
 use clap::{Arg, Command, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
@@ -23,6 +24,8 @@ pub enum Generated {
     CompleteZsh,
     /// For fish.
     CompleteFish,
+    /// The JSON schema of the records.
+    JsonSchema,
     /// The commands of pmdb in gdb.
     Gdb,
 }
@@ -36,6 +39,7 @@ pub fn text(what: Generated, command: &Command) -> String {
         Generated::CompleteBash => filled(include_str!("generate/complete.bash"), command),
         Generated::CompleteZsh => filled(include_str!("generate/complete.zsh"), command),
         Generated::CompleteFish => fish(command),
+        Generated::JsonSchema => schema::text(),
         Generated::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
     }
 }

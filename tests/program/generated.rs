@@ -1,6 +1,7 @@
 //! What the program makes of itself: manual pages, completions of shells.
 
 use crate::run::{Home, PMDB};
+use serde_json::Value;
 use std::process::Command;
 
 fn generated(what: &str) -> String {
@@ -109,5 +110,122 @@ fn the_readme_can_be_read() {
     assert!(text.lines().count() <= 200, "{}", text.lines().count());
     for line in text.lines() {
         assert!(line.chars().count() <= 160, "{line}");
+    }
+}
+
+/// What is wrong with a value, as far as the words go that the schema uses.
+fn faults(schema: &Value, value: &Value) -> Option<String> {
+    let fault = |why: &str| Some(format!("{why}: {value}"));
+    if let Some(any) = schema["anyOf"].as_array() {
+        let mut least = None;
+        for one in any {
+            let found = faults(one, value)?;
+            // What is wrong with the shape that it says to be.
+            if least.is_none() || !found.starts_with("another") {
+                least = Some(found);
+            }
+        }
+        return least;
+    }
+    if let Some(wanted) = schema.get("const") {
+        return if wanted == value {
+            None
+        } else {
+            fault("another")
+        };
+    }
+    let is_right = match schema["type"].as_str() {
+        Some("boolean") => value.is_boolean(),
+        Some("number") => value.is_number(),
+        Some("string") => value.is_string(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some("null") => value.is_null(),
+        other => panic!("{other:?} in {schema}"),
+    };
+    if !is_right {
+        return fault("of another type");
+    }
+    if let (Some("^0x[0-9a-f]+$"), Some(text)) = (schema["pattern"].as_str(), value.as_str()) {
+        let digits = text.strip_prefix("0x").unwrap_or_default();
+        let is_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        if digits.is_empty() || !digits.chars().all(is_hex) {
+            return fault("no hexadecimal number");
+        }
+    }
+    let items = value.as_array().into_iter().flatten();
+    let of_items = items.filter_map(|item| faults(&schema["items"], item));
+    let fields = value.as_object().into_iter().flatten();
+    let of_fields = fields.filter_map(|(name, field)| {
+        let schema = match &schema["properties"][name] {
+            Value::Null => schema.get("additionalProperties")?,
+            one => one,
+        };
+        faults(schema, field).map(|fault| match fault.starts_with("another") {
+            true => fault,
+            false => format!("{name}: {fault}"),
+        })
+    });
+    let required = schema["required"].as_array().into_iter().flatten();
+    let missing = required
+        .filter(|name| value.get(name.as_str().unwrap_or_default()).is_none())
+        .map(|name| format!("without {name}: {value}"));
+    of_fields.chain(of_items).chain(missing).next()
+}
+
+#[test]
+fn the_schema_has_every_record() {
+    let schema: Value = serde_json::from_str(&generated("json-schema")).expect("JSON");
+    let golden = include_str!("../../src/render/tests/golden/records.jsonl");
+    for line in golden.lines() {
+        let record: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(faults(&schema, &record), None);
+        // Every field that is always there is missed, and none may be of another type.
+        let kind = record["type"].as_str().expect("a type");
+        let shapes = schema["anyOf"].as_array().expect("shapes").iter();
+        let mut shapes = shapes.filter(|shape| faults(shape, &record).is_none());
+        let shape = shapes.next().expect("its shape");
+        for name in shape["required"].as_array().expect("names") {
+            let name = name.as_str().expect("a name");
+            let mut other = record.clone();
+            other.as_object_mut().expect("an object").remove(name);
+            assert!(faults(&schema, &other).is_some(), "{kind} without {name}");
+        }
+        for name in shape["properties"].as_object().expect("fields").keys() {
+            if record.get(name).is_some() {
+                let mut other = record.clone();
+                other[name] = serde_json::json!([[[]]]);
+                assert!(faults(&schema, &other).is_some(), "{kind}: {name}");
+            }
+        }
+    }
+    let home = Home::new();
+    let run = home.run(&[
+        "--json",
+        "-batch",
+        "demo",
+        "-ex",
+        "regions full",
+        "-ex",
+        "walk all",
+        "-ex",
+        "explain $sp",
+        "-ex",
+        "map",
+        "-ex",
+        "watch demo_busy every 10ms for 50ms as timeline",
+        "-ex",
+        "help",
+        "-ex",
+        "show",
+        "-ex",
+        "info capabilities",
+        "-ex",
+        "summary",
+        "-ex",
+        "x/4s demo_buffer",
+    ]);
+    for record in run.objects() {
+        assert_eq!(faults(&schema, &record), None);
     }
 }

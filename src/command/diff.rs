@@ -91,6 +91,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     let page = view.page();
     let mut difference = Difference {
         from: &from.snapshot,
+        within: within.as_deref(),
         page,
         target: &target,
         names,
@@ -240,6 +241,7 @@ impl Sum for Effect {
 /// Collects the rows of a diff.
 struct Difference<'a> {
     from: &'a Snapshot,
+    within: Option<&'a [AddressRange]>,
     page: PageSize,
     target: &'a Target,
     names: symbol::View<'a>,
@@ -255,7 +257,8 @@ impl Difference<'_> {
             // Pages that went with their region have no rows of their own.
             Some(range) => match change.kind {
                 EventKind::RegionWent | EventKind::RegionShrank => {
-                    (self.from.present_in(range), range.end())
+                    let pages = self.from.present_within(range, self.within);
+                    (pages, range.end())
                 }
                 _ => (0, range.end()),
             },

@@ -224,11 +224,7 @@ impl Counted<'_> {
             (change.range, change.kind)
         {
             if counts(self.function, EventKind::Went) {
-                let present = |part| self.from.snapshot.present_in(part);
-                self.gone += match self.within {
-                    Some(within) => range.within(within).map(present).sum(),
-                    None => present(range),
-                };
+                self.gone += self.from.snapshot.present_within(range, self.within);
             }
             return;
         }

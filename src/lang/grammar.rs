@@ -239,7 +239,7 @@ mod tests {
             ("attach", "attach TARGET"),
             (
                 "watch",
-                "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]] [by region]",
+                "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]] [by region] [as timeline]",
             ),
             (
                 "set",

@@ -194,6 +194,11 @@ fn a_part_of_a_range() {
         .map(|(_, _, pages)| pages)
         .sum();
     assert!(came >= 7, "{all:?}");
+    // What goes with a region counts as far as it was asked about.
+    let went = support::range(added, 7 * page);
+    let asked = [support::range(added + page, 2 * page)];
+    assert_eq!(after.present_within(went, None), 7);
+    assert_eq!(after.present_within(went, Some(&asked)), 2);
 }
 
 /// The frames of pages, read by hand.

@@ -155,6 +155,14 @@ impl Snapshot {
         self.pages(range).filter(present).count() as u64
     }
 
+    /// The same, only as far as `range` lies in `within`, which is in address order.
+    pub fn present_within(&self, range: AddressRange, within: Option<&[AddressRange]>) -> u64 {
+        match within {
+            Some(within) => range.within(within).map(|part| self.present_in(part)).sum(),
+            None => self.present_in(range),
+        }
+    }
+
     /// Pages of `range` that are present or swapped.
     pub fn held_in(&self, range: AddressRange) -> u64 {
         self.pages(range).filter(|(_, page)| holds(page)).count() as u64

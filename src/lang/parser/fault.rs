@@ -230,6 +230,9 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
         ("assert", _, _) if tokens.get(position)?.text == "where" => Some(
             "a number of pages can be asserted: assert count(RANGE where FILTER) > 0".to_owned(),
         ),
+        ("info", 2, word) if word.starts_with("reg") => {
+            Some("one by itself: print $sp, print $pc; the other registers are gdb's".to_owned())
+        }
         ("walk", 2, "where") => Some("the range comes first: walk all where \u{2026}".to_owned()),
         (name, 2.., _) if is_looking(name) && first.kind != TokenKind::How => {
             let is_how = tokens.get(position)?.kind == TokenKind::How;

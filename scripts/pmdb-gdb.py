@@ -184,6 +184,8 @@ def span(text, keeps_size=False):
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
         return sized(address(text[:comma]), number(text[comma + 1:].lstrip()[1:]))
+    if comma >= 0:
+        raise gdb.GdbError("a length follows a comma as +LENGTH: {}, +{}".format(text[:comma].strip(), text[comma + 1:].strip()))
     if dots >= 0:
         start, end = address(text[:dots]), address(text[dots + 2:])
         return sized(start, end - start)

@@ -56,7 +56,7 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
-    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json, complete-bash, complete-zsh, complete-fish, gdb
+    /// Print a manual page, the completions of a shell, or pmdb's commands for gdb: man, man-language, man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb
     #[arg(
         long,
         hide_short_help = true,

@@ -61,6 +61,14 @@ pub(super) fn run(
             .collect::<Result<Vec<u32>, Error>>()?,
         Compared::Children => children(&target, mine)?,
     };
+    if others.contains(&mine) {
+        return Err(Error::Refused {
+            message: format!(
+                "process {mine} is the attached one: it would be compared with itself"
+            ),
+            hint: Some("compare takes other processes; ps lists them".to_owned()),
+        });
+    }
     let spans = range
         .map(|range| snapshot::spans(range, context.state))
         .transpose()?;

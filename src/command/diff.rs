@@ -12,7 +12,7 @@ use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
 use crate::report::{
-    ChangeGroup, ChangeRow, DiffSummary, EventKind, Note, Numbers, Record, Sink, Stopped,
+    Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Note, Numbers, Record, Sink, Stopped,
 };
 use crate::state::NamedSnapshot;
 use crate::symbol;
@@ -116,6 +116,8 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         say_filtered(others, context.sink)?;
     }
     let shared = from.snapshot.extra() & to.snapshot.extra();
+    let mut blind = unobservable(&view, from.snapshot.spans(), shared);
+    blind.extend(contents_of_one(from, to));
     let effect: Effect = rows
         .iter()
         .map(|row| Effect::of(row.change, row.pages, page))
@@ -129,7 +131,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         went: effect.went,
         cut: 0,
         uncompared: to.snapshot.uncompared(&from.snapshot),
-        blind: unobservable(&view, from.snapshot.spans(), shared),
+        blind,
     };
     match asked.by {
         None => show(summary, rows, cut, |row| row.pages, change, context.sink)?,
@@ -140,6 +142,19 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
         }
     }
     Ok(Flow::Done)
+}
+
+/// Contents that only one of both snapshots has show no writes.
+fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
+    let without = match (from.snapshot.has_contents(), to.snapshot.has_contents()) {
+        (true, false) => to,
+        (false, true) => from,
+        _ => return None,
+    };
+    Some(Blind {
+        kind: EventKind::Written,
+        reason: format!("'{}' has no contents (snapshot with content)", without.name),
+    })
 }
 
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {

@@ -86,10 +86,15 @@ pub(super) fn run(
         return Ok(Flow::Done);
     }
     // A name in full: of a command, of a subject, or of both.
-    let found = match (subject, table.iter().any(|about| about.name == words)) {
+    let is_name = table.iter().any(|about| about.name == words);
+    let mut found = match (subject, is_name) {
         (Some(_), false) => Vec::new(),
         _ => matching(table, &words),
     };
+    // `in` is a clause, and only then the beginning of `info`.
+    if !is_name && Subject::rows_about(&words).next().is_some() {
+        found.clear();
+    }
     if found.is_empty() && subject.is_none() {
         let mut is_a_word = false;
         for rows in Subject::rows_about(&words) {

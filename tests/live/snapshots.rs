@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt;
 pub const TESTS: &[Test] = &[
     ("snapshots::what_a_process_did", what_a_process_did),
     ("snapshots::pages_as_values", pages_as_values),
+    ("snapshots::guards_are_not_swapped", guards_are_not_swapped),
     ("snapshots::a_part_of_a_range", a_part_of_a_range),
     ("snapshots::beside_a_child", beside_a_child),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
@@ -160,6 +161,26 @@ fn pages_as_values() {
         }
     }
     puppet.does("kill", &[child]);
+}
+
+/// Markers have the bit of swapped pages, and nothing of theirs is in swap.
+fn guards_are_not_swapped() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 4);
+    puppet.writes(memory, 2);
+    if puppet
+        .advises(memory, 1, super::states::MADV_GUARD_INSTALL)
+        .is_err()
+    {
+        return skip(
+            "snapshots::guards_are_not_swapped",
+            "this kernel has no guard pages",
+        );
+    }
+    let target = puppet.0.attach();
+    let taken = snapshot(&target, None, false);
+    let range = support::range(memory, 4 * page_bytes());
+    assert_eq!((taken.present_in(range), taken.held_in(range)), (1, 1));
 }
 
 fn a_part_of_a_range() {

@@ -67,6 +67,29 @@ fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBeh
     }
 }
 
+/// The swap types that are areas in use: they tell a page in swap by its entry alone, where the markers and the like have the same bit.
+#[derive(Clone, Copy)]
+pub struct SwapAreas(u32);
+
+impl SwapAreas {
+    /// Those of this kernel.
+    pub fn of(rules: &dyn KernelBehaviour) -> SwapAreas {
+        let is_area =
+            |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
+        SwapAreas(
+            (0..32)
+                .filter(is_area)
+                .fold(0, |areas, kind| areas | 1 << kind),
+        )
+    }
+
+    /// Whether the page of an entry is in one of them. Of an entry whose type is hidden, that is the likeliest.
+    pub fn hold(self, entry: PageMapEntry) -> bool {
+        let in_area = |swap: SwapEntry| self.0 >> swap.kind & 1 == 1;
+        !entry.is_guard() && entry.swap().is_some_and(in_area)
+    }
+}
+
 fn present_kind(
     entry: PageMapEntry,
     evidence: PageObservation,

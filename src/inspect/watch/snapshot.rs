@@ -5,11 +5,12 @@ use super::pages::{Join, Merger};
 use super::report_regions;
 use super::sample::Sample;
 use super::words::{PageWords, SampledPage};
+use crate::inspect::classify::SwapAreas;
 use crate::inspect::memory::read_resident;
 use crate::inspect::page::Need;
 use crate::inspect::view::View;
 use crate::inspect::{Error, Result};
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::report::Stopped;
 use std::hash::{DefaultHasher, Hasher};
@@ -23,6 +24,7 @@ pub struct Snapshot {
     sample: Sample,
     extra: Need,
     page: PageSize,
+    areas: SwapAreas,
     present: u64,
     swapped: u64,
     /// Pages whose contents were hashed; `None` if contents are not part of the snapshot.
@@ -89,11 +91,13 @@ impl Snapshot {
             })?;
             hashed = Some(done);
         }
-        let (present, swapped) = sample.words.present_and_swapped();
+        let areas = SwapAreas::of(view);
+        let (present, swapped) = sample.words.present_and_swapped(areas);
         Ok(Snapshot {
             sample,
             extra,
             page,
+            areas,
             present,
             swapped,
             hashed,
@@ -163,9 +167,15 @@ impl Snapshot {
         }
     }
 
+    /// Whether a page has contents: present, or in swap.
+    fn holds(&self, entry: PageMapEntry) -> bool {
+        entry.is_present() || self.areas.hold(entry)
+    }
+
     /// Pages of `range` that are present or swapped.
     pub fn held_in(&self, range: AddressRange) -> u64 {
-        self.pages(range).filter(|(_, page)| holds(page)).count() as u64
+        let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry);
+        self.pages(range).filter(held).count() as u64
     }
 
     /// Present pages whose contents one of both does not have, though both were to keep contents.
@@ -236,7 +246,9 @@ impl Snapshot {
             };
             let one = mine.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
             let two = others.next_if(|(at, _)| *at == index).map(|(_, seen)| seen);
-            let Some(relation) = relation(one, two) else {
+            let with_contents =
+                |seen: Option<SampledPage>| seen.filter(|seen| self.holds(seen.entry));
+            let Some(relation) = relation(with_contents(one), with_contents(two)) else {
                 continue;
             };
             let copied_by_next_write = one.is_some_and(is_copied_by_next_write);
@@ -272,13 +284,9 @@ impl Snapshot {
     }
 }
 
-fn holds(seen: &SampledPage) -> bool {
-    seen.entry.is_present() || seen.entry.swap().is_some()
-}
-
-/// How both stand to a page, of which at least one has an entry. `None` where neither has contents there, or frames are hidden.
+/// How both stand to a page: those that have contents there, present or in swap. `None` where neither has.
 fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Option<Relation> {
-    match (one.filter(holds), two.filter(holds)) {
+    match (one, two) {
         (Some(one), Some(two)) => {
             let same = match (one.entry.frame(), two.entry.frame()) {
                 (Some(one), Some(two)) => one == two,

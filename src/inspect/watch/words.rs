@@ -1,5 +1,6 @@
 //! The raw words of the populated pages of a sample.
 
+use crate::inspect::classify::SwapAreas;
 use crate::inspect::page::Need;
 use crate::inspect::sweep::Chunk;
 use crate::inspect::sweep::raw::{Content, UNREAD};
@@ -212,12 +213,12 @@ impl PageWords {
     }
 
     /// How many pages are present, and how many are in swap.
-    pub fn present_and_swapped(&self) -> (u64, u64) {
+    pub fn present_and_swapped(&self, areas: SwapAreas) -> (u64, u64) {
         let (mut present, mut swapped) = (0, 0);
         for words in self.words() {
             for entry in &words.entries {
                 present += words.stride * u64::from(entry.is_present());
-                swapped += words.stride * u64::from(entry.is_swap_entry());
+                swapped += words.stride * u64::from(areas.hold(*entry));
             }
         }
         (present, swapped)

@@ -146,7 +146,7 @@ pub fn process(look: &Look, process: &ProcessReport, out: &mut dyn Write) -> io:
             .end(out)?;
     }
     if let Some(command_line) = &process.command_line {
-        field(look, "started").plain(command_line).end(out)?;
+        field(look, "command").plain(command_line).end(out)?;
     }
     if let Some(age) = process.age {
         field(look, "running")

@@ -127,6 +127,10 @@ fn errors_are_those_of_gdb_in_one_line() {
             "pmdb walk pool[1]..pool[0]",
             "its end must be above its start",
         ),
+        (
+            "pmdb walk pool, 4096",
+            "a length follows a comma as +LENGTH",
+        ),
         ("pmdb frobnicate", "pmdb has no command frobnicate"),
         ("pmdb", "help pmdb lists them"),
         ("set pmdb program pmdb", "absolute path"),

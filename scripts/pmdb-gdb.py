@@ -693,7 +693,7 @@ class Track:
     def __init__(self, inferior, where, text, with_content):
         self.inferior, self.pid, self.where, self.text = inferior, inferior.pid, where, text
         self.with_content = with_content
-        self.names = ["gdb_{}_{}".format(id(self), which) for which in "ab"]
+        self.names = ["_gdb_{}_{}".format(id(self), which) for which in "ab"]
         self.asked = None
         self.keep()
 
@@ -823,7 +823,7 @@ example `break f if $_resident(buf, 65536) > 3`."""
     def invoke(self, argument, _from_tty):
         refuse_shell(argument)
         inferior = live_process()
-        where, name = ranged(argument), "gdb_until"
+        where, name = ranged(argument), "_gdb_until"
         ask("snapshot {} in {}".format(name, where), lambda _: None, None, inferior)
         UntilChange.is_stepping = True
         steps, rows = 0, []

@@ -96,8 +96,15 @@ pub(super) fn run(
         Snapshot::take(view, ranges, Need::FRAMES, false, &mut || sink.check())
     };
     let here = frames_of(&view, ranges.clone(), sink)?;
+    let is_children = *with == Compared::Children;
+    let mut is_any = false;
     for other in others {
-        let other = process::attach(other)?;
+        let other = match process::attach(other) {
+            // A child that has exited has no memory, whether or not its parent has waited for it.
+            Err(process::Error::Gone { .. }) if is_children => continue,
+            attached => attached?,
+        };
+        is_any = true;
         let view = View::of(&other)?;
         let there = frames_of(&view, view.spans(), sink)?;
         let mut side = Side {
@@ -128,7 +135,10 @@ pub(super) fn run(
             counts: side.total,
         }))?;
     }
-    Ok(Flow::Done)
+    match is_any {
+        true => Ok(Flow::Done),
+        false => Err(no_children(mine)),
+    }
 }
 
 /// A process id that was written as a value.
@@ -145,6 +155,13 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
     })
 }
 
+fn no_children(parent: u32) -> Error {
+    Error::Refused {
+        message: format!("process {parent} has no children"),
+        hint: Some("compare PID takes any process".to_owned()),
+    }
+}
+
 fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
     let all = target.machine.relations()?;
     let children: Vec<u32> = all
@@ -154,10 +171,7 @@ fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
         .collect();
     match children.is_empty() {
         false => Ok(children),
-        true => Err(Error::Refused {
-            message: format!("process {parent} has no children"),
-            hint: Some("compare PID takes any process".to_owned()),
-        }),
+        true => Err(no_children(parent)),
     }
 }
 

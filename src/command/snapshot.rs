@@ -18,7 +18,8 @@ pub(super) const ABOUT: About = About {
            `with` keeps more: flags (`/proc/kpageflags`), counts (how often each frame is mapped), and content: a hash of each \
            resident page, by which `diff` finds pages that were written in place. Pages that are not resident are not touched. The \
            kernel marks pages that are read as used.\n\n\
-           `snapshot delete NAME` forgets one; `info snapshots` lists them with the memory that they take.",
+           `snapshot delete NAME` forgets one; `info snapshots` lists them with the memory that they take. Names that begin with `_` are \
+           for programs: they are not listed, and `diff` alone does not take them for the last.",
     examples: &[
         Example {
             line: "snapshot before",

@@ -25,9 +25,9 @@ impl Snapshots {
         &self.0
     }
 
-    /// In the order in which they were taken.
+    /// Those of the user, in the order in which they were taken: names that begin with `_` are a program's own, as of gdb's `pmdb track`.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NamedSnapshot> {
-        self.0.iter()
+        self.0.iter().filter(|one| !one.name.starts_with('_'))
     }
 
     /// The one of that name.

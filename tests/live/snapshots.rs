@@ -1,6 +1,7 @@
 //! Snapshots of a real process, held against what the process did between them, and against the page maps of both processes.
 
 use super::Test;
+use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
@@ -10,6 +11,7 @@ use pmdb::lang::{self, Command, Line};
 use pmdb::process::{Categories, Target};
 use pmdb::report::EventKind;
 use pmdb::state::DebugState;
+use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
@@ -288,6 +290,30 @@ fn beside_a_child() {
     assert_eq!(sums, read);
     assert_eq!(sums, [30, 20, 4, 0]);
     assert_eq!(about_to_copy, 30);
+    // One that has exited has no memory to be compared, though its parent has not waited for it.
+    let gone = puppet.does("fork", &[memory, 0]);
+    let number = Pid::from_raw(gone as i32).expect("its number");
+    kill_process(number, Signal::KILL).expect("to end it");
+    let is_zombie = || {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{gone}/stat")).expect("it is not waited for");
+        stat.rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('Z'))
+    };
+    while !is_zombie() {
+        std::thread::yield_now();
+    }
+    let lines = ["compare children".to_owned()];
+    let said = program(&[], puppet.0.pid(), true, &lines);
+    let records = said
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    let others: Vec<serde_json::Value> = records
+        .filter(|record: &serde_json::Value| record["type"] == "comparison-summary")
+        .map(|record| record["other"].clone())
+        .collect();
+    assert_eq!(others, [child]);
     puppet.does("kill", &[child]);
 }
 

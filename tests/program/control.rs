@@ -458,6 +458,17 @@ fn a_range_is_no_condition() {
 }
 
 #[test]
+fn snapshots_of_programs_are_kept_apart() {
+    let home = Home::new();
+    let run =
+        |line: &str| home.run(&["demo", "-q", "-batch", "-ex", "snapshot _mine", "-ex", line]);
+    for line in ["info snapshots", "diff"] {
+        run(line).failed(1, "no snapshot has been taken");
+    }
+    run("diff _mine").is_fine();
+}
+
+#[test]
 fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
     let home = Home::new();
     let diff = |line: &str| {

@@ -297,11 +297,8 @@ fn shared_memory_in_swap() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("memfd", 3);
     puppet.writes(memory, 2);
-    puppet
-        .advises(memory, 2, libc::MADV_PAGEOUT)
-        .expect("to page out");
     let pid = puppet.0.pid();
-    if !is_hole(pid, memory) {
+    if !puppet.pages_out(memory, 2) || !is_hole(pid, memory) {
         return skip(NAME, "the kernel kept the page");
     }
     let target = puppet.0.attach();

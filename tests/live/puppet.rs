@@ -2,14 +2,16 @@
 
 use super::Scenario;
 use super::states::MADV_COLLAPSE;
-use super::support::{at, huge_page_bytes, page_bytes};
+use super::support::{at, huge_page_bytes, page_bytes, plain_entry};
 use super::target::{Target, announce, command, wait};
 use pmdb::inspect::View;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
+    stay_on_one_processor();
     announce("ready");
     while let Some(line) = wait() {
         let mut words = line.split_whitespace();
@@ -18,6 +20,15 @@ pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
         announce(act(verb, &numbers.collect::<Vec<usize>>()));
     }
 })];
+
+/// What has just been mapped waits in a batch of the processor that did it, and is kept when memory is paged out until that processor
+/// empties it (lru_add_drain in mm/swap.c): paging out does that for its own.
+fn stay_on_one_processor() {
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    // Where it may not be chosen, the kernel keeps a page now and then.
+    _ = sched_setaffinity(None, &here);
+}
 
 /// The test's end of the strings.
 pub struct Puppet(pub Target);
@@ -118,6 +129,20 @@ impl Puppet {
 
     pub fn unmaps(&mut self, address: u64, pages: u64) {
         self.does("unmap", &[address, pages * page_bytes()]);
+    }
+
+    /// Pages out so many pages; whether all are out. A page that another processor has in its batch for the LRU list is kept
+    /// (lru_add_drain in mm/swap.c): then it is tried again.
+    pub fn pages_out(&mut self, address: u64, pages: u64) -> bool {
+        let pid = self.0.pid();
+        let is_out = |page| {
+            plain_entry(pid, address + page * page_bytes()).is_some_and(|entry| entry >> 63 == 0)
+        };
+        (0..20).any(|_| {
+            let advised = self.advises(address, pages, libc::MADV_PAGEOUT);
+            advised.expect("to page out");
+            (0..pages).all(is_out)
+        })
     }
 
     /// `madvise`; the error number if the kernel does not like it.

@@ -177,7 +177,6 @@ fn files_and_private_copies() {
     assert_eq!(state_and_kind(&target, memfd), copy);
 }
 
-const MADV_PAGEOUT: i32 = 21;
 pub const MADV_COLLAPSE: i32 = 25;
 pub const MADV_GUARD_INSTALL: i32 = 102;
 pub const MADV_GUARD_REMOVE: i32 = 103;
@@ -273,22 +272,10 @@ fn pages_in_swap() {
     puppet.writes(memory, 2);
     puppet.writes(copies, 1);
     let pid = puppet.0.pid();
-    let is_swapped = |page| plain_entry(pid, page).expect("an entry") >> 62 & 1 == 1;
-    // A page that another processor has just put in its batch for the LRU list is kept (lru_add_drain in mm/swap.c): once more then.
-    for _ in 0..20 {
-        for (pages, count) in [(memory, 2), (copies, 1)] {
-            puppet
-                .advises(pages, count, MADV_PAGEOUT)
-                .expect("to page out");
-        }
-        if is_swapped(memory) && is_swapped(copies) {
-            break;
-        }
-    }
-    let entry = plain_entry(pid, memory).expect("an entry");
-    if !is_swapped(memory) || !is_swapped(copies) {
+    if !puppet.pages_out(memory, 2) || !puppet.pages_out(copies, 1) {
         return skip(NAME, "the kernel kept the page");
     }
+    let entry = plain_entry(pid, memory).expect("an entry");
     let target = puppet.0.attach();
     let swapped = detail(&target, memory);
     assert_eq!(

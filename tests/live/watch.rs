@@ -31,7 +31,6 @@ pub const TESTS: &[Test] = &[
 ];
 
 const MADV_DONTNEED: i32 = 4;
-const MADV_PAGEOUT: i32 = 21;
 const MADV_COLLAPSE: i32 = 25;
 
 /// Looks at some pages of a puppet.
@@ -236,10 +235,7 @@ fn to_swap_and_back() {
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
     let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
-    puppet
-        .advises(memory, 2, MADV_PAGEOUT)
-        .expect("to page out");
-    if detail(&watch.target, memory).page.state != State::Swapped {
+    if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state != State::Swapped {
         return skip(NAME, "the kernel kept the page");
     }
     assert_eq!(

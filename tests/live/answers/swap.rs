@@ -79,17 +79,10 @@ fn in_swap(
     let pid = puppet.0.pid();
     let memory = puppet.maps("anonymous", 2);
     puppet.writes(memory, 2);
-    // A page that is not yet on the lists of the kernel stays at the first attempt.
-    let paged_out = (0..20).find_map(|_| {
-        puppet
-            .advises(memory, 2, libc::MADV_PAGEOUT)
-            .expect("to page out");
-        plain_entry(pid, memory).filter(|entry| entry >> 62 == 1)
-    });
-    let entry = paged_out.unwrap_or_default();
-    if entry >> 62 != 1 {
+    if !puppet.pages_out(memory, 2) {
         return skip(name, "the kernel kept the page");
     }
+    let entry = plain_entry(pid, memory).expect("an entry");
     let truth = Truth::absent(anonymous, "swapped", "swap_in").of_kind("anonymous");
     let said = says(pid, memory, &truth);
     let slot = &said.translation["swap"];
@@ -107,10 +100,7 @@ fn in_swap(
 
     let object = puppet.maps("memfd", 2);
     puppet.writes(object, 1);
-    puppet
-        .advises(object, 1, libc::MADV_PAGEOUT)
-        .expect("to page out");
-    match is_hole(pid, object) {
+    match puppet.pages_out(object, 1) && is_hole(pid, object) {
         true => {
             let truth =
                 Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
@@ -121,7 +111,7 @@ fn in_swap(
             assert!(said.explanation["next_read"]["fault"].is_null());
             in_the_region(pid, object);
         }
-        false => skip(name, "shared memory was kept"),
+        false => skip(name, "the kernel kept the page"),
     }
 
     // A child has the slot too, so that it is kept when the page comes back.

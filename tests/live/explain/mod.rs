@@ -421,10 +421,7 @@ fn swap() {
         let mut puppet = Puppet::start();
         let memory = puppet.maps("anonymous", 1);
         puppet.writes(memory, 1);
-        puppet
-            .advises(memory, 1, libc::MADV_PAGEOUT)
-            .expect("to page out");
-        if plain_entry(puppet.0.pid(), memory).is_none_or(|entry| entry >> 62 != 1) {
+        if !puppet.pages_out(memory, 1) {
             skip(NAME, "the kernel kept the page");
             continue;
         }
@@ -443,10 +440,7 @@ fn shared_memory_in_swap() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("memfd", 1);
     puppet.writes(memory, 1);
-    puppet
-        .advises(memory, 1, libc::MADV_PAGEOUT)
-        .expect("to page out");
-    match support::is_hole(puppet.0.pid(), memory) {
+    match puppet.pages_out(memory, 1) && support::is_hole(puppet.0.pid(), memory) {
         true => {
             _ = makes(
                 &mut puppet,

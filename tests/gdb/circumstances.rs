@@ -1,6 +1,6 @@
 //! Inferiors as gdb has them, settings at their strangest, and what is killed.
 
-use crate::session::{PLUGIN, compiled};
+use crate::session::compiled;
 use crate::skips::skip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -200,15 +200,7 @@ fn nothing_is_left_when_gdb_is_killed() {
         return;
     };
     let mut gdb = program
-        .gdb()
-        .args([
-            "-ex",
-            &format!("source {PLUGIN}"),
-            "-ex",
-            "break done",
-            "-ex",
-            "run",
-        ])
+        .gdb_at_work()
         .args([
             "-ex",
             "python print('pmdb is', server().child.pid)",
@@ -255,17 +247,9 @@ fn ctrl_c_ends_a_watch_and_leaves_both_alive() {
         return;
     };
     let mut gdb = program
-        .gdb()
+        .gdb_at_work()
         .args([
             "-batch",
-            "-ex",
-            &format!("source {PLUGIN}"),
-            "-ex",
-            "break done",
-            "-ex",
-            "run",
-        ])
-        .args([
             "-ex",
             "pmdb watch *pool@16 every 1h",
             "-ex",

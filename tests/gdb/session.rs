@@ -77,6 +77,16 @@ impl Program {
         command
     }
 
+    /// The same with the plugin, and the program stopped where its pages are as they are announced.
+    pub fn gdb_at_work(&self) -> Command {
+        let mut command = self.gdb();
+        let source = format!("source {PLUGIN}");
+        for line in [&source, "break done", "run"] {
+            command.args(["-ex", line]);
+        }
+        command
+    }
+
     /// What gdb answers to each of these lines, errors among it.
     pub fn answers(&self, lines: &[&str]) -> Vec<String> {
         self.answers_from(self.gdb(), PLUGIN, lines)

@@ -1,4 +1,4 @@
-//! `patched`: code that a process has written into, held against its file.
+//! `patched`: code that a process has written into, compared with its file.
 
 use super::answers::program;
 use super::support::page_bytes;
@@ -106,7 +106,7 @@ fn what_a_process_writes_into_its_code_is_found() {
     // The file was read, and does not tell.
     let accessed = std::fs::metadata(&path).expect("its times").atime();
     assert_eq!(accessed, 1_000_000_000);
-    // Of what is not asked for nothing is told.
+    // Only the requested range is reported.
     let lines = [format!("patched {:#x}, +16", start + page + 100)];
     let said = program(&[], target.pid(), true, &lines);
     assert_eq!(said.matches("\"type\":\"patch\"").count(), 1, "{said}");

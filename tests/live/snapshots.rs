@@ -1,4 +1,4 @@
-//! Snapshots of a real process, held against what the process did between them, and against the page maps of both processes.
+//! Snapshots of a real process, compared with what the process did between them, and with the page maps of both processes.
 
 use super::Test;
 use super::answers::program;

@@ -78,7 +78,7 @@ fn where_nothing_is_mapped() {
         content: Some(BackingContent::Hole),
         ..untouched(Kind::Shmem)
     };
-    // Of what is behind it nothing is told.
+    // Nothing is reported of its backing.
     let pooled = untouched(Kind::Hugetlb);
     let without = |content, promised| AccessFacts {
         content,

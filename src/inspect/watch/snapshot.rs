@@ -186,8 +186,8 @@ impl Snapshot {
         }
     }
 
-    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` is of the same process, or of
-    /// one on the same machine.
+    /// Reports what changed from `self` to `later`: regions first, then pages in address order. `view` shows the same process, or
+    /// another process of the same machine.
     ///
     /// # Errors
     /// Those of `sink`.

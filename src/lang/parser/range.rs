@@ -58,7 +58,7 @@ fn pasted<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'
     }
 }
 
-/// What stands behind a row and does not belong to it.
+/// The tokens after a pasted row: the clauses of the command.
 fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
     let (text, behind) = split_text(input);
     let next = text.get(1);

@@ -235,7 +235,7 @@ pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) ->
     let mut effects = vec![
         format!("{pages} will be write-protected: the next write to each is a page fault{huge}"),
         "page faults, mmap and munmap of the process wait while the kernel goes through its page tables".to_owned(),
-        "whoever else reads these bits (CRIU, another pmdb) misses what was written before".to_owned(),
+        "other readers of these bits (CRIU, another pmdb) do not see what was written before".to_owned(),
     ];
     if report.hugetlb > 0 {
         let pages = counted(report.hugetlb, "hugetlb page");

@@ -140,8 +140,8 @@ pub(super) fn assertions(
     line.end(out)
 }
 
-/// Paragraphs are filled; lines that begin with a blank stay as they are, but for what stands behind two blanks in them: the meaning of
-/// what is before, which is wrapped under itself.
+/// Paragraphs are filled. Lines that begin with a blank stay as they are. In such a line two blanks part a term from its meaning, and
+/// the meaning is wrapped under itself.
 fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut paragraph = String::new();
     let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {

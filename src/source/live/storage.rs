@@ -83,8 +83,8 @@ impl Own {
         Ok(Own { mountinfo, storage })
     }
 
-    /// Whether the mounts are still those that were read. The kernel reports each change of them once, to whoever polls this file
-    /// (`mounts_poll` in fs/proc_namespace.c); a change before the file was read is reported too.
+    /// Whether no mount has changed since the file was opened. A poll of the open file reports each change once (`mounts_poll` in
+    /// fs/proc_namespace.c).
     fn is_current(&self) -> bool {
         let mut asked = [PollFd::new(&self.mountinfo, PollFlags::PRI)];
         let now = Timespec::default();

@@ -61,7 +61,7 @@ fn faults() -> (i64, i64) {
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        (usage.ru_minflt, usage.ru_majflt)
+        (i64::from(usage.ru_minflt), i64::from(usage.ru_majflt))
     }
 }
 

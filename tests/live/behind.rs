@@ -84,7 +84,7 @@ pub fn drop_cached(file: &File, first: u64, pages: u64) {
     let (offset, length) = (first * page_bytes(), pages * page_bytes());
     // SAFETY: a system call without memory.
     let result = unsafe {
-        libc::posix_fadvise(
+        libc::posix_fadvise64(
             file.as_raw_fd(),
             offset as i64,
             length as i64,
@@ -109,7 +109,7 @@ impl Held {
         let (prot, flags, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
         // SAFETY: a new mapping at an address of the kernel's choice; nobody cuts the file short.
         let start = unsafe {
-            let start = libc::mmap(std::ptr::null_mut(), length, prot, flags, fd, offset);
+            let start = libc::mmap64(std::ptr::null_mut(), length, prot, flags, fd, offset);
             assert_ne!(start, libc::MAP_FAILED);
             // Without reading ahead.
             assert_eq!(libc::madvise(start, length, libc::MADV_RANDOM), 0);
@@ -134,7 +134,7 @@ pub fn is_cached(file: &File, page: u64) -> bool {
     let offset = (page * page_bytes()) as i64;
     // SAFETY: a mapping of one page that is not touched, and one byte for it.
     unsafe {
-        let start = libc::mmap(
+        let start = libc::mmap64(
             std::ptr::null_mut(),
             size,
             libc::PROT_NONE,

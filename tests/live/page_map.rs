@@ -75,7 +75,8 @@ fn pages(_: &[String]) {
             Untouched => {}
         }
     }
-    let huge = 1usize << 40;
+    // A terabyte, or what an address space of 32 bits has room for.
+    let huge = usize::try_from(1u64 << 40).unwrap_or(1 << 29);
     let big = map(huge, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: within the mapping.
     unsafe { madvise(big.cast(), huge, Advice::LinuxNoHugepage).expect("no huge pages") };

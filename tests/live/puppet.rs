@@ -293,7 +293,7 @@ fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a name that ends in zero; the number that comes back is ours.
     let fd = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"pmdb-live".as_ptr(), 0)) };
     // SAFETY: a file of our own.
-    assert_eq!(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as i64) }, 0);
+    assert_eq!(unsafe { libc::ftruncate64(fd.as_raw_fd(), bytes as i64) }, 0);
     fd
 }
 
@@ -310,7 +310,7 @@ fn pooled(bytes: usize, flags: usize) -> i64 {
     // SAFETY: the number is ours.
     let file = POOLED.get_or_init(|| unsafe { OwnedFd::from_raw_fd(fd) });
     // SAFETY: a file of our own.
-    if unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) } != 0 {
+    if unsafe { libc::ftruncate64(file.as_raw_fd(), bytes as i64) } != 0 {
         return answer(-1);
     }
     pooled_again(bytes, flags)
@@ -334,7 +334,7 @@ fn secret(bytes: usize) -> i64 {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a file of our own, and a new mapping of it at an address of the kernel's choice, which keeps it.
     unsafe {
-        assert_eq!(libc::ftruncate(fd, bytes as i64), 0);
+        assert_eq!(libc::ftruncate64(fd, bytes as i64), 0);
         answer(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0) as i64)
     }
 }

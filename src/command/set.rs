@@ -35,6 +35,10 @@ pub(super) const ABOUT: About = About {
             does: "where `set logging on` will write what is printed",
         },
         Example {
+            line: "set pager program",
+            does: "less, or what PAGER names, shows output that is longer than the screen",
+        },
+        Example {
             line: "set pagination off",
             does: "long output no longer stops at each screen",
         },

@@ -243,11 +243,11 @@ mod tests {
             ),
             (
                 "set",
-                "set ($NAME = RANGE | json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | logging (on | off | file PATTERN))",
+                "set ($NAME = RANGE | json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | pager auto|ask|program | logging (on | off | file PATTERN))",
             ),
             (
                 "show",
-                "show [json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect | height|width|history size | color | style | editing | convenience | version | logging]",
+                "show [json|pagination|perf maps|scan|shell errors|logging enabled|logging overwrite|logging redirect | height|width|history size | color | style | editing | pager | convenience | version | logging]",
             ),
         ];
         for (command, line) in expected {

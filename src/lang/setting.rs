@@ -15,6 +15,8 @@ pub enum SettingType {
     Style,
     /// `auto`, `emacs` or `vi`
     Editing,
+    /// `ask`, `auto` or `program`
+    Pager,
 }
 
 /// What a setting becomes; always of its [`SettingType`].
@@ -30,6 +32,8 @@ pub enum SettingValue {
     Style(StyleChoice),
     /// Which keys edit a line.
     Editing(Editing),
+    /// What shows long output.
+    Pager(PagerChoice),
 }
 
 worded! {
@@ -68,6 +72,19 @@ worded! {
         Emacs = "emacs",
         /// Those of vi.
         Vi = "vi",
+    }
+}
+
+worded! {
+    /// What shows output that does not fit the screen.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PagerChoice, word {
+        /// The program if `PAGER` names one, otherwise pmdb itself.
+        Auto = "auto",
+        /// pmdb itself: it asks at each screen, as gdb does.
+        Ask = "ask",
+        /// The program that `PAGER` names, otherwise less.
+        Program = "program",
     }
 }
 
@@ -121,6 +138,7 @@ settings! {
     Logging "logging enabled" Switch, "whether what is printed is also written to the log";
     LoggingOverwrite "logging overwrite" Switch, "whether the log is begun anew when it is opened";
     LoggingRedirect "logging redirect" Switch, "whether what goes to the log is left out on the screen";
+    Pager "pager" Pager, "what shows long output; ask: pmdb, screen by screen; program: $PAGER or less; auto: $PAGER if set";
     Pagination "pagination" Switch, "whether long output goes through a pager";
     PerfMaps "perf maps" Switch, "whether names are taken from /tmp/perf-PID.map too, which the target writes for code that it makes";
     Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";

@@ -12,7 +12,7 @@ pub use super::expression::{
 };
 pub use super::field::{FilterField, PageField, RegionField, ValueType};
 pub use super::layout::{Format, Layout, Unit};
-pub use super::setting::{ColorChoice, Editing, Setting, SettingValue, StyleChoice};
+pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 pub use super::span::{Span, Spanned};
 
 /// One line of input.

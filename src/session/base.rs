@@ -167,7 +167,7 @@ impl Session {
 
     /// Says something that is no answer to a command. The outcome is [`Outcome::Closed`] if nobody reads it.
     pub fn say(&mut self, record: Record) -> Outcome {
-        let screen = Destination::screen(None, false);
+        let screen = Destination::screen(None, None, false);
         let mut printer = self
             .printer(self.renderer(true), screen, &self.interrupts)
             .regardless()

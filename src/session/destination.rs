@@ -1,6 +1,7 @@
 //! Where the output of a command goes: the screen, a shell command, a file.
 
 use super::failure::words;
+use super::held_rows::HeldRows;
 use super::pager::Pager;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -24,6 +25,8 @@ pub enum Destination<'a> {
         output: BufWriter<Stdout>,
         /// Counts rows and asks.
         pager: Option<Pager<'a>>,
+        /// The first rows, where a program shows them if they are many.
+        held: Option<HeldRows>,
         /// Whether it is a terminal, which shows each record at once.
         live: bool,
     },
@@ -33,6 +36,8 @@ pub enum Destination<'a> {
         child: Child,
         /// Its input.
         input: Option<BufWriter<ChildStdin>>,
+        /// Whether it is the user's pager.
+        is_pager: bool,
     },
     /// A file.
     File(BufWriter<File>),
@@ -78,10 +83,11 @@ impl Common {
 
 impl<'a> Destination<'a> {
     /// Standard output.
-    pub fn screen(pager: Option<Pager<'a>>, live: bool) -> Self {
+    pub fn screen(pager: Option<Pager<'a>>, held: Option<HeldRows>, live: bool) -> Self {
         Destination::Screen {
             output: BufWriter::with_capacity(BUFFER, io::stdout()),
             pager,
+            held,
             live,
         }
     }
@@ -92,7 +98,11 @@ impl<'a> Destination<'a> {
             .stdin
             .take()
             .map(|input| BufWriter::with_capacity(BUFFER, input));
-        Destination::Pipe { child, input }
+        Destination::Pipe {
+            child,
+            input,
+            is_pager: false,
+        }
     }
 
     /// A file, begun anew or added to.
@@ -127,6 +137,12 @@ impl<'a> Destination<'a> {
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         match self {
             Destination::Screen {
+                held: Some(held), ..
+            } => match held.hold(text) {
+                true => Ok(()),
+                false => self.start_pager(),
+            },
+            Destination::Screen {
                 output,
                 pager: Some(pager),
                 ..
@@ -144,11 +160,31 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Hands on what is buffered.
+    /// Hands what is held to the user's pager, as all that follows.
+    fn start_pager(&mut self) -> io::Result<()> {
+        let Destination::Screen { held, .. } = self else {
+            return Ok(());
+        };
+        let Some(held) = held.take() else {
+            return Ok(());
+        };
+        *self = Destination::pipe(held.start()?);
+        if let Destination::Pipe { is_pager, .. } = self {
+            *is_pager = true;
+        }
+        self.write(held.text())
+    }
+
+    /// Hands on what is buffered. Held rows go to the screen: they have waited long enough.
     ///
     /// # Errors
     /// Those of writing.
     pub fn flush(&mut self) -> io::Result<()> {
+        if let Destination::Screen { held, .. } = self
+            && let Some(rows) = held.take_if(|rows| !rows.text().is_empty())
+        {
+            self.write(rows.text())?;
+        }
         match self {
             Destination::Screen { output, .. } => output.flush(),
             Destination::Pipe {
@@ -188,10 +224,16 @@ impl<'a> Destination<'a> {
     }
 
     /// Lets the rest run through.
-    pub fn stop_paging(&mut self) {
-        if let Destination::Screen { pager, .. } = self {
+    ///
+    /// # Errors
+    /// Those of writing what was held.
+    pub fn stop_paging(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if let Destination::Screen { pager, held, .. } = self {
             *pager = None;
+            *held = None;
         }
+        Ok(())
     }
 
     /// What to watch to learn that nobody reads any more.

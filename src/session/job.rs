@@ -5,6 +5,7 @@ use super::base::Session;
 use super::destination::{Common, Destination};
 use super::failure::Origin;
 use super::failure::words;
+use super::held_rows::HeldRows;
 use super::interrupt::Interrupts;
 use super::outcome::Outcome;
 use super::pager::{self, Pager};
@@ -275,7 +276,11 @@ impl Session {
                 }
                 let size = self.pager_size();
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
-                Ok(Destination::screen(pager, io::stdout().is_terminal()))
+                let held = size.and_then(|(height, width)| {
+                    Some(HeldRows::new(self.pager_program()?, height, width))
+                });
+                let live = io::stdout().is_terminal();
+                Ok(Destination::screen(pager, held, live))
             }
             Output::Pipe(command) => self.reader(command),
             Output::File { path, append } => file(path, *append),
@@ -339,6 +344,7 @@ impl Session {
         let (what, closed) = match &destination {
             Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
             Destination::Screen { pager: None, .. } => ("standard output", Outcome::Closed),
+            Destination::Pipe { is_pager: true, .. } => ("the pager's input", Outcome::Interrupted),
             Destination::Pipe { .. } => ("the shell command's input", Outcome::Done),
             Destination::File(_) => match job.output {
                 Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
@@ -364,7 +370,12 @@ impl Session {
         origin: Origin,
         destination: Destination<'_>,
     ) -> Outcome {
-        let Destination::Pipe { mut child, input } = destination else {
+        let Destination::Pipe {
+            mut child,
+            input,
+            is_pager,
+        } = destination
+        else {
             return Outcome::Done;
         };
         // The reader sees the end only when our side is closed.
@@ -372,6 +383,12 @@ impl Session {
         let status = child.wait();
         self.interrupts.forget();
         match status {
+            Ok(status) if is_pager => {
+                if !status.success() && !shell::was_interrupted(status) {
+                    self.note("the pager failed; `set pager ask` does without it");
+                }
+                Outcome::Done
+            }
             Ok(status) => self.shell_ended(text, origin, status),
             Err(_) => Outcome::Done,
         }

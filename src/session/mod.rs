@@ -10,7 +10,7 @@
 //! * `script`, `running`, `serve`: lines of files, and of programs
 //! * `outcome`, `tally`: how a line went, and several
 //! * `job`: one command, from where its records go to what follows from how it went
-//! * `printer`, `destination`, `pager`, `log`, `logging`, `shell`: records on their way out
+//! * `printer`, `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`: records on their way out
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 
@@ -21,6 +21,7 @@ mod collector;
 mod destination;
 mod failure;
 mod folders;
+mod held_rows;
 mod interrupt;
 mod job;
 mod lines;

@@ -120,7 +120,7 @@ fn question(width: usize) -> Cow<'static, str> {
 }
 
 /// How many rows of the screen a line takes.
-fn rows(line: &[u8], width: usize) -> usize {
+pub(super) fn rows(line: &[u8], width: usize) -> usize {
     columns(&String::from_utf8_lossy(line))
         .div_ceil(width)
         .max(1)

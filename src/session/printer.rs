@@ -150,7 +150,10 @@ impl Sink for Printer<'_> {
         match &record {
             Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
             // Looking goes on while nobody turns pages.
-            Record::WatchStart(_) => self.destination.stop_paging(),
+            Record::WatchStart(_) => {
+                let written = self.destination.stop_paging();
+                self.after(written)?;
+            }
             _ => {}
         }
         if let Some(logged) = &mut self.logged {
@@ -184,7 +187,14 @@ impl Sink for Printer<'_> {
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
         self.check()?;
-        self.progress.borrow_mut().show(done, total, what);
+        if !self.progress.borrow().is_due() {
+            return Ok(());
+        }
+        let flushed = self.destination.flush();
+        self.after(flushed)?;
+        if self.destination.leaves_the_terminal_alone() {
+            self.progress.borrow_mut().show(done, total, what);
+        }
         Ok(())
     }
 

@@ -31,11 +31,13 @@ impl Progress {
         }
     }
 
-    /// Shows that `done` of `total` are done, if nothing has been said for long enough.
+    /// Whether nothing has been said for long enough.
+    pub fn is_due(&self) -> bool {
+        self.wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
+    }
+
+    /// Shows that `done` of `total` are done.
     pub fn show(&mut self, done: u64, total: u64, what: &'static str) {
-        if !self.wanted || (self.bar.is_none() && self.silent_since.elapsed() < PATIENCE) {
-            return;
-        }
         let bar = self.bar.get_or_insert_with(|| {
             let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
             let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);

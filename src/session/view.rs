@@ -1,7 +1,7 @@
 //! How output is to look: the settings, as far as they and the terminal have a say.
 
 use super::base::Session;
-use crate::lang::ColorChoice;
+use crate::lang::{ColorChoice, PagerChoice};
 use crate::render::{self, Renderer, Theme};
 use std::io::{self, IsTerminal};
 
@@ -79,6 +79,19 @@ impl Session {
         // The terminal wraps at its own width, whatever was set to write in. One that does not tell its width is taken not to wrap.
         let columns = screen.map(|(_, columns)| columns).or(self.width());
         Some((rows, columns.unwrap_or(usize::MAX)))
+    }
+
+    /// The program that shows long output, if the user wants one.
+    pub(super) fn pager_program(&self) -> Option<String> {
+        if self.options.no_shell {
+            return None;
+        }
+        let named = variable("PAGER").filter(|program| !program.trim().is_empty());
+        match self.state().settings.pager {
+            PagerChoice::Ask => None,
+            PagerChoice::Auto => named,
+            PagerChoice::Program => named.or(Some("less".to_owned())),
+        }
     }
 
     /// The rows of the screen, if the user or the terminal says.

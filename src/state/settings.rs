@@ -1,6 +1,6 @@
 //! The settings and their values.
 
-use crate::lang::{ColorChoice, Editing, Setting, SettingValue, StyleChoice};
+use crate::lang::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 use thiserror::Error as ThisError;
 
 /// A value of the wrong type for a setting.
@@ -29,6 +29,8 @@ pub struct Settings {
     pub logging_redirect: bool,
     /// The path of the log.
     pub log_file: String,
+    /// What shows long output.
+    pub pager: PagerChoice,
     /// Whether long output goes through a pager.
     pub pagination: bool,
     /// Whether names are taken from `/tmp/perf-PID.map` too.
@@ -57,6 +59,7 @@ impl Default for Settings {
             logging_overwrite: false,
             logging_redirect: false,
             log_file: "pmdb.txt".to_owned(),
+            pager: PagerChoice::Auto,
             pagination: true,
             perf_maps: false,
             scan: true,
@@ -81,6 +84,7 @@ impl Settings {
             Setting::Logging => SettingValue::Switch(self.logging),
             Setting::LoggingOverwrite => SettingValue::Switch(self.logging_overwrite),
             Setting::LoggingRedirect => SettingValue::Switch(self.logging_redirect),
+            Setting::Pager => SettingValue::Pager(self.pager),
             Setting::Pagination => SettingValue::Switch(self.pagination),
             Setting::PerfMaps => SettingValue::Switch(self.perf_maps),
             Setting::Scan => SettingValue::Switch(self.scan),
@@ -104,6 +108,7 @@ impl Settings {
             (Setting::Logging, SettingValue::Switch(on)) => self.logging = on,
             (Setting::LoggingOverwrite, SettingValue::Switch(on)) => self.logging_overwrite = on,
             (Setting::LoggingRedirect, SettingValue::Switch(on)) => self.logging_redirect = on,
+            (Setting::Pager, SettingValue::Pager(pager)) => self.pager = pager,
             (Setting::Pagination, SettingValue::Switch(on)) => self.pagination = on,
             (Setting::PerfMaps, SettingValue::Switch(on)) => self.perf_maps = on,
             (Setting::Scan, SettingValue::Switch(on)) => self.scan = on,
@@ -130,6 +135,7 @@ mod tests {
             (SettingType::Color, SettingValue::Color(ColorChoice::Never)),
             (SettingType::Style, SettingValue::Style(StyleChoice::Light)),
             (SettingType::Editing, SettingValue::Editing(Editing::Vi)),
+            (SettingType::Pager, SettingValue::Pager(PagerChoice::Ask)),
         ];
         let mut settings = Settings::default();
         for info in SETTINGS {

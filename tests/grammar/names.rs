@@ -100,6 +100,7 @@ fn settings() {
             "color",
             "style",
             "editing",
+            "pager",
         ]
         .map(str::to_owned),
     );

@@ -293,7 +293,10 @@ fn memfd(bytes: usize) -> OwnedFd {
     // SAFETY: a name that ends in zero; the number that comes back is ours.
     let fd = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"pmdb-live".as_ptr(), 0)) };
     // SAFETY: a file of our own.
-    assert_eq!(unsafe { libc::ftruncate64(fd.as_raw_fd(), bytes as i64) }, 0);
+    assert_eq!(
+        unsafe { libc::ftruncate64(fd.as_raw_fd(), bytes as i64) },
+        0
+    );
     fd
 }
 

@@ -32,10 +32,15 @@ impl Terminal {
     }
 
     fn at_home(home: TempDir, arguments: &[&str]) -> Self {
-        let mut terminal = Terminal {
-            session: start(home.path(), arguments),
-            home,
-        };
+        Terminal::with(home, arguments, &[])
+    }
+
+    /// The same with more in the environment.
+    fn with(home: TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = program(home.path(), arguments);
+        command.envs(variables.iter().copied());
+        let session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let mut terminal = Terminal { session, home };
         terminal.sees(PROMPT);
         terminal
     }
@@ -98,6 +103,11 @@ impl Drop for Running {
 }
 
 fn start(home: &Path, arguments: &[&str]) -> PtySession {
+    let command = program(home, arguments);
+    rexpect::session::spawn_command(command, PATIENCE).expect("it starts")
+}
+
+fn program(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
     command
         .args(arguments)
@@ -107,7 +117,7 @@ fn start(home: &Path, arguments: &[&str]) -> PtySession {
         .env("PATH", "/usr/bin:/bin")
         .env("TERM", "xterm")
         .env("NO_COLOR", "1");
-    rexpect::session::spawn_command(command, PATIENCE).expect("it starts")
+    command
 }
 
 #[test]
@@ -434,6 +444,58 @@ fn long_output_stops_at_each_screen() {
     terminal.sees(PROMPT);
     terminal.answer("set pagination off");
     assert!(!terminal.answer("show").contains("--Type"));
+}
+
+/// A pager that says what it was given.
+const PAGER: &str = r#"printf 'pager %s has %s lines\n' "$LESS" "$(wc -l)""#;
+
+#[test]
+fn a_program_shows_output_that_is_longer_than_the_screen() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::with(home, &[], &[("PAGER", PAGER)]);
+    let lines = terminal.answer("show | wc -l");
+    let lines = lines.split_whitespace().next().expect("a number");
+    assert!(!terminal.answer("show pager").contains("pager RX"));
+    terminal.answer("set height 5");
+    let shown = terminal.answer("show");
+    assert!(
+        shown.contains(&format!("pager RX has {lines} lines")),
+        "{shown}"
+    );
+    assert!(!shown.contains("pagination"), "{shown}");
+    terminal.answer("set pager ask");
+    terminal.enters("show");
+    terminal.sees("--Type <RET> for more");
+    terminal.types("q\r");
+    terminal.sees(PROMPT);
+}
+
+#[test]
+fn a_pager_may_be_left_early_or_be_missing() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::with(home, &[], &[("PAGER", "head -n 1")]);
+    terminal.answer("set height 5");
+    let shown = terminal.answer("show");
+    assert_eq!(shown.matches("\r\n").count(), 1, "{shown}");
+    let home = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::with(home, &[], &[("PAGER", "/does/not/exist")]);
+    terminal.answer("set height 5");
+    let shown = terminal.answer("show");
+    assert!(shown.contains("set pager ask"), "{shown}");
+    assert!(terminal.answer("echo on").contains("on\r\n"));
+}
+
+#[test]
+fn a_watch_does_not_wait_for_a_pager() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut terminal = Terminal::with(home, &["demo"], &[("PAGER", PAGER)]);
+    terminal.answer("set height 5");
+    terminal.enters("watch demo_busy every 10ms");
+    terminal.sees("Ctrl-C ends it");
+    terminal.sees("came");
+    terminal.types("\u{3}");
+    let shown = terminal.sees(PROMPT);
+    assert!(!shown.contains("pager"), "{shown}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl Display for SettingValue {
             SettingValue::Color(choice) => f.write_str(choice.word()),
             SettingValue::Style(style) => f.write_str(style.word()),
             SettingValue::Editing(editing) => f.write_str(editing.word()),
+            SettingValue::Pager(pager) => f.write_str(pager.word()),
         }
     }
 }

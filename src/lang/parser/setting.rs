@@ -55,6 +55,7 @@ pub(super) fn setting_value(input: Tokens<'_>) -> Parsed<'_, Assignment> {
         SettingType::Color => map(cut(one_of), SettingValue::Color).parse(behind)?,
         SettingType::Style => map(cut(one_of), SettingValue::Style).parse(behind)?,
         SettingType::Editing => map(cut(one_of), SettingValue::Editing).parse(behind)?,
+        SettingType::Pager => map(cut(one_of), SettingValue::Pager).parse(behind)?,
         SettingType::Number => map(cut(number), SettingValue::Number).parse(behind)?,
     };
     Ok((behind, Assignment::Setting { setting, value }))

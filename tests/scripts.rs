@@ -85,6 +85,70 @@ fn each_script_is_known_here() {
     );
 }
 
+/// The regions of a picture, without their addresses, and what the letters mean. A block of untouched addresses is as long as it happens
+/// to be, between two that are placed by their alignment.
+fn regions_and_letters(svg: &str) -> (Vec<String>, Vec<String>) {
+    let document = roxmltree::Document::parse(svg).expect("well-formed");
+    let texts = |parent: roxmltree::Node| {
+        let texts = parent
+            .children()
+            .filter(|node| node.has_tag_name("text"))
+            .filter_map(|node| node.text().map(str::to_owned));
+        texts.collect::<Vec<_>>()
+    };
+    let body = document
+        .descendants()
+        .find(|node| node.has_tag_name("g"))
+        .expect("what is drawn");
+    let lines = texts(body);
+    let legend = lines.iter().position(|line| line.starts_with("letters"));
+    let (regions, legend) = lines.split_at(legend.expect("a legend"));
+    let regions = regions
+        .iter()
+        .filter(|line| line.ends_with("a cell is 4 KiB"))
+        .filter_map(|line| Some(line.split_once("  ")?.1.to_owned()));
+    let letters = legend[1..legend.len() - 1].to_vec();
+    (regions.collect(), letters)
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_its_script_draws() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let drawn = folder.path().join("drawn.svg");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/picture");
+    let run = Command::new(script)
+        .arg(&drawn)
+        .env("PMDB", PMDB)
+        .output()
+        .expect("the script runs");
+    assert!(run.status.success(), "{run:?}");
+    let drawn = std::fs::read_to_string(drawn).expect("a picture");
+    let kept = include_str!("../scripts/picture.svg");
+    let (regions, letters) = regions_and_letters(kept);
+    let words = [
+        "huge",
+        "private_copy",
+        "anonymous",
+        "shmem",
+        "file",
+        "zero",
+        "untouched",
+    ];
+    assert_eq!(letters, words);
+    assert_eq!(regions.len(), 5, "{regions:?}");
+    // Where there is no huge page to be had, the memory is there in small ones.
+    let (now, letters_now) = regions_and_letters(&drawn);
+    assert_eq!(now, regions);
+    assert!(
+        letters_now == words || letters_now == words[1..],
+        "{letters_now:?}"
+    );
+    for name in ["/home/", "/tmp/", "target/"] {
+        assert!(!kept.contains(name) && !drawn.contains(name), "{name}");
+    }
+    assert!(include_str!("../README.md").contains("(scripts/picture.svg)"));
+}
+
 #[test]
 fn the_tour_shows_the_five_verbs() {
     let tour = answer(&["-x", "scripts/tour.pmdb"]);

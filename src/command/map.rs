@@ -19,7 +19,7 @@ pub(super) const ABOUT: About = About {
     text: "A block for each region, in cells of as many pages as its head says. A letter is the most important thing in its cell, in \
            the order of the legend; a small one has something else in it too. `where` draws only what a filter finds. Regions \
            with nothing in them are named only.\n\n\
-           `map … > ./FILE.svg` draws the same as a picture for a browser or a document.",
+           `map … > ./FILE.svg` draws the same as a picture for a browser or a document, as wide as `set width` says.",
     examples: &[
         Example {
             line: "map",

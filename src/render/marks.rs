@@ -121,7 +121,7 @@ pub(super) const fn role(mark: Mark) -> Role {
         Mark::Huge => Role::Frame,
         Mark::PrivateCopy => Role::Symbol,
         Mark::Anonymous => Role::Good,
-        Mark::Ksm | Mark::Shmem => Role::Physical,
+        Mark::Ksm | Mark::Shmem => Role::Keyword,
         Mark::File => Role::Address,
         Mark::Device | Mark::Unknown => Role::Note,
         Mark::Zero | Mark::Untouched | Mark::Nothing => Role::Dim,

@@ -92,6 +92,8 @@ impl Session {
             Some(identity) => format!("{} ({}): {line}", identity.name, identity.pid),
             None => line.to_owned(),
         };
-        Ok(Some(Box::new(Svg::new(title))))
+        let columns = usize::try_from(self.state().settings.width).ok();
+        let columns = columns.filter(|columns| *columns > 0);
+        Ok(Some(Box::new(Svg::new(title, columns))))
     }
 }

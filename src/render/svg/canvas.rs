@@ -57,11 +57,19 @@ impl Canvas {
         self.down += CELL_HEIGHT;
     }
 
-    /// A cell and what it means, at `left` in this line, if there is room before `limit`. Returns where the next one begins.
-    pub fn sample(&mut self, left: usize, cell: Cell, meaning: &str) -> usize {
+    /// A cell and what it means, at `left` in this line, or in the next one if it would not end before `limit`. Returns where the next
+    /// one begins.
+    pub fn sample(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
+        let ink = CELL_WIDTH + CHARACTER / 10;
+        let left = match left + ink + width(columns(meaning)) > limit {
+            true => {
+                self.new_line();
+                0
+            }
+            false => left,
+        };
         self.cells(left, cell, 1, meaning);
-        let text = left + CELL_WIDTH + CHARACTER / 10;
-        self.text(text, meaning) + 2 * CHARACTER / 10
+        self.text(left + ink, meaning) + 2 * CHARACTER / 10
     }
 
     /// Goes to the next line.
@@ -82,7 +90,7 @@ impl Canvas {
     fn text_at(&mut self, left: usize, base: usize, text: &str) -> usize {
         let (x, y) = (MARGIN + left, self.down + base);
         let text = printable(text);
-        let end = left + (columns(&text) * CHARACTER).div_ceil(10);
+        let end = left + width(columns(&text));
         self.right = self.right.max(end);
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -148,6 +156,11 @@ impl Canvas {
             body = self.body,
         )
     }
+}
+
+/// What so many columns of text take.
+pub(super) fn width(columns: usize) -> usize {
+    columns.saturating_mul(CHARACTER).div_ceil(10)
 }
 
 /// The colour of a cell and of its letter, which can be read on it.

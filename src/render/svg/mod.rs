@@ -14,19 +14,21 @@ use crate::report::{MapRegion, Record};
 use canvas::Canvas;
 use std::io::{self, Write};
 
-/// Cells in a row.
-const ROW: usize = 128;
-/// Looks in a row.
-const LOOKS: usize = 100;
+/// Columns of text where nothing is said of a width, and the fewest.
+const COLUMNS: usize = 160;
+const FEWEST: usize = 60;
+/// The cells of a row are a multiple of this, and the looks of the other.
+const CELLS: usize = 32;
+const LOOKS: usize = 10;
 /// Before the first look: the address, and so many characters of the name.
 const LABEL: usize = 280;
 const NAME: usize = 18;
-/// Columns of text: a little more than the cells take.
-const COLUMNS: usize = 160;
 
 /// Draws until the command has ended: only then it is known how large the picture is.
 pub struct Svg {
     title: String,
+    /// From one margin to the other.
+    width: usize,
     look: Look,
     text: Text,
     legend: Legend,
@@ -35,12 +37,14 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture with this title, which is escaped here.
-    pub fn new(title: impl Into<String>) -> Self {
+    /// An empty picture with this title, which is escaped here, as wide as so many columns of text.
+    pub fn new(title: impl Into<String>, columns: Option<usize>) -> Self {
+        let columns = columns.unwrap_or(COLUMNS).max(FEWEST);
         Svg {
             title: title.into(),
-            look: Look::new(Theme::PLAIN, Some(COLUMNS)),
-            text: Text::new(Theme::PLAIN, Some(COLUMNS)),
+            width: canvas::width(columns),
+            look: Look::new(Theme::PLAIN, Some(columns)),
+            text: Text::new(Theme::PLAIN, Some(columns)),
             legend: Legend::default(),
             timeline: Timeline::default(),
             canvas: Canvas::default(),
@@ -68,9 +72,10 @@ impl Svg {
         };
         let cells = marks::each(&region.cells);
         cells.iter().for_each(|cell| self.legend.add(*cell));
-        for (number, row) in cells.chunks(ROW).enumerate() {
+        let room = fitting(self.width, CELLS);
+        for (number, row) in cells.chunks(room).enumerate() {
             self.canvas.row(0, row, |some| {
-                let [start, end] = [some.start, some.end].map(|cell| address(number * ROW + cell));
+                let [start, end] = [some.start, some.end].map(|cell| address(number * room + cell));
                 format!("{start}..{end}: {}", meaning(row.get(some.start)))
             });
         }
@@ -118,9 +123,8 @@ impl Svg {
         let end = self.canvas.text(0, Legend::TITLE);
         let mut left = end + 2 * canvas::CELL_WIDTH;
         for mark in marks {
-            left = self
-                .canvas
-                .sample(left, Cell::new(mark, false), mark.word());
+            let cell = Cell::new(mark, false);
+            left = self.canvas.sample(left, self.width, cell, mark.word());
         }
         self.canvas.new_line();
         for remark in remarks {
@@ -128,6 +132,12 @@ impl Svg {
         }
         self.canvas.gap();
     }
+}
+
+/// The cells that fit, a multiple of `together`.
+fn fitting(width: usize, together: usize) -> usize {
+    let cells = width / canvas::CELL_WIDTH;
+    (cells - cells % together).max(together)
 }
 
 /// What a cell shows, in words.
@@ -155,7 +165,8 @@ impl Renderer for Svg {
             }
             Record::TimelineLook(look) => {
                 self.timeline.add_look(look);
-                return match self.timeline.len() >= LOOKS {
+                let room = fitting(self.width.saturating_sub(LABEL), LOOKS);
+                return match self.timeline.len() >= room {
                     true => self.piece(),
                     false => Ok(()),
                 };

@@ -39,14 +39,14 @@ fn is_title(node: &Node) -> bool {
 
 #[test]
 fn a_map_as_svg() {
-    let svg = rendered(&mut Svg::new("demo (4242): map heap"), &map());
+    let svg = rendered(&mut Svg::new("demo (4242): map heap", None), &map());
     assert_data_eq!(svg, snapbox::file!["golden/map.svg"].raw());
 }
 
 /// Cells that stand in two rows come apart there, and are joined for the comparison.
 #[test]
 fn a_picture_has_the_cells_of_the_record() {
-    let svg = rendered(&mut Svg::new("demo"), &map());
+    let svg = rendered(&mut Svg::new("demo", None), &map());
     let mut drawn: Vec<(u64, u64, String)> = Vec::new();
     for (start, end, what) in cells(&svg) {
         match drawn.last_mut() {
@@ -114,7 +114,7 @@ fn a_timeline_in_pieces_of_the_width() {
 #[test]
 fn a_timeline_as_svg() {
     let svg = rendered(
-        &mut Svg::new("demo (4242): watch heap as timeline"),
+        &mut Svg::new("demo (4242): watch heap as timeline", None),
         &timeline(24),
     );
     Document::parse(&svg).expect("well-formed");
@@ -183,16 +183,36 @@ fn on_a_terminal_the_last_looks_stand_in_one_place() {
     assert!(rows(8) <= 2, "{}", rows(8));
 }
 
+/// The width is what `set width` says: text, cells, looks and the legend keep to it.
+#[test]
+fn a_picture_is_as_wide_as_it_was_asked_to_be() {
+    let width = |columns: usize, records: &[Record]| {
+        let svg = rendered(&mut Svg::new("demo", Some(columns)), records);
+        let document = Document::parse(&svg).expect("well-formed");
+        let width = document.root_element().attribute("width");
+        width.and_then(|width| width.parse::<usize>().ok()).unwrap()
+    };
+    for columns in [60, 80, 110, 160] {
+        // A character has 7.2, and there is a margin on each side.
+        let most = columns * 72 / 10 + 2 * 16;
+        for records in [&map()[..], &timeline(150)] {
+            let width = width(columns, records);
+            assert!(width <= most, "{columns} columns: {width} and not {most}");
+        }
+    }
+    assert!(width(160, &timeline(150)) > width(80, &timeline(150)));
+}
+
 #[test]
 fn nothing_is_written_for_a_command_that_said_nothing() {
-    assert_eq!(rendered(&mut Svg::new("demo"), &[]), "");
+    assert_eq!(rendered(&mut Svg::new("demo", None), &[]), "");
 }
 
 proptest! {
     #[test]
     fn a_picture_is_well_formed_whatever_names_say(bytes in hostile::names(), number in hostile::numbers()) {
         let title = String::from_utf8_lossy(&bytes);
-        let svg = rendered(&mut Svg::new(title), &hostile::hostile(&bytes, number));
+        let svg = rendered(&mut Svg::new(title, None), &hostile::hostile(&bytes, number));
         let document = Document::parse(&svg);
         prop_assert!(document.is_ok(), "{:?} {}", document, svg);
         prop_assert!(svg.chars().all(|c| c == '\n' || crate::kernel::name::is_plain(c)));

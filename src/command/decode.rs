@@ -3,7 +3,7 @@
 use super::{About, Context, Example, Flow, Group, Outcome, flags};
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
-use crate::inspect::{KernelBehaviour, doubt};
+use crate::inspect::{KernelBehaviour, StateSet};
 use crate::kernel::swaps::{SwapLayout, SwapMeaning};
 use crate::kernel::{PageFlags, PageMapEntry, State};
 use crate::lang::{Expression, Reading, Spanned};
@@ -118,8 +118,10 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     let rules = Numbered(layout);
     // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
     let tells = entry.is_present() || entry.swap().is_some();
-    let certain = tells && doubt(evidence, None, &rules).is_none();
-    let state = certain.then(|| classify(evidence, None, &rules).0);
+    let states = tells.then(|| classify(evidence, None, &rules).0);
+    let state = states
+        .filter(|states| states.is_certain())
+        .map(StateSet::likeliest);
     DecodedEntry {
         raw: Hex(entry.raw()),
         state,

@@ -245,7 +245,7 @@ impl Search<'_> {
             sink,
             |page, _, totals, sink| {
                 totals.add(page);
-                let source = match (page.state, page.kind) {
+                let source = match (page.state(), page.kind) {
                     (State::Present, _) => Source::Memory,
                     (State::Untouched, Some(Kind::Cached)) => Source::File,
                     _ => return Ok(ControlFlow::Continue(())),
@@ -276,7 +276,7 @@ impl Search<'_> {
         if ended.stopped == Some(Stopped::Closed) {
             return Err(Stopped::Closed.into());
         }
-        ended.say_doubt(sink)?;
+        ended.say_uncertain(sink)?;
         sink.emit(Record::FindSummary(summary))?;
         match ended.stopped {
             Some(stopped) => Err(stopped.into()),

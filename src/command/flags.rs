@@ -64,7 +64,7 @@ fn frame_at(
         Err(reason) if reason != Reason::FrameHidden => {
             let message = format!(
                 "no flags for {address}: its page is {}: {reason}",
-                detail.page.state.word()
+                detail.page.state().word()
             );
             Err(eval::Error::new(place.at, message).into())
         }

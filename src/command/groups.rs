@@ -107,13 +107,14 @@ fn word(by: GroupBy) -> &'static str {
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
     let name = match key {
-        Key::State(state, Some(doubt)) => {
-            return (state.word().to_owned(), because("state", doubt.reason()));
+        Key::State(states) => {
+            return (states.likeliest().word().to_owned(), states.why("state"));
         }
-        Key::State(state, None) => state.word().to_owned(),
         Key::Kind(Some(kind), _) => kind.word().to_owned(),
-        Key::Kind(None, Some(doubt)) => return unknown("kind", doubt.reason()),
-        Key::Kind(None, None) => "unknown".to_owned(),
+        Key::Kind(None, states) => {
+            let why = states.map_or_else(Why::default, |states| states.why("kind"));
+            return ("unknown".to_owned(), why);
+        }
         Key::Region(_) => "in no region".to_owned(),
         Key::Flags(OfFrame::Is(_)) => flags_key(key.flags().unwrap_or_default()),
         Key::Order(OfFrame::Is(order)) => order.to_string(),

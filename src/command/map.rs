@@ -209,7 +209,7 @@ impl Cell {
 
 /// What a page is drawn as.
 pub(super) fn mark(page: &Page) -> Mark {
-    match page.state {
+    match page.state() {
         State::Poisoned | State::Hwpoison => Mark::Poisoned,
         State::Guard => Mark::Guard,
         State::Swapped | State::Migrating => Mark::Swapped,

@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::cut::{Cut, Largest, show_largest};
-use crate::inspect::{self, Doubt, Neighbours, Page, Question, Selection, Totals, View};
+use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
 use crate::lang::{self, GroupKey, PageField, Spanned};
 use crate::report::{EveryState, Note, Record, Sink, Stopped, WalkSummary};
@@ -39,11 +39,10 @@ impl Ended {
     }
 
     /// Says that states in the totals are only the likeliest, where the rows do not.
-    pub fn say_doubt(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some(doubt) = self.selection.doubt else {
+    pub fn say_uncertain(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some(reason) = self.selection.uncertain.and_then(StateSet::uncertainty) else {
             return Ok(());
         };
-        let reason = doubt.reason();
         let message = format!("the states of pages that are not present are {reason}");
         sink.emit(Record::Note(Note { message }))
     }
@@ -58,9 +57,8 @@ impl Ended {
             );
             sink.emit(Record::Note(Note { message }))?;
         }
-        if let Some((pages, doubt)) = self.selection.undecided {
-            let message = left_out(pages, "page", doubt);
-            sink.emit(Record::Note(Note { message }))?;
+        if let Some((pages, states)) = self.selection.undecided {
+            say_left_out(pages, "page", &states_are(states), sink)?;
         }
         let summary = WalkSummary {
             pages: self.totals.pages,
@@ -83,13 +81,23 @@ impl Ended {
     }
 }
 
-/// The note about so many pages or regions (`what`) that a filter leaves out because states of pages are uncertain.
-pub(super) fn left_out(count: u64, what: &str, doubt: Doubt) -> String {
+/// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
+pub(super) fn say_left_out(
+    count: u64,
+    what: &str,
+    why: &str,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
     let plural = if count == 1 { "" } else { "s" };
-    let reason = doubt.reason();
-    format!(
-        "left out: {count} {what}{plural} for which the filter cannot be evaluated: states are {reason}"
-    )
+    let message =
+        format!("left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}");
+    sink.emit(Record::Note(Note { message }))
+}
+
+/// That states of pages are not certain, and why.
+pub(super) fn states_are(states: StateSet) -> String {
+    let reason = states.uncertainty().map(|reason| reason.to_string());
+    format!("states are {}", reason.unwrap_or_default())
 }
 
 /// Sweeps `spans`; `each` takes every page that is asked about with the index of its region, and counts what it wants counted in the

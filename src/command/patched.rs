@@ -92,7 +92,7 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         summary.why.note("uncompared", &reason);
     }
     summary.cut_short = ended.stopped.is_some();
-    ended.say_doubt(context.sink)?;
+    ended.say_uncertain(context.sink)?;
     context.sink.emit(Record::PatchedSummary(summary))?;
     match ended.stopped {
         Some(stopped) => Err(stopped.into()),
@@ -210,14 +210,14 @@ impl Comparison<'_> {
         code: &[AddressRange],
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let is_swapped = matches!(page.state, State::Swapped | State::Migrating);
-        let is_copy = page.state == State::Present && page.kind == Some(Kind::PrivateCopy);
+        let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
+        let is_copy = page.state() == State::Present && page.kind == Some(Kind::PrivateCopy);
         if !is_copy && !is_swapped {
             return Ok(());
         }
         self.summary.private_copies += page.pages;
         if is_swapped {
-            let reason = Reason::NotInFile(format!("{} pages are not read", page.state.word()));
+            let reason = Reason::NotInFile(format!("{} pages are not read", page.state().word()));
             self.uncompared.add(page.pages, reason);
             return Ok(());
         }

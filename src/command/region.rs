@@ -4,7 +4,7 @@ use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::inspect::{
-    self, Backing, Need, PageDetail, RegionStats, Sweep, View, ViewedRegion, region_stats,
+    self, Backing, Need, PageDetail, RegionStats, StateSet, Sweep, View, ViewedRegion, region_stats,
 };
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::{Expression, Span, Spanned};
@@ -65,8 +65,8 @@ pub(super) fn run(context: &mut Context, expression: &Spanned<Expression>, full:
             report.folios = report.why.take("folios", stats.folios);
         }
         report.states = stats.states.map();
-        if let Some(doubt) = stats.doubt {
-            report.why.note("states", &doubt.reason());
+        if let Some(reason) = stats.uncertain.and_then(StateSet::uncertainty) {
+            report.why.note("states", &reason);
         }
     }
     let regions = match context.state.symbols.may_name(&target, &viewed.region) {
@@ -152,8 +152,9 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let private = take("private", |stats| stats.private.clone());
     let zero = take("zero", |stats| stats.zero.clone());
     let huge = take("huge", |stats| stats.huge.clone());
-    if let Some(doubt) = stats.and_then(|stats| stats.doubt) {
-        why.note("swapped", &doubt.reason());
+    let uncertain = stats.and_then(|stats| stats.uncertain);
+    if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
+        why.note("swapped", &reason);
     }
     RegionReport {
         start: region.range.start(),

@@ -1,11 +1,11 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
 use super::cut::{Cut, say_cut};
-use super::page_sweep::left_out;
+use super::page_sweep::{say_left_out, states_are};
 use super::symbols::meant;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, region};
 use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{self, Backing, Doubt, RegionStats, View, ViewedRegion};
+use crate::inspect::{self, Backing, RegionStats, StateSet, View, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
@@ -112,10 +112,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         cut_short: false,
     };
     let mut sorted: Vec<Box<RegionReport>> = Vec::new();
-    let mut doubt = None;
+    let mut uncertain: Option<StateSet> = None;
     // Regions that the filter can neither keep nor leave out.
-    let mut undecided: Option<(u64, Doubt)> = None;
-    let mut unseen: Option<(u64, Reason)> = None;
+    let mut undecided: Option<(u64, String)> = None;
+    let mut unseen: Option<(u64, String)> = None;
     let mut of_the_kernel = 0u64;
     // What needs no counting is asked first: most regions are then never looked into.
     let is_wanted = |viewed: &&ViewedRegion| {
@@ -143,10 +143,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
                 .or_else(|| stats.swapped.clone().err())
                 .or_else(|| unknown(RegionField::Pss, &stats.pss))
                 .or_else(|| unknown(RegionField::Huge, &stats.huge));
-            match (holds, stats.doubt, hidden) {
+            match (holds, stats.uncertain, hidden) {
                 (Some(true), ..) => {}
-                (None, Some(doubt), _) => {
-                    undecided.get_or_insert((0u64, doubt)).0 += 1;
+                (None, Some(states), _) => {
+                    undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
                     return Ok(());
                 }
                 (None, None, Some(_)) if viewed.backing == Backing::Kernel => {
@@ -154,12 +154,12 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
                     return Ok(());
                 }
                 (None, None, Some(reason)) => {
-                    unseen.get_or_insert((0u64, reason)).0 += 1;
+                    unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
                     return Ok(());
                 }
                 _ => return Ok(()),
             }
-            doubt = doubt.or(stats.doubt);
+            uncertain = uncertain.or(stats.uncertain);
             let mut report = Box::new(region::report(viewed, Some(stats)));
             if shares {
                 report.pss = report
@@ -215,16 +215,8 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     summary.cut_short = stopped.is_some();
     let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
     say_cut(all.saturating_sub(most), "region", context.sink)?;
-    if let Some((regions, doubt)) = undecided {
-        let message = left_out(regions, "region", doubt);
-        context.sink.emit(Record::Note(Note { message }))?;
-    }
-    if let Some((regions, reason)) = unseen {
-        let plural = if regions == 1 { "" } else { "s" };
-        let message = format!(
-            "left out: {regions} region{plural} for which the filter cannot be evaluated: {reason}"
-        );
-        context.sink.emit(Record::Note(Note { message }))?;
+    for (regions, why) in [undecided, unseen].into_iter().flatten() {
+        say_left_out(regions, "region", &why, context.sink)?;
     }
     // The same for every process, and so said once.
     if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
@@ -233,8 +225,8 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             message: message.to_owned(),
         }))?;
     }
-    if let Some(doubt) = doubt {
-        let message = format!("what is swapped is {}", doubt.reason());
+    if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
+        let message = format!("what is swapped is {reason}");
         context.sink.emit(Record::Note(Note { message }))?;
     }
     context.sink.emit(Record::RegionsSummary(summary))?;

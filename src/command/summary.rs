@@ -3,7 +3,9 @@
 use super::page_sweep;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, Doubt, GroupBy, GroupKey, Groups, Need, OfFrame, View, sweep_frames};
+use crate::inspect::{
+    self, GroupBy, GroupKey, Groups, Need, OfFrame, StateSet, View, sweep_frames,
+};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
 use crate::process::Machine;
@@ -70,7 +72,7 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
 }
 
 /// What pages in a row have in common.
-type Key = (State, Option<Doubt>, Option<PageFlags>);
+type Key = (StateSet, Option<PageFlags>);
 
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let target = context.target()?;
@@ -100,27 +102,24 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         },
     )?;
     let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
-        let flags: Key = (State::Present, None, key.flags());
-        (flags, pages)
+        let key: Key = (State::Present.into(), key.flags());
+        (key, pages)
     });
     let without = by_state
         .finish()
         .into_iter()
         .filter_map(|(key, pages)| match key {
-            GroupKey::State(state, doubt) => Some(((state, doubt, None), pages)),
+            GroupKey::State(states) => Some(((states, None), pages)),
             _ => None,
         });
     let unreadable = view.availability().flags.clone().err();
-    for ((state, doubt, flags), pages) in with_flags.chain(without) {
-        let flags = flags.ok_or_else(|| match state {
+    for ((states, flags), pages) in with_flags.chain(without) {
+        let flags = flags.ok_or_else(|| match states.likeliest() {
             State::Present => unreadable.clone().unwrap_or(Reason::Changed),
             _ => Reason::NotApplicable("no frame is mapped here"),
         });
-        let mut doubts = Why::default();
-        if let Some(doubt) = doubt {
-            doubts.note("state", &doubt.reason());
-        }
-        let row = row(flags, Some(state), pages, view.page(), doubts);
+        let doubts = states.why("state");
+        let row = row(flags, Some(states.likeliest()), pages, view.page(), doubts);
         context.sink.emit(Record::Summary(row))?;
     }
     ended.close(context.sink, false)?;

@@ -160,7 +160,7 @@ impl Chains<'_> {
             },
             (Some(absent), _) => Word {
                 value: None,
-                state: absent.state,
+                state: absent.states.likeliest(),
                 read: Err(absent.why("state", "source")),
             },
             // Behind the last address.

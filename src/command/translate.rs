@@ -4,12 +4,12 @@ use super::cut::Cut;
 use super::page_sweep;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, Resume, walk};
 use crate::eval::{self, Spans, Subject};
-use crate::inspect::{self, Doubt, Need, PageDetail, Runs, View, frame_words, kind_untold};
+use crate::inspect::{self, Need, PageDetail, Runs, View, frame_words, kind_untold};
 use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::report::{
-    FolioReport, Hex, Nearest, Note, Reason, Record, Run, SwapSlot, SymbolBrief, Translation, Why,
+    FolioReport, Hex, Nearest, Note, Reason, Record, Run, SwapSlot, SymbolBrief, Translation,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 
@@ -80,7 +80,7 @@ pub(super) fn run(
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(target, address)?;
-    let too_long = detail.page.state == State::Outside && detail.region.is_none();
+    let too_long = detail.page.state() == State::Outside && detail.region.is_none();
     let translation = translation(&view, detail, &context.state.symbols);
     context
         .sink
@@ -145,7 +145,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let target = view.target();
     let region = detail.region.as_ref();
     let named = region.filter(|region| symbols.may_name(target, region));
-    let mut doubts = Why::default();
+    let mut doubts = detail.page.states.why("state");
     let symbol = named.and_then(|_| {
         let regions = symbols.regions(target).ok()?;
         let names = symbols.over(target, &*regions);
@@ -155,17 +155,10 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         }
         symbol
     });
-    if let Some(doubt) = detail.page.doubt {
-        doubts.note("state", &doubt.reason());
-    }
     if detail.page.kind.is_none() && detail.region.is_some() {
-        doubts.note(
-            "kind",
-            &detail
-                .page
-                .doubt
-                .map_or_else(|| kind_untold(&detail.page), Doubt::reason),
-        );
+        let uncertainty = detail.page.states.uncertainty();
+        let reason = uncertainty.unwrap_or_else(|| kind_untold(&detail.page));
+        doubts.note("kind", &reason);
     }
     // The kind is known, but not what only a look behind it tells.
     if let Err(
@@ -185,14 +178,14 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         physical: detail.physical,
         pfn: detail.frame,
         pfn_hidden: of_entry(PageMapEntry::is_frame_hidden),
-        state: detail.page.state,
+        state: detail.page.state(),
         kind: detail.page.kind,
         page_offset: page.offset(detail.address),
         page_size: page.bytes(),
         soft_dirty: detail.soft_dirty,
         exclusive: detail.exclusive,
         uffd_wp: of_entry(PageMapEntry::is_uffd_wp),
-        guard: detail.page.state == State::Guard,
+        guard: detail.page.state() == State::Guard,
         file_mapped: of_entry(PageMapEntry::is_file_or_shared),
         entry: entry.map(|entry| Hex(entry.raw())),
         huge: detail.huge,
@@ -253,11 +246,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
 }
 
 fn row(run: &inspect::Run, page: PageSize) -> Run {
-    let mut doubts = Why::default();
-    if let Some(doubt) = run.doubt {
-        doubts.note("state", &doubt.reason());
-    }
-    let pfn = run.frame.ok_or_else(|| match run.state {
+    let pfn = run.frame.ok_or_else(|| match run.states.likeliest() {
         State::Present => Reason::FrameHidden,
         State::PfnMapped => Reason::NotOnThisKernel(
             "the kernel hides the frames of device mappings (VM_PFNMAP)".to_owned(),
@@ -273,7 +262,7 @@ fn row(run: &inspect::Run, page: PageSize) -> Run {
         }),
         pfn,
         pages: run.pages,
-        state: run.state,
-        doubts,
+        state: run.states.likeliest(),
+        doubts: run.states.why("state"),
     }
 }

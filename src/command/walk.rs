@@ -141,12 +141,8 @@ impl Walk<'_> {
     fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let page = &row.page;
         let available = self.view.availability();
-        let mut doubts = Why::default();
-        if let Some(doubt) = page.doubt {
-            doubts.note("state", &doubt.reason());
-        }
         // Only what is present has a frame, so that a fact about one may be unknown.
-        let absent = || match page.state {
+        let absent = || match page.state() {
             State::Present => None,
             _ => Some(Reason::NotApplicable("no frame is mapped here")),
         };
@@ -157,13 +153,15 @@ impl Walk<'_> {
             start: page.address,
             end: page.end(self.view.page()),
             pages: page.pages,
-            state: page.state,
-            kind: page.kind.ok_or_else(|| match (page.doubt, row.region) {
-                (Some(doubt), _) => doubt.reason(),
-                (None, Some(_)) if page.state == State::PfnMapped => kind_untold(page),
-                (None, Some(_)) => absent().unwrap_or_else(|| kind_untold(page)),
-                (None, None) => Reason::NotApplicable("it is in no region"),
-            }),
+            state: page.state(),
+            kind: page
+                .kind
+                .ok_or_else(|| match (page.states.uncertainty(), row.region) {
+                    (Some(reason), _) => reason,
+                    (None, Some(_)) if page.state() == State::PfnMapped => kind_untold(page),
+                    (None, Some(_)) => absent().unwrap_or_else(|| kind_untold(page)),
+                    (None, None) => Reason::NotApplicable("it is in no region"),
+                }),
             pfn: page
                 .frame()
                 .ok_or_else(|| absent().unwrap_or(Reason::FrameHidden)),
@@ -176,7 +174,7 @@ impl Walk<'_> {
             order: page.order.ok_or_else(|| unread(&available.flags)),
             huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),
             region: self.region_name(row.region),
-            doubts,
+            doubts: page.states.why("state"),
         }))
     }
 
@@ -226,7 +224,7 @@ impl Walk<'_> {
             context.sink,
         )?;
         if !has(GroupBy::State) {
-            ended.say_doubt(context.sink)?;
+            ended.say_uncertain(context.sink)?;
         }
         ended.close(context.sink, false)?;
         Ok(Flow::Done)
@@ -262,7 +260,7 @@ impl Walk<'_> {
         let size = self.view.page();
         let emit = |run: &Run, sink: &mut dyn Sink| {
             let frame = run.frame.map_or_else(
-                || run.state.word().to_owned(),
+                || run.states.likeliest().word().to_owned(),
                 |frame| format!("pfn:{frame}"),
             );
             let key = format!("{}..{} {frame}", run.start, run.end(size));
@@ -274,10 +272,7 @@ impl Walk<'_> {
                 second_key: None,
                 pages: run.pages,
                 bytes,
-                doubts: match run.doubt {
-                    Some(doubt) => groups::because("state", doubt.reason()),
-                    None => Why::default(),
-                },
+                doubts: run.states.why("state"),
             }))
         };
         page_sweep::rows(

@@ -1,19 +1,19 @@
 //! `watch RANGE …`: what changes while you look.
 
 use super::named_pages::name_among_symbols;
-use super::page_sweep::left_out;
+use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
 use super::timeline::Timeline;
 use super::translate::symbol_at;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Spans, current_ranges};
-use crate::inspect::{self, Change, Doubt, Need, Sampled, View, Watcher, is_average};
+use crate::inspect::{self, Change, Need, Sampled, StateSet, View, Watcher, is_average};
 use crate::kernel::{AddressRange, Region};
 use crate::lang::{self, OnRequest, Quantifier, Span, Spanned, Until, WatchKey};
 use crate::process::{self, Target};
 use crate::report::{
-    Blind, Event, EventGroup, EventKind, Note, Numbers, PageFacts, Record, Sink, Stopped,
-    SymbolBrief, WatchStart, WatchSummary,
+    Blind, Event, EventGroup, EventKind, Numbers, PageFacts, Record, Sink, Stopped, SymbolBrief,
+    WatchStart, WatchSummary,
 };
 use crate::state::DebugState;
 use crate::symbol::Symbols;
@@ -151,7 +151,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         tally: Tally::until(arguments.count),
         sums: arguments.by.map(Sums::new),
         looks: 0,
-        doubt_said: false,
+        undecided_said: false,
         timeline: arguments
             .is_timeline
             .then(|| RefCell::new(Timeline::new(view.page()))),
@@ -303,7 +303,7 @@ struct Watch<'a> {
     sums: Option<Sums>,
     looks: u64,
     /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
-    doubt_said: bool,
+    undecided_said: bool,
     /// What is drawn, if no line a change is wanted.
     timeline: Option<RefCell<Timeline>>,
 }
@@ -425,7 +425,7 @@ impl Watch<'_> {
         let view = View::of(self.target)?;
         let filter = eval::page_filter(filter, &view, self.state)?;
         let (mut any, mut all) = (false, true);
-        let mut undecided: Option<(u64, Doubt)> = None;
+        let mut undecided: Option<(u64, StateSet)> = None;
         let swept = inspect::sweep(
             &view,
             &current_ranges(self.spans, &view, self.symbols, self.target),
@@ -436,10 +436,8 @@ impl Watch<'_> {
                     let matches = filter.matches(&page, chunk.region);
                     any |= matches;
                     all &= matches;
-                    if let Some(doubt) = page.doubt
-                        && filter.is_undecided(&page, chunk.region)
-                    {
-                        undecided.get_or_insert((0, doubt)).0 += page.pages;
+                    if filter.is_undecided(&page, chunk.region) {
+                        undecided.get_or_insert((0, page.states)).0 += page.pages;
                     }
                     let decided = match of {
                         Quantifier::Any | Quantifier::None => any,
@@ -464,10 +462,9 @@ impl Watch<'_> {
             // A page that may match keeps it from being known.
             Quantifier::None => !any && undecided.is_none(),
         };
-        if let Some((pages, doubt)) = undecided.filter(|_| !reached && !self.doubt_said) {
-            self.doubt_said = true;
-            let message = left_out(pages, "page", doubt);
-            sink.emit(Record::Note(Note { message }))?;
+        if let Some((pages, states)) = undecided.filter(|_| !reached && !self.undecided_said) {
+            self.undecided_said = true;
+            say_left_out(pages, "page", &states_are(states), sink)?;
         }
         Ok(reached)
     }

@@ -121,7 +121,7 @@ fn by_address(
     let target = context.target()?;
     let (view, detail) = View::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
-        let state = detail.page.state.word();
+        let state = detail.page.state().word();
         match reason.is_refusal() {
             true => {
                 let what = format!("who maps the page at {address} cannot be known here");

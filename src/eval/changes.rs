@@ -70,7 +70,7 @@ impl<'a> Evaluator<'a> {
             view: &view,
             pages: Vec::new(),
             gone: 0,
-            doubt: None,
+            uncertain: None,
         };
         let compared =
             from.snapshot
@@ -79,7 +79,7 @@ impl<'a> Evaluator<'a> {
                     Ok(())
                 });
         compared.map_err(failed)?;
-        if let Some(reason) = counted.doubt {
+        if let Some(reason) = counted.uncertain {
             let what = format!("{called} cannot be known: of some pages the state is not certain");
             return Err(Error::unknown(at, what, &reason));
         }
@@ -215,7 +215,7 @@ struct Counted<'a> {
     pages: Vec<AddressRange>,
     /// Pages that went with their region.
     gone: u64,
-    doubt: Option<Reason>,
+    uncertain: Option<Reason>,
 }
 
 impl Counted<'_> {
@@ -232,8 +232,8 @@ impl Counted<'_> {
             return;
         }
         let sides = [&change.before, &change.after].into_iter().flatten();
-        let doubt = sides.filter_map(|side| side.why.of("state")).next();
-        self.doubt = self.doubt.take().or_else(|| doubt.cloned());
+        let reason = sides.filter_map(|side| side.why.of("state")).next();
+        self.uncertain = self.uncertain.take().or_else(|| reason.cloned());
         let bytes = change.pages << self.view.page().shift();
         let start = change.address;
         let end = start.and_then(|start| start.checked_add(bytes));

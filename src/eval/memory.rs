@@ -178,7 +178,7 @@ fn page_number_alone(
     let mut again = [PageMapEntry::default()];
     target.process.entries(size.index(address), &mut again)?;
     let is_settled =
-        |page: &Page| page.state == State::Present && page.entry.frame() == again[0].frame();
+        |page: &Page| page.state() == State::Present && page.entry.frame() == again[0].frame();
     Ok(found.filter(is_settled).and_then(|page| match function {
         Function::Mapcount => page.map_count,
         Function::Exclusive => page.exclusive().map(u64::from),
@@ -188,8 +188,8 @@ fn page_number_alone(
 
 fn told(view: &View, detail: &PageDetail) -> inspect::Result<Told> {
     Ok(Told {
-        state: detail.page.state,
-        is_certain: detail.page.doubt.is_none(),
+        state: detail.page.state(),
+        is_certain: detail.page.states.is_certain(),
         is_cached: detail.page.kind == Some(Kind::Cached)
             && view.cached(detail.address, &mut [0])?.is_ok(),
     })

@@ -150,8 +150,10 @@ impl<'a> Evaluator<'a> {
             );
             Err(Error::unknown(at, what, &reason))
         };
-        match (selection.undecided, selection.untold.reason()) {
-            (Some((pages, doubt)), _) => unknown(pages, doubt.reason()),
+        let undecided = selection.undecided;
+        let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
+        match (undecided, selection.untold.reason()) {
+            (Some((pages, reason)), _) => unknown(pages, reason),
             (None, Some(reason)) => unknown(selection.untold.pages(), reason),
             (None, None) => Ok(()),
         }
@@ -289,7 +291,7 @@ impl<'a> Evaluator<'a> {
         let question = (need | spans.holes()).into();
         self.pages(&called(function), &view, spans, question, at, &mut |page| {
             let is_same = |first: &Page| match function {
-                Function::State => first.state == page.state,
+                Function::State => first.state() == page.state(),
                 _ => first.kind == page.kind,
             };
             match found {
@@ -305,7 +307,7 @@ impl<'a> Evaluator<'a> {
         if let Some((first, other)) = other {
             let word = |page: &Page| match (function, page.kind) {
                 (Function::Kind, Some(kind)) => kind.word(),
-                _ => page.state.word(),
+                _ => page.state().word(),
             };
             let message = format!(
                 "{}: the pages of the range differ, {} and {} are among them",
@@ -320,9 +322,9 @@ impl<'a> Evaluator<'a> {
             let what = format!("{} cannot be known", called(function));
             Error::unknown(at, what, &reason)
         };
-        let state = found.map_or(State::Unmapped, |page| page.state);
-        if let Some(doubt) = found.and_then(|page| page.doubt) {
-            return Err(unknown(doubt.reason()));
+        let state = found.map_or(State::Unmapped, |page| page.state());
+        if let Some(reason) = found.and_then(|page| page.states.uncertainty()) {
+            return Err(unknown(reason));
         }
         let word = match (function, found.and_then(|page| page.kind)) {
             (Function::State, _) => state.word(),
@@ -352,10 +354,7 @@ fn amount(function: Function, stats: &RegionStats) -> Fact<u64> {
         Function::Pss => stats.pss.clone(),
         Function::Uss => stats.private.clone(),
         Function::Huge => stats.huge.clone(),
-        Function::Swapped => match stats.doubt.filter(|doubt| doubt.may_be(State::Swapped)) {
-            Some(doubt) => Err(doubt.reason()),
-            None => stats.swapped.clone(),
-        },
+        Function::Swapped => stats.certainly_swapped(),
         _ => Ok(stats.present),
     }
 }

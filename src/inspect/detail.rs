@@ -1,7 +1,6 @@
 //! All there is to know of one address.
 
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
-use super::doubt::doubt;
 use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
@@ -238,7 +237,8 @@ impl View<'_> {
             categories: look.categories,
             content: look.content.clone().ok(),
         };
-        let (state, kind) = classify(evidence, place, self);
+        let (states, kind) = classify(evidence, place, self);
+        let state = states.likeliest();
         let huge = match (state, look.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
             (State::Present, None) if kind == Some(Kind::Hugetlb) => Ok(true),
@@ -263,8 +263,7 @@ impl View<'_> {
             address: size.floor(address),
             pages: 1,
             entry,
-            state,
-            doubt: doubt(evidence, place, self),
+            states,
             kind,
             flags: flags.clone().ok(),
             map_count: map_count.clone().ok(),

@@ -30,7 +30,7 @@ impl View<'_> {
         let viewed = self.region(detail.address);
         let page = &detail.page;
         // Only there does it matter what only smaps tells.
-        let smaps = match (page.state, page.kind) {
+        let smaps = match (page.state(), page.kind) {
             (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
                 self.target().process.smaps(go_on).ok()
             }
@@ -42,15 +42,15 @@ impl View<'_> {
         };
         let machine = &self.target().machine;
         let facts = AccessFacts {
-            state: page.state,
+            state: page.state(),
             // Of what may be a marker alone, what would be there behind it.
             kind: page.kind.or(viewed
-                .filter(|_| page.doubt.is_some())
+                .filter(|_| !page.states.is_certain())
                 .map(|viewed| viewed.backing.kind())),
             permissions: viewed.map(|viewed| viewed.region.permissions),
             backing: viewed.map(|viewed| viewed.backing),
             of_object: page.entry.is_file_or_shared(),
-            state_certain: page.doubt.is_none(),
+            state_certain: page.states.is_certain(),
             uffd_wp: page.entry.is_uffd_wp(),
             soft_clean: detail.soft_dirty == Ok(false),
             flags: page.flags,
@@ -110,7 +110,7 @@ impl View<'_> {
     fn huge_may_come(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
         let viewed = self.region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
-        let Some(stretch) = stretch.filter(|_| detail.page.state == State::Untouched) else {
+        let Some(stretch) = stretch.filter(|_| detail.page.state() == State::Untouched) else {
             return Some(false);
         };
         let pages = usize::try_from(stretch.pages(self.page())).ok()?;
@@ -129,7 +129,7 @@ impl View<'_> {
         /// Pages that the kernel keeps free below a stack, unless it was started with `stack_guard_gap=`.
         const GAP_PAGES: u64 = 256;
         // The page map ends where user space does.
-        if detail.page.state == State::Outside {
+        if detail.page.state() == State::Outside {
             return Some(false);
         }
         let (below, above) = detail.nearest.as_ref()?;

@@ -38,12 +38,12 @@ impl<'f> Filter<'f> {
         (self.test)(page, region)
     }
 
-    /// Whether the page is left out for no other reason than that its state is in doubt: it would be kept, if it were in one of those
+    /// Whether the page is left out for no other reason than that its state is not certain: it would be kept, if it were in one of those
     /// that it may be in.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        let Some(doubt) = page.doubt.filter(|_| !self.matches(page, region)) else {
+        if page.states.is_certain() || self.matches(page, region) {
             return false;
-        };
+        }
         let place = region.map(|viewed| RegionFacts {
             backing: viewed.backing,
             shared: viewed.region.permissions.shared,
@@ -52,10 +52,9 @@ impl<'f> Filter<'f> {
             may_be_huge: false,
             merged: Some(false),
         });
-        doubt.states().any(|state| {
+        page.states.iter().any(|state| {
             let as_if = Page {
-                state,
-                doubt: None,
+                states: state.into(),
                 kind: absent_kind(state, page.entry, place, page.content),
                 ..*page
             };

@@ -1,7 +1,7 @@
 //! `walk … by KEY`: pages counted by what they have in common.
 
-use super::doubt::Doubt;
 use super::page::{InZone, Need, Page};
+use super::state_set::StateSet;
 use super::view::View;
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
@@ -74,10 +74,10 @@ fn counts(are_exact: bool) -> Need {
 /// What the pages of a group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum GroupKey {
-    /// State, and why it is no more than the likeliest.
-    State(State, Option<Doubt>),
-    /// Kind; for pages of which it is not known, what is in doubt if that is why.
-    Kind(Option<Kind>, Option<Doubt>),
+    /// The states that the pages are in, or may be in.
+    State(StateSet),
+    /// Kind; for pages of which it is not known, the states that they may be in if that is why.
+    Kind(Option<Kind>, Option<StateSet>),
     /// Flags as a raw word.
     Flags(OfFrame<u64>),
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
@@ -115,7 +115,7 @@ pub enum OfFrame<T> {
 
 impl<T> OfFrame<T> {
     fn of(page: &Page, told: Option<T>) -> Self {
-        match (told, page.state) {
+        match (told, page.state()) {
             (Some(told), _) => OfFrame::Is(told),
             (None, State::Present) => OfFrame::Untold,
             (None, State::PfnMapped) => OfFrame::Hidden,
@@ -214,8 +214,11 @@ impl GroupKey {
     #[inline]
     fn of(by: GroupBy, page: &Page, region: Option<usize>, symbol: Option<u32>) -> Self {
         match by {
-            GroupBy::State => GroupKey::State(page.state, page.doubt),
-            GroupBy::Kind => GroupKey::Kind(page.kind, page.doubt.filter(|_| page.kind.is_none())),
+            GroupBy::State => GroupKey::State(page.states),
+            GroupBy::Kind => GroupKey::Kind(
+                page.kind,
+                page.states.if_uncertain().filter(|_| page.kind.is_none()),
+            ),
             GroupBy::Flags => {
                 GroupKey::Flags(OfFrame::of(page, page.flags.map(|flags| flags.bits())))
             }
@@ -224,7 +227,7 @@ impl GroupKey {
             GroupBy::Node => GroupKey::Node(OfFrame::of(page, page.zone.map(|zone| zone.node))),
             GroupBy::Zone => GroupKey::Zone(OfFrame::of(page, page.zone)),
             GroupBy::Cgroup => GroupKey::Cgroup(OfFrame::of(page, page.cgroup)),
-            GroupBy::PmdMapped => GroupKey::PmdMapped(match page.state {
+            GroupBy::PmdMapped => GroupKey::PmdMapped(match page.state() {
                 State::Present => OfFrame::of(page, page.is_pmd_mapped()),
                 _ => OfFrame::of(page, None),
             }),
@@ -232,7 +235,7 @@ impl GroupKey {
                 page,
                 page.map_count.map(|count| (count, page.count_is_average)),
             )),
-            GroupBy::Exclusive => GroupKey::Exclusive(match page.state {
+            GroupBy::Exclusive => GroupKey::Exclusive(match page.state() {
                 State::Present => OfFrame::of(page, page.exclusive()),
                 _ => OfFrame::of(page, None),
             }),

@@ -1,11 +1,11 @@
 //! Reading memory without making the target fault: only what has a frame, asked before and after.
 
 use super::detail::PageDetail;
-use super::doubt::Doubt;
 use super::kernel_behaviour::KernelBehaviour;
 use super::page::Page;
 use super::reason::reason;
 use super::region::ViewedRegion;
+use super::state_set::StateSet;
 use super::{Result, View};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
@@ -221,12 +221,10 @@ pub enum Contents {
 pub struct Absent {
     /// From the address asked for on.
     pub range: AddressRange,
-    /// What their state is.
-    pub state: State,
+    /// What they are, or may be.
+    pub states: StateSet,
     /// What they would be.
     pub kind: Option<Kind>,
-    /// Why the state is no more than the likeliest, where it is.
-    pub doubt: Option<Doubt>,
     /// For pages that are present, what kept them from being read; otherwise that they are not.
     pub why: ReadEnd,
     /// Why it is not known whether the page cache has the first of them, or why that was not read there.
@@ -237,10 +235,7 @@ impl Absent {
     /// Why the state, which a record has under the name of `state`, is not certain, and why it has no answer under that of `unknown`.
     #[must_use]
     pub fn why(&self, state: &'static str, unknown: &'static str) -> Why {
-        let mut why = Why::default();
-        if let Some(doubt) = self.doubt {
-            why.note(state, &doubt.reason());
-        }
+        let mut why = self.states.why(state);
         if let Some(reason) = &self.unknown {
             why.note(unknown, reason);
         }
@@ -264,7 +259,7 @@ impl View<'_> {
             MemoryRead { ended, .. } => ended.unwrap_or(ReadEnd::NotResident),
         };
         let PageDetail { page, content, .. } = self.detail(start)?;
-        if fault && !matches!(page.state, State::Unmapped | State::PfnMapped) {
+        if fault && !matches!(page.state(), State::Unmapped | State::PfnMapped) {
             let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
             let near = AddressRange::new(start, end.min(wanted.end())).unwrap_or(wanted);
             let alike = self.absent(near, why, &page)?.range.len();
@@ -272,11 +267,11 @@ impl View<'_> {
             let part = into.get_mut(..alike).unwrap_or_default();
             let read = self.target().process.memory(start, part)?;
             if read > 0 {
-                return bytes(read, Source::Faulted(page.state));
+                return bytes(read, Source::Faulted(page.state()));
             }
         }
         let mut unknown = untold(&page, content);
-        if (page.state, page.kind) == (State::Untouched, Some(Kind::Cached)) {
+        if (page.state(), page.kind) == (State::Untouched, Some(Kind::Cached)) {
             match self.cached(start, into)? {
                 Ok(read) => return bytes(read, Source::File),
                 Err(reason) => unknown = Some(reason),
@@ -298,7 +293,7 @@ impl View<'_> {
             .checked_add(page.bytes())
             .unwrap_or(wanted.end());
         let end = match viewed {
-            _ if why != ReadEnd::NotResident || first.state == State::Present => next,
+            _ if why != ReadEnd::NotResident || first.state() == State::Present => next,
             None => {
                 let above = self.regions().iter().map(|viewed| viewed.range().start());
                 above
@@ -306,16 +301,15 @@ impl View<'_> {
                     .min()
                     .unwrap_or(wanted.end())
             }
-            Some(viewed) if first.state == State::Outside => viewed.range().end(),
+            Some(viewed) if first.state() == State::Outside => viewed.range().end(),
             Some(viewed) if first.entry.is_empty() => self.alike(viewed, next, wanted.end())?,
             Some(viewed) => self.same_entries(first.entry, next, viewed.range().end())?,
         };
         let range = AddressRange::new(start, end.min(wanted.end()));
         Ok(Absent {
             range: range.unwrap_or(wanted),
-            state: first.state,
+            states: first.states,
             kind: first.kind,
-            doubt: first.doubt,
             why,
             unknown: None,
         })
@@ -457,7 +451,7 @@ impl View<'_> {
 /// Why it is not known what is behind an untouched page, of which the process has no frame.
 fn untold(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
     let is_asked =
-        page.state == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
+        page.state() == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
     content
         .err()
         .filter(|reason| is_asked && !matches!(reason, Reason::NotApplicable(_)))
@@ -488,7 +482,7 @@ mod tests {
         let Contents::Absent(absent) = contents.expect("an answer") else {
             panic!("nothing is there");
         };
-        assert_eq!(absent.state, State::Untouched);
+        assert_eq!(absent.states, State::Untouched.into());
         let pages = absent.range.len() / PAGE;
         (world, pages)
     }

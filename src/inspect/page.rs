@@ -1,6 +1,6 @@
 //! What a command sees of the address space: pages, one or many alike at a time.
 
-use super::doubt::Doubt;
+use super::state_set::StateSet;
 use crate::kernel::zones::{ZoneLookup, Zones};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State,
@@ -86,10 +86,8 @@ pub struct Page {
     /// The raw page-map entry of the first; 0 for stretches that were found empty by a scan. When only states are asked for, it
     /// says no more than that the page is present.
     pub entry: PageMapEntry,
-    /// What is there.
-    pub state: State,
-    /// Why that is no more than the likeliest, if it is.
-    pub doubt: Option<Doubt>,
+    /// What is there, or may be.
+    pub states: StateSet,
     /// What it is or would be; `None` when it is in no region, or when what was read does not tell.
     pub kind: Option<Kind>,
     /// The frame's flags, when asked for and there is a frame: those that all of `pages` have.
@@ -113,6 +111,12 @@ pub struct Page {
 }
 
 impl Page {
+    /// What is there, or most likely is.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.states.likeliest()
+    }
+
     /// The frame of the first page; the others have the following ones. `None` without a frame, and when it is hidden.
     pub fn frame(&self) -> Option<FrameNumber> {
         self.entry.frame()
@@ -148,7 +152,7 @@ impl Page {
     /// count.
     #[inline]
     pub fn exclusive(&self) -> Option<bool> {
-        match (self.state, self.map_count, self.huge) {
+        match (self.state(), self.map_count, self.huge) {
             (State::Present, Some(_), _) if self.count_is_average => None,
             (State::Present, Some(count), _) => Some(count == 1),
             (State::Present, None, Some(false)) => Some(self.entry.is_exclusive()),
@@ -165,7 +169,7 @@ impl Page {
 
     /// Whether it is the shared page of zeros, small or huge: nobody's memory.
     pub fn is_zero(&self) -> bool {
-        self.state == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
+        self.state() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
     }
 
     /// Whether `next` can follow it in one row or run: frames go on, or there are none. The one zero page follows itself.

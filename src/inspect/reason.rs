@@ -7,7 +7,7 @@ use crate::report::Reason;
 
 /// Why the kind of a page in a region is not known.
 pub fn kind_untold(page: &Page) -> Reason {
-    if page.state == State::PfnMapped {
+    if page.state() == State::PfnMapped {
         return copied_or_not();
     }
     let is_flagged = |flags: PageFlags| flags.contains(PageFlags::KSM);

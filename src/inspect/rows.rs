@@ -1,8 +1,8 @@
 //! Neighbours put together as they stream by: rows of `walk`, physically contiguous runs of `translate`.
 
-use super::doubt::Doubt;
 use super::page::Page;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
+use super::state_set::StateSet;
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, VirtualAddress};
 
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with consecutive frames
 /// or with the same ones over and over, as the pages of zeros and merged pages have.
@@ -84,8 +84,7 @@ fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
     let (a, b) = (&row.page, &next.page);
     row.region == next.region
         && a.end(size) == b.address
-        && a.state == b.state
-        && a.doubt == b.doubt
+        && a.states == b.states
         && a.kind == b.kind
         && a.huge == b.huge
         && a.map_count == b.map_count
@@ -132,10 +131,8 @@ pub struct Run {
     pub pages: u64,
     /// The first frame, if there is one and it is not hidden.
     pub frame: Option<FrameNumber>,
-    /// Their state.
-    pub state: State,
-    /// Why that is no more than the likeliest, if it is.
-    pub doubt: Option<Doubt>,
+    /// What they are, or may be.
+    pub states: StateSet,
     /// Their kind, if it is the same for all.
     pub kind: Option<Kind>,
 }
@@ -175,8 +172,7 @@ impl Neighbours for Runs {
         match &mut self.run {
             Some((run, alike))
                 if run.end(self.size) == page.address
-                    && run.state == page.state
-                    && run.doubt == page.doubt
+                    && run.states == page.states
                     && run.is_zero() == page.is_zero()
                     && run.frames_go_on(page) =>
             {
@@ -198,8 +194,7 @@ fn finished((page, alike): (Page, bool)) -> Run {
         start: page.address,
         pages: page.pages,
         frame: page.frame(),
-        state: page.state,
-        doubt: page.doubt,
+        states: page.states,
         kind: page.kind.filter(|_| alike),
     }
 }

@@ -1,8 +1,8 @@
 //! The pages of a sweep that a question keeps, and what cannot be known of the others.
 
-use super::doubt::Doubt;
 use super::filter::Question;
 use super::page::Page;
+use super::state_set::StateSet;
 use super::sweep::Chunk;
 use crate::report::{PagesByReason, Stopped};
 
@@ -11,10 +11,10 @@ use crate::report::{PagesByReason, Stopped};
 pub struct Selection {
     /// Untouched pages of which it cannot be known what is behind them.
     pub untold: PagesByReason,
-    /// Why the states of some of the kept pages are not certain.
-    pub doubt: Option<Doubt>,
-    /// Pages that the question can neither keep nor leave out, and why not for the first.
-    pub undecided: Option<(u64, Doubt)>,
+    /// What the first of the kept pages may be whose state is not certain.
+    pub uncertain: Option<StateSet>,
+    /// Pages that the question can neither keep nor leave out, and what the first of them may be.
+    pub undecided: Option<(u64, StateSet)>,
 }
 
 impl Selection {
@@ -30,14 +30,12 @@ impl Selection {
         }
         for page in chunk.pages() {
             if !question.keeps(&page, chunk.region) {
-                if let Some(doubt) = page.doubt
-                    && question.is_undecided(&page, chunk.region)
-                {
-                    self.undecided.get_or_insert((0, doubt)).0 += page.pages;
+                if question.is_undecided(&page, chunk.region) {
+                    self.undecided.get_or_insert((0, page.states)).0 += page.pages;
                 }
                 continue;
             }
-            self.doubt = self.doubt.or(page.doubt);
+            self.uncertain = self.uncertain.or(page.states.if_uncertain());
             each(&page)?;
         }
         Ok(())

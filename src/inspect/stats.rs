@@ -2,13 +2,13 @@
 
 use super::Result;
 use super::classify::Backing;
-use super::doubt::Doubt;
 use super::filter::{Filter, Question};
 use super::kernel_behaviour::KernelBehaviour;
 use super::large::Large;
 use super::page::{Need, Page};
 use super::reason::no_scan;
 use super::region::ViewedRegion;
+use super::state_set::StateSet;
 use super::sweep::{Sweep, sweep};
 use super::totals::{StateCounts, Totals};
 use super::view::View;
@@ -23,8 +23,8 @@ pub struct RegionStats {
     pub present: u64,
     /// Bytes that map the zero page.
     pub zero: Fact<u64>,
-    /// Why some states, and so `swapped` and `states`, are only the most likely ones, if they are.
-    pub doubt: Option<Doubt>,
+    /// What the first page may be whose state is not certain: `swapped` and `states` are then only the most likely ones.
+    pub uncertain: Option<StateSet>,
     /// Bytes in swap. Shared memory in swap leaves an empty entry in the page map, as if nobody had touched it.
     pub swapped: Fact<u64>,
     /// Bytes of frames that are mapped more than once.
@@ -44,6 +44,17 @@ pub struct RegionStats {
 }
 
 impl RegionStats {
+    /// `swapped`, unless it is no more than the most likely number.
+    pub fn certainly_swapped(&self) -> Fact<u64> {
+        let uncertain = self
+            .uncertain
+            .filter(|states| states.may_be(State::Swapped));
+        match uncertain.and_then(StateSet::uncertainty) {
+            Some(reason) => Err(reason),
+            None => self.swapped.clone(),
+        }
+    }
+
     /// Why the page map hides the pages of the region, if it does. Its numbers are then meaningless.
     pub fn hidden(&self) -> Option<Reason> {
         let any = |state| self.states.of(state) > 0;
@@ -134,7 +145,7 @@ const PSS_SHIFT: u32 = 12;
 /// The pages of a region added up so far, and the bytes of present ones.
 struct Tally {
     totals: Totals,
-    doubt: Option<Doubt>,
+    uncertain: Option<StateSet>,
     large: Large,
     /// Whether map counts are of single pages; `None` if unknown.
     exact: Option<bool>,
@@ -159,7 +170,7 @@ impl Tally {
     fn new(view: &View<'_>, need: Need, wanted: Need) -> Tally {
         Tally {
             totals: Totals::new(view.page(), wanted),
-            doubt: None,
+            uncertain: None,
             large: Large::new(view.page()),
             exact: match need.contains(Need::COUNTS) {
                 true => view.target().machine.has_exact_map_counts(),
@@ -181,8 +192,8 @@ impl Tally {
     #[inline]
     fn add(&mut self, page: &Page) {
         self.totals.add(page);
-        self.doubt = self.doubt.or(page.doubt);
-        if page.state != State::Present {
+        self.uncertain = self.uncertain.or(page.states.if_uncertain());
+        if page.state() != State::Present {
             return;
         }
         let size = self.totals.size();
@@ -256,7 +267,7 @@ impl Tally {
                 (_, Err(reason)) => Err(reason.clone()),
                 (_, Ok(())) => Err(Reason::Changed),
             },
-            doubt: self.doubt,
+            uncertain: self.uncertain,
             swapped: match viewed.backing == Backing::Shmem
                 && self.totals.state(State::Untouched) > 0
                 && view.swap_in_use()

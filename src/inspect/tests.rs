@@ -183,8 +183,8 @@ fn groups_add_up() {
     assert_eq!(
         grouped(GroupBy::State),
         [
-            (K::State(State::Untouched, None), 77),
-            (K::State(State::Present, None), 33)
+            (K::State(State::Untouched.into()), 77),
+            (K::State(State::Present.into()), 33)
         ]
     );
     assert_eq!(
@@ -220,7 +220,7 @@ fn physical_addresses_of_devices_come_from_the_file() {
         let view = View::at(&target, address).expect("a view");
         let detail = view.detail(address).expect("its detail");
         assert_eq!(
-            (detail.page.state, detail.page.kind),
+            (detail.page.state(), detail.page.kind),
             (State::PfnMapped, Some(Kind::DeviceMemory))
         );
         detail.physical
@@ -240,7 +240,7 @@ fn physical_addresses_of_devices_come_from_the_file() {
     let view = View::at(&target, address).expect("a view");
     let detail = view.detail(address).expect("its detail");
     assert_eq!(
-        (detail.page.state, detail.page.kind),
+        (detail.page.state(), detail.page.kind),
         (State::Untouched, Some(Kind::File))
     );
     assert!(matches!(detail.physical, Err(Reason::NotApplicable(_))));
@@ -271,7 +271,7 @@ fn an_address_has_the_frame_and_the_offset_in_it() {
         above.map(|region| region.range.start().get()),
         Some(0x200 * PAGE)
     );
-    assert_eq!(detail.page.state, State::Unmapped);
+    assert_eq!(detail.page.state(), State::Unmapped);
 }
 
 #[test]
@@ -280,8 +280,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         address: VirtualAddress::new(0),
         pages: 1,
         entry: crate::kernel::PageMapEntry::new(PRESENT | bit | 5),
-        state: State::Present,
-        doubt: None,
+        states: State::Present.into(),
         kind: Some(Kind::Anonymous),
         flags: None,
         map_count: count,
@@ -325,7 +324,9 @@ fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
     let (_, target) = world.target();
     for need in [Need::ENTRIES, Need::KINDS | Need::CONTENT] {
         let mut kinds = Vec::new();
-        each(&target, need, |page, _| kinds.push((page.state, page.kind)));
+        each(&target, need, |page, _| {
+            kinds.push((page.state(), page.kind))
+        });
         kinds.dedup();
         let hugetlb = Some(Kind::Hugetlb);
         assert_eq!(
@@ -364,7 +365,7 @@ fn pages_with_one_frame_share_a_row() {
     let (_, target) = world.target();
     let rows: Vec<_> = rows(&target, Need::KINDS | Need::FLAGS | Need::COUNTS)
         .into_iter()
-        .filter(|row| row.page.state == State::Present)
+        .filter(|row| row.page.state() == State::Present)
         .map(|row| {
             let frame = row.page.frame().map(|frame| frame.get());
             (frame, row.page.pages, row.frames)
@@ -472,7 +473,7 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
             ),
             false => (None, None),
         };
-        assert_eq!(detail.page.state, State::PfnMapped);
+        assert_eq!(detail.page.state(), State::PfnMapped);
         assert_eq!(
             detail.physical.clone().ok(),
             physical,
@@ -523,7 +524,7 @@ fn what_is_in_no_large_folio_is_not_huge_without_a_scan() {
         assert_eq!(detail.huge.ok(), of_page, "{large} {in_smaps:?}");
         view.require(Need::HUGE).expect("flags tell of small pages");
         each(&target, Need::HUGE, |page, _| {
-            if page.state == State::Present {
+            if page.state() == State::Present {
                 assert_eq!(page.huge, (!large).then_some(false));
             }
         });
@@ -550,8 +551,7 @@ fn frames_that_come_again_in_turn_share_a_row() {
         address: VirtualAddress::new(at * PAGE),
         pages,
         entry: crate::kernel::PageMapEntry::new(PRESENT | frame),
-        state: State::Present,
-        doubt: None,
+        states: State::Present.into(),
         kind: Some(Kind::HugeZero),
         flags: None,
         map_count: None,
@@ -644,6 +644,6 @@ fn what_is_told_of_an_address_is_of_the_region_that_is_there() {
             true => State::Unmapped,
             false => State::Untouched,
         };
-        assert_eq!(detail.page.state, state);
+        assert_eq!(detail.page.state(), state);
     }
 }

@@ -51,7 +51,7 @@ impl Totals {
     #[inline]
     pub fn add(&mut self, page: &Page) {
         self.pages = self.pages.saturating_add(page.pages);
-        self.states.add(page.state, page.pages);
+        self.states.add(page.state(), page.pages);
         if page.entry.is_frame_hidden() {
             self.physical = None;
         }

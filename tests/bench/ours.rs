@@ -33,7 +33,7 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
     let need = Need::FRAMES;
     let (mut runs, mut count) = (Runs::new(view.page()), 0u64);
     let swept = sweep(&view, &[range(whole)], need, &mut || Ok(()), &mut |chunk| {
-        let pages = chunk.pages().filter(|page| page.state == State::Present);
+        let pages = chunk.pages().filter(|page| page.state() == State::Present);
         pages.for_each(|page| count += u64::from(runs.push(&page, None).is_some()));
         Ok(())
     });

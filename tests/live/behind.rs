@@ -154,7 +154,7 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
     let one_by_one: Vec<Kind> = (0..count)
         .map(|page| {
             let detail = detail(target, start + page * page_bytes());
-            assert_eq!(detail.page.state, State::Untouched, "page {page}");
+            assert_eq!(detail.page.state(), State::Untouched, "page {page}");
             detail.page.kind.expect("a kind")
         })
         .collect();

@@ -333,7 +333,7 @@ fn files_of_the_mounted_pool() {
         let target = puppet.0.attach();
         for (address, state) in [(memory, State::Present), (memory + bytes, State::Untouched)] {
             let page = detail(&target, address).page;
-            assert_eq!((page.state, page.kind), (state, Some(Kind::Hugetlb)));
+            assert_eq!((page.state(), page.kind), (state, Some(Kind::Hugetlb)));
         }
         let swept = self::pages(&target, &[(memory, 2 * pages)], Need::empty());
         assert!(swept.iter().all(|page| page.kind == Some(Kind::Hugetlb)));

@@ -55,11 +55,11 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
     );
     match (&swept[..], &detail.region) {
         ([page], Some(_)) => assert_eq!(
-            (page.state, page.kind),
-            (detail.page.state, detail.page.kind)
+            (page.state(), page.kind),
+            (detail.page.state(), detail.page.kind)
         ),
         // A sweep passes over what is in no region.
-        ([], None) => assert_eq!(detail.page.state, State::Unmapped),
+        ([], None) => assert_eq!(detail.page.state(), State::Unmapped),
         (_, region) => panic!("{} pages in {region:?}", swept.len()),
     }
     detail
@@ -84,7 +84,7 @@ pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Need) -> Vec<Page> {
 
 fn state_and_kind(target: &Target, address: u64) -> (State, Option<Kind>) {
     let detail = detail(target, address);
-    (detail.page.state, detail.page.kind)
+    (detail.page.state(), detail.page.kind)
 }
 
 fn anonymous_memory() {
@@ -95,7 +95,7 @@ fn anonymous_memory() {
     let target = puppet.0.attach();
     let written = detail(&target, memory + 0x123 % page_bytes());
     assert_eq!(
-        (written.page.state, written.page.kind),
+        (written.page.state(), written.page.kind),
         (State::Present, Some(Kind::Anonymous))
     );
     assert_eq!(written.exclusive, Ok(true));
@@ -121,7 +121,7 @@ fn anonymous_memory() {
         assert_eq!(written.map_count, Ok(1));
     }
     let zero = detail(&target, memory + page_bytes());
-    assert_eq!(zero.page.state, State::Present);
+    assert_eq!(zero.page.state(), State::Present);
     match target
         .process
         .categories()
@@ -133,7 +133,7 @@ fn anonymous_memory() {
     }
     let untouched = detail(&target, memory + 2 * page_bytes());
     assert_eq!(
-        (untouched.page.state, untouched.page.kind),
+        (untouched.page.state(), untouched.page.kind),
         (State::Untouched, Some(Kind::Anonymous))
     );
     assert!(matches!(untouched.frame, Err(Reason::NotApplicable(_))));
@@ -193,10 +193,10 @@ fn guard_pages() {
     }
     let target = puppet.0.attach();
     let states = pages(&target, &[(memory, 4)], Need::ENTRIES);
-    let states: Vec<State> = states.iter().map(|page| page.state).collect();
+    let states: Vec<State> = states.iter().map(|page| page.state()).collect();
     use State::{Guard, Present};
     assert_eq!(states, [Present, Guard, Guard, Present]);
-    assert_eq!(detail(&target, memory + page_bytes()).page.state, Guard);
+    assert_eq!(detail(&target, memory + page_bytes()).page.state(), Guard);
 }
 
 fn userfault_markers() {
@@ -214,7 +214,7 @@ fn userfault_markers() {
     let target = puppet.0.attach();
     let protected = detail(&target, memory);
     assert_eq!(
-        (protected.page.state, protected.page.kind),
+        (protected.page.state(), protected.page.kind),
         (State::Present, Some(Kind::Anonymous))
     );
     assert!(protected.page.entry.is_uffd_wp());
@@ -224,9 +224,9 @@ fn userfault_markers() {
     } else {
         State::UffdWp
     };
-    assert_eq!(marker.page.state, expected);
+    assert_eq!(marker.page.state(), expected);
     assert_eq!(
-        detail(&target, memory + 2 * page_bytes()).page.state,
+        detail(&target, memory + 2 * page_bytes()).page.state(),
         State::Untouched
     );
 }
@@ -253,9 +253,9 @@ fn poisoned_pages() {
     } else {
         State::Poisoned
     };
-    assert_eq!(detail(&target, memory).page.state, expected);
+    assert_eq!(detail(&target, memory).page.state(), expected);
     assert_eq!(
-        detail(&target, memory + page_bytes()).page.state,
+        detail(&target, memory + page_bytes()).page.state(),
         State::Untouched
     );
 }
@@ -279,7 +279,7 @@ fn pages_in_swap() {
     let target = puppet.0.attach();
     let swapped = detail(&target, memory);
     assert_eq!(
-        (swapped.page.state, swapped.page.kind),
+        (swapped.page.state(), swapped.page.kind),
         (State::Swapped, Some(Kind::Anonymous))
     );
     let slot = swapped.swap.expect("its slot");
@@ -351,7 +351,7 @@ fn huge_pages() {
     puppet
         .advises(memory, 1, MADV_DONTNEED)
         .expect("to drop a page");
-    assert_eq!(detail(&target, memory).page.state, State::Untouched);
+    assert_eq!(detail(&target, memory).page.state(), State::Untouched);
     assert_eq!(detail(&target, memory + page_bytes()).huge, Ok(false));
     assert_eq!(detail(&target, memory + bytes).huge, Ok(true));
 }
@@ -442,7 +442,7 @@ fn merged_pages() {
     let target = puppet.0.attach();
     for page in [0, 63] {
         let merged = detail(&target, memory + page * page_bytes());
-        let kind = (merged.page.state, merged.page.kind);
+        let kind = (merged.page.state(), merged.page.kind);
         assert_eq!(kind, (State::Present, Some(Kind::Ksm)));
         assert_eq!(merged.exclusive, Ok(false));
         assert!(merged.map_count.expect("its map count") > 1);
@@ -483,7 +483,7 @@ fn what_the_kernel_lends() {
         for address in [start, (start + 1).min(end - 1)] {
             let detail = detail(&target, address);
             assert_eq!(
-                (detail.page.state, detail.page.kind),
+                (detail.page.state(), detail.page.kind),
                 (state, Some(kind)),
                 "{start:#x}"
             );
@@ -503,7 +503,7 @@ fn no_region() {
     let target = puppet.0.attach();
     let detail = detail(&target, memory + page_bytes());
     assert_eq!(
-        (detail.page.state, detail.page.kind),
+        (detail.page.state(), detail.page.kind),
         (State::Unmapped, None)
     );
     let (below, above) = detail.nearest.expect("its neighbours");
@@ -519,7 +519,7 @@ fn no_region() {
     let without = pages(&target, &spans, Need::ENTRIES);
     assert_eq!(without.len(), 2);
     let with = pages(&target, &spans, Need::HOLES);
-    let states: Vec<State> = with.iter().map(|page| page.state).collect();
+    let states: Vec<State> = with.iter().map(|page| page.state()).collect();
     assert_eq!(
         states,
         [State::Untouched, State::Unmapped, State::Untouched]

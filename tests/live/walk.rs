@@ -120,7 +120,7 @@ fn every_entry_is_what_pread_says() {
             &mut || Ok(()),
             &mut |chunk| {
                 for page in chunk.pages() {
-                    if page.state == State::Outside {
+                    if page.state() == State::Outside {
                         continue;
                     }
                     let region = chunk.region.expect("a region");
@@ -361,7 +361,7 @@ fn reservation_costs_nothing(protection: i32) {
             chunks += 1;
             for page in chunk.pages() {
                 all += page.pages;
-                present += if page.state == State::Present {
+                present += if page.state() == State::Present {
                     page.pages
                 } else {
                     0

@@ -235,7 +235,8 @@ fn to_swap_and_back() {
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
     let mut watch = Watch::of(&puppet, memory, 4, Need::empty());
-    if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state != State::Swapped {
+    if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state() != State::Swapped
+    {
         return skip(NAME, "the kernel kept the page");
     }
     assert_eq!(

@@ -218,7 +218,7 @@ impl Examination<'_> {
             length,
             bytes: None,
             source: None,
-            state: absent.state,
+            state: absent.states.likeliest(),
             kind: absent.kind,
             unread: unread(absent),
             why: why("state", absent),
@@ -280,7 +280,7 @@ impl Examination<'_> {
             let memory = Memory {
                 values: vec![text],
                 unread: cut.as_ref().and_then(unread),
-                cut_by: cut.as_ref().map(|absent| absent.state),
+                cut_by: cut.as_ref().map(|absent| absent.states.likeliest()),
                 why: cut
                     .as_ref()
                     .map_or_else(Why::default, |absent| why("cut_by", absent)),
@@ -307,7 +307,7 @@ struct ReadOn {
 /// Why pages that are present were not read.
 fn unread(absent: &Absent) -> Option<&'static str> {
     match absent.why {
-        ReadEnd::NotResident if absent.state != State::Present => None,
+        ReadEnd::NotResident if absent.states.likeliest() != State::Present => None,
         ReadEnd::NotResident | ReadEnd::Changed => Some("it changed each time that it was read"),
         ReadEnd::Unreadable => Some("the kernel does not read it"),
     }

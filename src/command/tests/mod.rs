@@ -244,7 +244,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
 }
 
 #[test]
-fn counts_of_states_in_doubt_say_so() {
+fn counts_of_uncertain_states_say_so() {
     let records = |line| self::records(line, hidden_entries());
     let mut groups = 0;
     for record in records("walk all by state") {

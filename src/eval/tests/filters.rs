@@ -2,7 +2,7 @@
 
 use super::{World, command, process};
 use crate::eval::{self, Error};
-use crate::inspect::{Doubt, Need, Page, View};
+use crate::inspect::{Need, Page, StateSet, View};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::Command;
 use crate::process::fake::Fake;
@@ -23,8 +23,7 @@ fn present() -> Page {
         address: VirtualAddress::new(0x50_0000),
         pages: 1,
         entry: PageMapEntry::new(1 << 63 | 0x1234),
-        state: State::Present,
-        doubt: None,
+        states: State::Present.into(),
         kind: Some(Kind::Anonymous),
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
@@ -40,7 +39,7 @@ fn present() -> Page {
 fn untouched() -> Page {
     Page {
         entry: PageMapEntry::default(),
-        state: State::Untouched,
+        states: State::Untouched.into(),
         flags: None,
         map_count: None,
         ..present()
@@ -203,15 +202,10 @@ fn regions_are_asked_too() {
 }
 
 #[test]
-fn a_state_in_doubt_is_no_answer_where_it_matters() {
+fn an_uncertain_state_is_no_answer_where_it_matters() {
     let hidden = Page {
         entry: PageMapEntry::new(1 << 62),
-        state: State::Swapped,
-        doubt: Some(Doubt::Hidden {
-            write_protected: false,
-            swap_in_use: true,
-            guards_are_marked: true,
-        }),
+        states: StateSet::hidden(false, true, true),
         kind: None,
         ..untouched()
     };

@@ -1,70 +1,93 @@
 //! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O.
 
-use super::doubt::doubt;
 use super::kernel_behaviour::KernelBehaviour;
 pub use super::observation::{Backing, PageObservation, RegionFacts};
+use super::state_set::StateSet;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::process::{BackingContent, Categories};
 
-/// Decides the state of a page, and its kind where the evidence tells.
+/// Decides which state a page is in, or may be in, and its kind where the evidence tells.
 pub fn classify(
     evidence: PageObservation,
     place: Option<RegionFacts>,
     rules: &dyn KernelBehaviour,
-) -> (State, Option<Kind>) {
+) -> (StateSet, Option<Kind>) {
     let Some(entry) = evidence.entry else {
         let kind = place.map(|place| place.backing.kind());
-        return (State::Outside, kind);
+        return (State::Outside.into(), kind);
     };
     if entry.is_present() {
-        return (State::Present, present_kind(entry, evidence, place, rules));
+        let kind = present_kind(entry, evidence, place, rules);
+        return (State::Present.into(), kind);
     }
-    if let Some(doubt) = doubt(evidence, place, rules) {
-        // What it would be is known where it is the same for all that it may be.
-        let mut kinds = doubt
-            .states()
-            .map(|state| absent_kind(state, entry, place, evidence.content));
-        let first = kinds.next().flatten();
-        let kind = first.filter(|_| kinds.all(|kind| kind == first));
-        return (doubt.likeliest(), kind);
-    }
-    let state = match entry.swap() {
-        Some(swap) => non_present_state(entry, swap, rules),
-        // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
-        None if entry.is_uffd_wp() => State::UffdWp,
-        None => match place {
-            None => State::Unmapped,
-            Some(RegionFacts {
-                pfn_mapped: true, ..
-            }) => State::PfnMapped,
-            Some(_) => State::Untouched,
-        },
+    let states = match entry.swap() {
+        Some(swap) => non_present_states(entry, swap, rules),
+        None => empty_states(entry, evidence.categories, place),
     };
-    (state, absent_kind(state, entry, place, evidence.content))
+    let kind = |state| absent_kind(state, entry, place, evidence.content);
+    let likeliest = kind(states.likeliest());
+    // What it would be is known where it is the same for all that it may be.
+    let is_known = states.is_certain() || states.iter().all(|state| kind(state) == likeliest);
+    (states, likeliest.filter(|_| is_known))
 }
 
-/// What an entry with bit 62 is, where that is certain: that bit alone does not make it swapped.
-fn non_present_state(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> State {
+/// What an entry without a page and without bit 62 is.
+fn empty_states(
+    entry: PageMapEntry,
+    categories: Option<Categories>,
+    place: Option<RegionFacts>,
+) -> StateSet {
+    // Entries of the pool that are not present lack bit 62 (pagemap_hugetlb_range in fs/proc/task_mmu.c).
+    if entry.is_uffd_wp() {
+        return State::UffdWp.into();
+    }
+    let Some(place) = place else {
+        return State::Unmapped.into();
+    };
+    let is_anything = categories.map(|categories| categories.contains(Categories::SWAPPED));
+    if place.backing == Backing::Hugetlb
+        && let Some(states) = StateSet::of_pool(is_anything)
+    {
+        return states;
+    }
+    match place.pfn_mapped {
+        true => State::PfnMapped.into(),
+        false => State::Untouched.into(),
+    }
+}
+
+/// What an entry with bit 62 is: that bit alone does not make it swapped.
+fn non_present_states(
+    entry: PageMapEntry,
+    swap: SwapEntry,
+    rules: &dyn KernelBehaviour,
+) -> StateSet {
     /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
     const MARKER_UFFD_WP: u64 = 1;
     const MARKER_POISONED: u64 = 2;
     const MARKER_GUARD: u64 = 4;
 
     if entry.is_guard() {
-        return State::Guard;
+        return State::Guard.into();
     }
-    match rules.swap_meaning(swap.kind) {
+    if entry.is_swap_hidden() {
+        let (swap_in_use, guards_are_marked) = (rules.swap_in_use(), rules.guards_are_marked());
+        return StateSet::hidden(entry.is_uffd_wp(), swap_in_use, guards_are_marked);
+    }
+    let state = match rules.swap_meaning(swap.kind) {
         SwapMeaning::Area => State::Swapped,
         SwapMeaning::Hwpoison => State::Hwpoison,
         SwapMeaning::Device => State::Device,
-        SwapMeaning::Migration | SwapMeaning::Special => State::Migrating,
+        SwapMeaning::Migration => State::Migrating,
+        SwapMeaning::Special => return StateSet::special(),
         SwapMeaning::ReadError => State::Poisoned,
         SwapMeaning::Marker if swap.offset & MARKER_GUARD != 0 => State::Guard,
         SwapMeaning::Marker if swap.offset & MARKER_POISONED != 0 => State::Poisoned,
         SwapMeaning::Marker if swap.offset & MARKER_UFFD_WP != 0 => State::UffdWp,
         SwapMeaning::Marker => State::Poisoned,
-    }
+    };
+    state.into()
 }
 
 /// The swap types that are areas in use: they tell a page in swap by its entry alone, where the markers and the like have the same bit.

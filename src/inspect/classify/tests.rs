@@ -1,4 +1,3 @@
-use super::super::doubt::Doubt;
 use super::*;
 use crate::kernel::swaps::{SwapLayout, SwapOptions};
 use Backing::{Anonymous, File, Hugetlb, Kernel, Shmem};
@@ -70,12 +69,22 @@ fn evidence(raw: u64) -> PageObservation {
     }
 }
 
-/// As the kernel gives it, and as one does that tracks soft-dirty pages: it sets bit 55 also where nothing is.
+/// With the likeliest state alone.
 fn classify(
     evidence: PageObservation,
     place: Option<RegionFacts>,
     rules: &dyn KernelBehaviour,
 ) -> (State, Option<Kind>) {
+    let (states, kind) = classify_whole(evidence, place, rules);
+    (states.likeliest(), kind)
+}
+
+/// As the kernel gives it, and as one does that tracks soft-dirty pages: it sets bit 55 also where nothing is.
+fn classify_whole(
+    evidence: PageObservation,
+    place: Option<RegionFacts>,
+    rules: &dyn KernelBehaviour,
+) -> (StateSet, Option<Kind>) {
     let plain = super::classify(evidence, place, rules);
     let with_bit = |entry: PageMapEntry| PageMapEntry::new(entry.raw() | 1 << 55);
     let tracked = PageObservation {
@@ -195,8 +204,10 @@ fn what_is_hidden_is_not_said_for_certain() {
         ..ALL
     };
     let may_be = |raw, rules: Known| {
-        let doubt = doubt(evidence(raw), HEAP, &rules)?;
-        Some(doubt.reason().to_string())
+        let reason = classify_whole(evidence(raw), HEAP, &rules)
+            .0
+            .uncertainty()?;
+        Some(reason.to_string())
     };
     let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
     assert!(
@@ -233,8 +244,8 @@ fn without_the_configuration_a_pseudo_type_is_no_swap() {
         ..ALL
     };
     for kind in 0x17..0x1f {
-        let (state, _) = classify(evidence(0x4000_0000_0000_0020 | kind), HEAP, &unknown);
-        assert_ne!(state, Swapped, "type {kind}");
+        let (states, _) = classify_whole(evidence(0x4000_0000_0000_0020 | kind), HEAP, &unknown);
+        assert_eq!(states.is(Swapped), Some(false), "type {kind}");
     }
 }
 
@@ -391,21 +402,22 @@ fn the_pool_shows_less_of_what_is_not_present() {
         ..evidence(raw)
     };
     let is = |evidence| {
-        let (state, kind) = classify(evidence, pool, &ALL);
-        (state, kind, doubt(evidence, pool, &ALL))
+        let (states, kind) = classify_whole(evidence, pool, &ALL);
+        assert_eq!(kind, Some(Kind::Hugetlb));
+        states
     };
-    let hugetlb = Some(Kind::Hugetlb);
     let marker = Some(Categories::HUGE | Categories::SWAPPED);
     let protected = 0x0200_0000_0000_0000;
-    assert_eq!(is(with(protected, marker)), (UffdWp, hugetlb, None));
-    assert_eq!(is(with(protected, None)), (UffdWp, hugetlb, None));
-    assert_eq!(is(with(0, marker)), (Poisoned, hugetlb, Some(Doubt::Pool)));
-    assert_eq!(
-        is(with(0, None)),
-        (Untouched, hugetlb, Some(Doubt::PoolUnasked))
-    );
+    assert_eq!(is(with(protected, marker)), UffdWp.into());
+    assert_eq!(is(with(protected, None)), UffdWp.into());
+    let something = is(with(0, marker));
+    assert_eq!(something.likeliest(), Poisoned);
+    assert_eq!(something.is(Untouched), Some(false));
+    let unasked = is(with(0, None));
+    assert_eq!(unasked.likeliest(), Untouched);
+    assert_eq!(unasked.is(Poisoned), None);
     let empty = Some(Categories::HUGE);
-    assert_eq!(is(with(0, empty)), (Untouched, hugetlb, None));
+    assert_eq!(is(with(0, empty)), Untouched.into());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::super::kernel_behaviour::KernelBehaviour;
 use super::super::page::{Need, Page};
 use super::super::reason::reason;
 use super::super::region::ViewedRegion;
+use super::super::state_set::StateSet;
 use crate::kernel::zones::Zones;
 use crate::kernel::{Kind, PageMapEntry, PageSize, State, VirtualAddress};
 use crate::process::{BackingContent, BackingRun, Categories};
@@ -128,16 +129,17 @@ impl<'a> Chunk<'a> {
             categories: Some(Categories::empty()),
             content,
         };
-        let (state, kind) = classify(evidence, self.place, self.rules);
+        let (states, kind) = classify(evidence, self.place, self.rules);
         Page {
             content,
-            ..self.known(first, pages, entry.unwrap_or_default(), state, kind)
+            ..self.known(first, pages, entry.unwrap_or_default(), states, kind)
         }
     }
 
     /// A stretch that is present, and nobody asks for more.
     pub(super) fn present(&self, first: u64, pages: u64) -> Page {
-        self.known(first, pages, PageMapEntry::PRESENT, State::Present, None)
+        let states = State::Present.into();
+        self.known(first, pages, PageMapEntry::PRESENT, states, None)
     }
 
     /// A stretch of which no more is known.
@@ -147,15 +149,14 @@ impl<'a> Chunk<'a> {
         first: u64,
         pages: u64,
         entry: PageMapEntry,
-        state: State,
+        states: StateSet,
         kind: Option<Kind>,
     ) -> Page {
         Page {
             address: VirtualAddress::new(self.start.get() + (first << self.size.shift())),
             pages,
             entry,
-            state,
-            doubt: None,
+            states,
             kind,
             flags: None,
             map_count: None,

@@ -1,8 +1,8 @@
 //! The pages of a stretch, made one by one of the words that were read: neighbours that are the same as one.
 
 use super::super::classify::{PageObservation, classify};
-use super::super::doubt::doubt;
 use super::super::page::{InZone, Need, Page};
+use super::super::state_set::StateSet;
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::{BackingContent, Categories};
@@ -19,7 +19,7 @@ pub struct Pages<'a> {
     /// Where in the runs of what is behind the next page lies.
     run: usize,
     /// Of the last plain entry the bits apart from the frame, and what they make of it: mostly also that of the next.
-    class: Option<(u64, State, Option<Kind>)>,
+    class: Option<(u64, StateSet, Option<Kind>)>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
 }
@@ -135,14 +135,13 @@ impl Pages<'_> {
             categories,
             content,
         };
-        let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+        let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
         let page = Page {
             address: VirtualAddress::new(self.chunk.start.get() + into),
             pages: alike as u64 * words.stride,
             entry,
-            state,
-            doubt: doubt(evidence, self.chunk.place, self.chunk.rules),
+            states,
             kind,
             flags,
             map_count,
@@ -150,7 +149,7 @@ impl Pages<'_> {
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
-                .or(flags.and_then(|flags| self.small(flags, state))),
+                .or(flags.and_then(|flags| self.small(flags, states))),
             count_is_average: !self.chunk.exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
@@ -171,8 +170,8 @@ impl Pages<'_> {
     }
 
     /// One PMD maps large folios alone: of a page in none it is known without a scan that it is not mapped so.
-    fn small(&self, flags: PageFlags, state: State) -> Option<bool> {
-        let is_small = state == State::Present && !flags.is_in_large_folio();
+    fn small(&self, flags: PageFlags, states: StateSet) -> Option<bool> {
+        let is_small = states.likeliest() == State::Present && !flags.is_in_large_folio();
         (self.chunk.need.contains(Need::HUGE) && is_small).then_some(false)
     }
 
@@ -191,8 +190,8 @@ impl Pages<'_> {
         let pages = alike(entries, 1);
         self.next += pages;
         let bits = entry.bits();
-        let (state, kind) = match self.class {
-            Some((last, state, kind)) if last == bits => (state, kind),
+        let (states, kind) = match self.class {
+            Some((last, states, kind)) if last == bits => (states, kind),
             _ => {
                 let evidence = PageObservation {
                     entry: Some(entry),
@@ -200,15 +199,15 @@ impl Pages<'_> {
                     categories: None,
                     content: None,
                 };
-                let (state, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-                self.class = Some((bits, state, kind));
-                (state, kind)
+                let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+                self.class = Some((bits, states, kind));
+                (states, kind)
             }
         };
         let chunk = &self.chunk;
         Some(Page {
             huge: chunk.never_huge(),
-            ..chunk.known(first as u64, pages as u64, entry, state, kind)
+            ..chunk.known(first as u64, pages as u64, entry, states, kind)
         })
     }
 

@@ -33,7 +33,7 @@ fn assert_complete(world: &World, pages: &[Page]) {
         assert!(first >= end, "in order");
         end = first + page.pages;
         if page.entry.raw() == 0 {
-            assert_eq!(page.state, State::Untouched);
+            assert_eq!(page.state(), State::Untouched);
             continue;
         }
         for one in page.each(crate::kernel::PageSize::FOUR_KIB) {
@@ -109,8 +109,8 @@ fn states(pages: &[Page]) -> Vec<(State, u64)> {
     let mut states: Vec<(State, u64)> = Vec::new();
     for page in pages {
         match states.last_mut() {
-            Some((state, pages)) if *state == page.state => *pages += page.pages,
-            _ => states.push((page.state, page.pages)),
+            Some((state, pages)) if *state == page.state() => *pages += page.pages,
+            _ => states.push((page.state(), page.pages)),
         }
     }
     states
@@ -140,7 +140,7 @@ fn for_states_alone_what_is_present_is_not_read() {
     let (plain, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &plain);
     assert_eq!(states(&pages), states(&plain));
-    for page in pages.iter().filter(|page| page.state == State::Present) {
+    for page in pages.iter().filter(|page| page.state() == State::Present) {
         assert_eq!((page.frame(), page.kind), (None, None), "not looked at");
     }
     // Holes say nothing about entries.
@@ -216,7 +216,7 @@ fn huge_mappings_cost_one_entry_and_two_flag_words() {
     });
     let heads: Vec<u64> = heads.map(|page| page.pages).collect();
     assert_eq!(heads, [1; 16]);
-    let present = pages.iter().filter(|page| page.state == State::Present);
+    let present = pages.iter().filter(|page| page.state() == State::Present);
     for page in present {
         assert_eq!((page.huge, page.map_count), (Some(true), Some(1)));
     }
@@ -271,7 +271,7 @@ fn frames_are_joined_however_they_lie() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::FLAGS | Need::COUNTS);
     assert_complete(&world, &pages);
-    for page in pages.iter().filter(|page| page.state == State::Present) {
+    for page in pages.iter().filter(|page| page.state() == State::Present) {
         let frame = page.frame().expect("a frame").get();
         assert_eq!(page.flags.map(|flags| flags.bits()), Some(frame << 8));
         assert_eq!(page.map_count, Some(frame % 5));
@@ -296,7 +296,7 @@ fn only_what_may_be_the_zero_page_is_asked_about() {
     assert!(read(&world.scanned) <= 3, "{}", read(&world.scanned));
     let kinds: Vec<_> = pages
         .iter()
-        .filter(|page| page.state == State::Present)
+        .filter(|page| page.state() == State::Present)
         .map(|page| page.kind)
         .collect();
     let anonymous = Some(Kind::Anonymous);
@@ -345,7 +345,7 @@ fn orders_of_folios() {
     let (pages, _) = swept(&target, Need::ORDER);
     let orders: Vec<_> = pages
         .iter()
-        .filter(|page| page.state == State::Present)
+        .filter(|page| page.state() == State::Present)
         .flat_map(|page| page.each(crate::kernel::PageSize::FOUR_KIB))
         .map(|page| page.order)
         .collect();
@@ -361,7 +361,7 @@ fn orders_of_folios() {
         "{}",
         read(&world.flags_read)
     );
-    let untouched = pages.iter().find(|page| page.state == State::Untouched);
+    let untouched = pages.iter().find(|page| page.state() == State::Untouched);
     assert_eq!(untouched.expect("some").order, None);
 }
 
@@ -393,7 +393,7 @@ fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
         .expect("a sweep");
         kept
     };
-    let absent = Filter::new(Need::empty(), |page, _| page.state != State::Present);
+    let absent = Filter::new(Need::empty(), |page, _| page.state() != State::Present);
     let kept = walk(&absent);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
     assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
@@ -410,7 +410,7 @@ fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
     );
     assert_eq!(read(&world.counts_read), 10);
     // Whatever is kept is the same as without a filter.
-    let present = Filter::new(Need::empty(), |page, _| page.state == State::Present);
+    let present = Filter::new(Need::empty(), |page, _| page.state() == State::Present);
     let (all, _) = swept(&target, shown);
     let all: Vec<_> = all
         .into_iter()
@@ -436,7 +436,7 @@ fn holes_come_when_asked_for() {
     let span = region(0x800, 0x3000).range;
     let mut states = Vec::new();
     let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
-        states.extend(chunk.pages().map(|page| (page.state, page.pages)));
+        states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
         Ok(())
     });
     all.expect("a sweep");
@@ -458,7 +458,7 @@ fn beyond_the_page_map() {
     let kernel_half = (1 << 52) - 0xa00;
     let (_, target) = World::new([region(kernel_half, 1), region(kernel_half + 16, 1000)]).target();
     let (pages, _) = swept(&target, Need::KINDS | Need::FLAGS);
-    assert!(pages.iter().all(|page| page.state == State::Outside));
+    assert!(pages.iter().all(|page| page.state() == State::Outside));
     assert_eq!(pages.iter().map(|page| page.pages).sum::<u64>(), 1001);
 }
 
@@ -629,7 +629,7 @@ fn holes_behind_the_end_of_the_page_map_are_outside() {
         let mut states = Vec::new();
         let span = region(first, pages).range;
         let all = sweep(&view, &[span], Need::HOLES, &mut || Ok(()), &mut |chunk| {
-            states.extend(chunk.pages().map(|page| (page.state, page.pages)));
+            states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
             Ok(())
         });
         all.expect("a sweep");
@@ -637,7 +637,7 @@ fn holes_behind_the_end_of_the_page_map_are_outside() {
         // One address says the same.
         let last = span.end().get() - 1;
         let detail = view.detail(crate::kernel::VirtualAddress::new(last));
-        let state = detail.expect("a detail").page.state;
+        let state = detail.expect("a detail").page.state();
         assert_eq!(Some(state), expected.last().map(|&(state, _)| state));
     }
 }

@@ -3,13 +3,13 @@
 use super::change::{Change, ChangeSink};
 use super::sample::Sample;
 use super::words::SampledPage;
+use crate::inspect::StateSet;
 use crate::inspect::classify::{PageObservation, classify};
-use crate::inspect::doubt::{Doubt, doubt};
 use crate::inspect::kernel_behaviour::KernelBehaviour;
 use crate::inspect::page::Need;
 use crate::inspect::view::View;
 use crate::kernel::{PageSize, State, VirtualAddress};
-use crate::report::{EventKind, FlagNames, PageFacts, Stopped, Why};
+use crate::report::{EventKind, FlagNames, PageFacts, Stopped};
 
 /// Which neighbouring pages that changed the same way share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,18 +65,17 @@ impl<'a> Merger<'a> {
             return Ok(());
         };
         let place_then = self.before.place(address).map(|(_, place)| place);
-        let state = |seen: SampledPage, place| {
+        let states = |seen: SampledPage, place| {
             let evidence = PageObservation {
                 entry: Some(seen.entry),
                 flags: seen.flags,
                 categories: None,
                 content: None,
             };
-            let doubt = doubt(evidence, place, self.rules);
-            (classify(evidence, place, self.rules).0, doubt)
+            classify(evidence, place, self.rules).0
         };
-        let before = facts(then, state(then, place_then));
-        let after = facts(now, state(now, Some(place)));
+        let before = facts(then, states(then, place_then));
+        let after = facts(now, states(now, Some(place)));
         for kind in kinds(then, before.state, now, after.state, self.extra) {
             let change = Change {
                 kind,
@@ -114,14 +113,10 @@ impl<'a> Merger<'a> {
     }
 }
 
-fn facts(seen: SampledPage, (state, doubt): (State, Option<Doubt>)) -> PageFacts {
-    let mut why = Why::default();
-    if let Some(doubt) = doubt {
-        why.note("state", &doubt.reason());
-    }
+fn facts(seen: SampledPage, states: StateSet) -> PageFacts {
     PageFacts {
-        why,
-        state,
+        why: states.why("state"),
+        state: states.likeliest(),
         pfn: seen.entry.frame(),
         flags: seen.flags.map(FlagNames),
         map_count: seen.map_count,

@@ -89,11 +89,8 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
     match field {
         F::AnyState | F::AnyKind | F::MapCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
         F::Pfn | F::Phys | F::Address => None,
-        F::State(state) => match page.doubt {
-            Some(doubt) if doubt.may_be(state) => None,
-            _ => Some(page.state == state),
-        },
-        F::Kind(kind) if of_content(kind) => match (page.state, page.kind, page.content) {
+        F::State(state) => page.states.is(state),
+        F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {
             (State::Untouched, Some(Kind::File | Kind::Shmem), None) => None,
             (_, is, _) => Some(is == Some(kind)),
         },
@@ -101,9 +98,9 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::SoftDirty => Some(page.entry.is_soft_dirty()),
         F::Exclusive => page.exclusive(),
         F::PmdMapped | F::Thp => page.is_pmd_mapped(),
-        F::Huge => page
-            .huge
-            .map(|huge| huge || (page.state == State::Present && page.kind == Some(Kind::Hugetlb))),
+        F::Huge => page.huge.map(|huge| {
+            huge || (page.state() == State::Present && page.kind == Some(Kind::Hugetlb))
+        }),
         F::Readable => permissions.map(|permissions| permissions.read),
         F::Writable => permissions.map(|permissions| permissions.write),
         F::Executable => permissions.map(|permissions| permissions.execute),
@@ -240,7 +237,7 @@ pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, 
 }
 
 /// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on
-/// states that are in doubt or hidden.
+/// states that are not certain or hidden.
 pub fn region_integer(
     field: RegionField,
     viewed: &ViewedRegion,
@@ -257,13 +254,7 @@ pub fn region_integer(
         RegionField::Rss => stats.map(|stats| stats.present),
         RegionField::Pss => stats.and_then(|stats| stats.pss.clone().ok()),
         RegionField::Huge => stats.and_then(|stats| stats.huge.clone().ok()),
-        RegionField::Swapped => stats
-            .filter(|stats| {
-                !stats
-                    .doubt
-                    .is_some_and(|doubt| doubt.may_be(State::Swapped))
-            })
-            .and_then(|stats| stats.swapped.clone().ok()),
+        RegionField::Swapped => stats.and_then(|stats| stats.certainly_swapped().ok()),
         _ => None,
     }
 }

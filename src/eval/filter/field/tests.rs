@@ -65,7 +65,7 @@ fn exclusive_without_a_scan_and_without_counts() {
             asked.clone().unwrap_or_default(),
             &mut || Ok(()),
             &mut |chunk| {
-                let present = chunk.pages().filter(|page| page.state == State::Present);
+                let present = chunk.pages().filter(|page| page.state() == State::Present);
                 swept.extend(present.map(|page| page.exclusive()));
                 Ok(())
             },
@@ -94,7 +94,7 @@ fn averages_are_compared_with_nothing() {
     let need = require(PageField::MapCount, &view).expect("it can be asked");
     let mut told = Vec::new();
     sweep(&view, &view.spans(), need, &mut || Ok(()), &mut |chunk| {
-        for page in chunk.pages().filter(|page| page.state == State::Present) {
+        for page in chunk.pages().filter(|page| page.state() == State::Present) {
             let count = integer(PageField::MapCount, &page, view.page());
             told.push((page.map_count, count));
         }

@@ -1,0 +1,238 @@
+//! The states that a page may be in: one, unless its entry does not say which.
+
+use crate::kernel::State;
+use crate::report::{Reason, Why};
+
+/// The states that a page may be in, as far as what was read of it tells, and the likeliest of them. Nearly always there is but one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct StateSet {
+    likeliest: State,
+    /// Why there are others.
+    cause: Option<Cause>,
+    /// A bit for each.
+    bits: u16,
+}
+
+/// Why it is not certain which state an entry without a page stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+enum Cause {
+    /// Type and offset are hidden without CAP_SYS_ADMIN.
+    Hidden,
+    /// The type is none of a swap area, and without the kernel's configuration it cannot be told which of the others it is.
+    Special,
+    /// Of the hugetlb pool the page map shows nothing that is not present, and a scan says that something is there.
+    Pool,
+    /// The same, and there is no scan to say so.
+    PoolUnasked,
+}
+
+const fn bit(state: State) -> u16 {
+    1 << state as u16
+}
+
+impl From<State> for StateSet {
+    #[inline]
+    fn from(state: State) -> Self {
+        StateSet {
+            likeliest: state,
+            cause: None,
+            bits: bit(state),
+        }
+    }
+}
+
+impl StateSet {
+    fn uncertain(cause: Cause, likeliest: State, others: &[State]) -> Self {
+        let bits = |bits, &state| bits | bit(state);
+        StateSet {
+            likeliest,
+            cause: Some(cause),
+            bits: others.iter().fold(bit(likeliest), bits),
+        }
+    }
+
+    /// With one more, if that is possible.
+    fn or(self, state: State, is_possible: bool) -> Self {
+        let bits = self.bits | if is_possible { bit(state) } else { 0 };
+        StateSet { bits, ..self }
+    }
+
+    /// Of an entry whose type and offset are hidden. Bit 57, that it is write-protected, is shown to everybody.
+    pub(crate) fn hidden(
+        write_protected: bool,
+        swap_in_use: bool,
+        guards_are_marked: bool,
+    ) -> Self {
+        let likeliest = match write_protected {
+            true => State::UffdWp,
+            false if swap_in_use => State::Swapped,
+            false => State::Poisoned,
+        };
+        let others = [State::Migrating, State::Hwpoison, State::Device];
+        StateSet::uncertain(Cause::Hidden, likeliest, &others)
+            .or(State::Swapped, swap_in_use)
+            .or(State::Poisoned, !write_protected)
+            .or(State::Guard, !write_protected && !guards_are_marked)
+    }
+
+    /// Of an entry with a type that is none of a swap area, where the kernel's configuration cannot be read. Migration is what every
+    /// kernel has, and by far the most often.
+    pub(super) fn special() -> Self {
+        let others = [State::Hwpoison, State::Device];
+        StateSet::uncertain(Cause::Special, State::Migrating, &others)
+    }
+
+    /// Of an empty entry of the hugetlb pool: a scan says whether there is anything; `None` where there is no scan. A poisoned page
+    /// stays one; pages are on their way for no more than a moment.
+    pub(super) fn of_pool(is_anything: Option<bool>) -> Option<Self> {
+        let (cause, likeliest) = match is_anything {
+            None => (Cause::PoolUnasked, State::Untouched),
+            Some(true) => (Cause::Pool, State::Poisoned),
+            Some(false) => return None,
+        };
+        let others = [State::Poisoned, State::Migrating, State::Hwpoison];
+        Some(StateSet::uncertain(cause, likeliest, &others))
+    }
+
+    /// The one that it is, or most likely is.
+    #[inline]
+    pub fn likeliest(self) -> State {
+        self.likeliest
+    }
+
+    /// Itself, if it is not certain which of them it is.
+    #[inline]
+    pub fn if_uncertain(self) -> Option<Self> {
+        self.cause.map(|_| self)
+    }
+
+    /// Whether there is but one.
+    #[inline]
+    pub fn is_certain(self) -> bool {
+        self.cause.is_none()
+    }
+
+    /// Whether `state` is one of them.
+    #[inline]
+    pub fn may_be(self, state: State) -> bool {
+        self.bits & bit(state) != 0
+    }
+
+    /// Whether it is `state`; `None` where that is not certain.
+    #[inline]
+    pub fn is(self, state: State) -> Option<bool> {
+        match self.may_be(state) {
+            true => self.is_certain().then_some(true),
+            false => Some(false),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = State> {
+        let all = State::ALL.iter().copied();
+        all.filter(move |&state| self.may_be(state))
+    }
+
+    /// Why it is not certain which of them it is, and what it may be; `None` where it is.
+    pub fn uncertainty(self) -> Option<Reason> {
+        let text = match self.cause? {
+            Cause::Hidden => {
+                let may_be = self.may_be_if_hidden();
+                return Some(Reason::not_permitted(format!(
+                    "not certain: type and offset of the entry are hidden without CAP_SYS_ADMIN; {may_be}"
+                )));
+            }
+            Cause::Special => {
+                "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart"
+            }
+            Cause::Pool => {
+                "not certain: the page map does not show which marker a hugetlb page has; it may be poisoned, on its way to another frame, or failed memory"
+            }
+            Cause::PoolUnasked => {
+                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN tells that there is one (Linux 6.7); it may be poisoned, on its way to another frame, or failed memory"
+            }
+        };
+        Some(Reason::NotOnThisKernel(text.to_owned()))
+    }
+
+    fn may_be_if_hidden(self) -> String {
+        let marker = match self.may_be(State::Guard) {
+            false => "a marker (poisoned)",
+            true => "a marker (poisoned, guard)",
+        };
+        match (self.may_be(State::UffdWp), self.may_be(State::Swapped)) {
+            (true, true) => "write-protected for certain, it may be in swap as well".to_owned(),
+            (true, false) => {
+                "write-protected for certain, it may also be on its way to another frame".to_owned()
+            }
+            (false, true) => format!(
+                "it may be in swap, {marker}, on its way to another frame, failed memory or a device's"
+            ),
+            (false, false) => format!(
+                "without swap in use, it may be {marker}, on its way to another frame, failed memory or a device's"
+            ),
+        }
+    }
+
+    /// The uncertainty as the reason of `field`, if there is any.
+    pub fn why(self, field: &'static str) -> Why {
+        let mut why = Why::default();
+        if let Some(reason) = self.uncertainty() {
+            why.note(field, &reason);
+        }
+        why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every set of more than one that there can be.
+    fn all() -> impl Iterator<Item = StateSet> {
+        let hidden =
+            (0..8u8).map(|bits| StateSet::hidden(bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));
+        let of_pool = [None, Some(true)].into_iter().flat_map(StateSet::of_pool);
+        hidden.chain([StateSet::special()]).chain(of_pool)
+    }
+
+    #[test]
+    fn a_state_alone_is_certain() {
+        for state in State::ALL {
+            let set = StateSet::from(*state);
+            assert_eq!(set.likeliest(), *state);
+            assert_eq!(set.iter().collect::<Vec<_>>(), [*state]);
+            assert_eq!(set.uncertainty(), None);
+            assert_eq!(set.if_uncertain(), None);
+            for other in State::ALL {
+                assert_eq!(set.is(*other), Some(other == state));
+            }
+        }
+    }
+
+    #[test]
+    fn the_likeliest_is_possible_and_never_the_only_one() {
+        for set in all() {
+            assert_eq!(set.is(set.likeliest()), None, "{set:?}");
+            assert!(set.iter().count() > 1, "{set:?}");
+            let reason = set.uncertainty().expect("a reason").to_string();
+            assert!(reason.starts_with("not certain"));
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_not_empty_is_never_what_leaves_it_empty() {
+        // Of the pool what is shown is empty.
+        for set in all().filter(|set| set.likeliest() != State::Untouched) {
+            for state in [
+                State::Present,
+                State::Untouched,
+                State::PfnMapped,
+                State::Outside,
+                State::Unmapped,
+            ] {
+                assert_eq!(set.is(state), Some(false), "{set:?} {state:?}");
+            }
+        }
+    }
+}

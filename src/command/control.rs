@@ -36,7 +36,8 @@ pub(super) const IF: About = about(
     "if",
     "run lines if a condition holds",
     "The lines up to `end`, or up to `else`, run if the expression is true (a number that is not zero); those between `else` \
-     and `end` run if it is false. As in gdb each word has a line of its own.",
+     and `end` run if it is false. Comparisons are joined with && and ||, and ! negates one: if rss(heap) > 1M && !exclusive($sp). \
+     As in gdb each word has a line of its own.",
     IF_EXAMPLES,
 );
 
@@ -59,7 +60,7 @@ pub(super) const WHILE: About = about(
     "while",
     "run lines as long as a condition holds",
     "The lines up to `end` run again and again while the expression is true. `loop_break` leaves the loop, `loop_continue` \
-     begins its next turn; Ctrl-C ends it at once.",
+     begins its next turn; Ctrl-C ends it at once. Comparisons are joined with && and ||, and ! negates one.",
     WHILE_EXAMPLES,
 );
 

@@ -118,11 +118,13 @@ pub(super) fn run(
         if is_a_word {
             return Ok(Flow::Done);
         }
+        let explained = Subject::words();
         let names = table
             .iter()
             .map(|about| about.name)
             .chain(Group::ALL.iter().map(|group| group.name()))
-            .chain(SUBJECTS.iter().map(|subject| subject.name));
+            .chain(SUBJECTS.iter().map(|subject| subject.name))
+            .chain(explained.iter().map(String::as_str));
         let near = lang::SyntaxError::did_you_mean(&words, names);
         let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
         let hint = near.unwrap_or_else(|| {

@@ -8,6 +8,9 @@ pub trait Worded: Copy + PartialEq + 'static {
     /// The word for it.
     fn word(self) -> &'static str;
 
+    /// What it is, in one sentence: its doc comment.
+    fn about(self) -> &'static str;
+
     /// The one with that word.
     fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.word() == word)
@@ -25,12 +28,12 @@ macro_rules! worded {
     (
         $(#[$meta:meta])*
         pub enum $name:ident, $word:ident {
-            $($(#[$of_variant:meta])* $variant:ident = $text:literal,)*
+            $($(#[doc = $about:literal])* $variant:ident = $text:literal,)*
         }
     ) => {
         $(#[$meta])*
         pub enum $name {
-            $($(#[$of_variant])* $variant,)*
+            $($(#[doc = $about])* $variant,)*
         }
 
         impl $name {
@@ -50,6 +53,12 @@ macro_rules! worded {
 
             fn word(self) -> &'static str {
                 self.$word()
+            }
+
+            fn about(self) -> &'static str {
+                match self {
+                    $($name::$variant => concat!($($about),*).trim_ascii_start(),)*
+                }
             }
         }
     };

@@ -25,4 +25,11 @@ impl Worded for bool {
             false => "off",
         }
     }
+
+    fn about(self) -> &'static str {
+        match self {
+            true => "The setting holds.",
+            false => "It does not.",
+        }
+    }
 }

@@ -22,11 +22,11 @@ worded! {
         Came = "came",
         /// A page is no longer there.
         Went = "went",
-        /// Another frame, same contents as far as can be told.
+        /// A page has another frame, and the same contents as far as can be told.
         Moved = "moved",
-        /// To swap.
+        /// A page went to swap.
         SwappedOut = "swapped out",
-        /// From swap.
+        /// A page came back from swap.
         SwappedIn = "swapped in",
         /// A shared or file page was replaced by a private copy.
         CopiedOnWrite = "copied on write",
@@ -34,7 +34,7 @@ worded! {
         Split = "split",
         /// Small pages are now mapped as one huge page.
         Collapsed = "collapsed",
-        /// The contents changed.
+        /// The contents changed: `diff` of snapshots with content.
         Written = "written",
         /// A guard page came.
         GuardInstalled = "guard installed",

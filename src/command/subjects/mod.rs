@@ -37,6 +37,7 @@ subjects! {
     "states": "the states of a page",
     "kinds": "what a page is, or would be",
     "flags": "every flag of a page frame",
+    "events": "what watch says of pages, regions and the process",
     "units": "sizes, times and formats",
     "gdb": "what is as in gdb, what is not, and other programs' words",
     "keys": "the keys of the prompt",
@@ -79,28 +80,49 @@ impl Subject {
         })
     }
 
-    /// The rows about a word of the language, under the name of the subject that explains it.
+    /// The rows about a word of the language, under the name of the subject that explains it; above them the paragraph that says what the
+    /// rows are, where there is one.
     pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
-        let subjects = SUBJECTS.iter();
-        let subjects = subjects.filter(|subject| OF_THE_LANGUAGE.contains(&subject.name));
-        subjects.filter_map(move |subject| {
+        Subject::of_the_language().filter_map(move |subject| {
             let text = subject.text();
-            let is_about = |row: &&str| {
-                // Before the name of a flag stands its number.
-                let mut terms = row
-                    .strip_prefix("  ")
-                    .unwrap_or_default()
-                    .split_whitespace();
-                terms.find(|term| term.parse::<u8>().is_err()) == Some(word)
-            };
-            let rows: Vec<&str> = text.lines().filter(is_about).collect();
-            let text = (!rows.is_empty()).then(|| rows.join("\n"))?;
-            Some(Help::Subject(HelpSubject {
-                name: subject.name,
-                summary: subject.summary,
-                text,
-            }))
+            let mut lead = "";
+            let mut shown = String::new();
+            for line in text.lines() {
+                if terms(line).any(|term| term == word) {
+                    let above = std::mem::take(&mut lead);
+                    if above.ends_with(':') {
+                        let gap = if shown.is_empty() { "" } else { "\n" };
+                        shown.push_str(&format!("{gap}{above}\n\n"));
+                    }
+                    shown.push_str(&format!("{line}\n"));
+                } else if !line.starts_with(' ') && !line.is_empty() {
+                    lead = line;
+                }
+            }
+            (!shown.is_empty()).then(|| {
+                Help::Subject(HelpSubject {
+                    name: subject.name,
+                    summary: subject.summary,
+                    text: shown.trim_end().to_owned(),
+                })
+            })
         })
+    }
+
+    /// The subjects whose tables explain words of the language.
+    fn of_the_language() -> impl Iterator<Item = &'static Subject> {
+        let subjects = SUBJECTS.iter();
+        subjects.filter(|subject| OF_THE_LANGUAGE.contains(&subject.name))
+    }
+
+    /// Every word that the language explains.
+    pub fn words() -> Vec<String> {
+        let texts = Subject::of_the_language().map(Subject::text);
+        let words = texts.flat_map(|text| {
+            let terms = text.lines().flat_map(terms).map(str::to_owned);
+            terms.collect::<Vec<_>>()
+        });
+        words.collect()
     }
 
     /// As lists show it.
@@ -113,9 +135,27 @@ impl Subject {
     }
 }
 
-/// The subjects whose tables explain words of the language.
-const OF_THE_LANGUAGE: [&str; 8] = [
-    "language", "values", "ranges", "filters", "states", "kinds", "flags", "units",
+/// The words that a row of a table is about: all before the gap in front of the meaning, without brackets and arguments.
+fn terms(line: &str) -> impl Iterator<Item = &str> {
+    let row = line.strip_prefix("  ").unwrap_or_default();
+    let before = row
+        .trim_end()
+        .rsplit_once("  ")
+        .map_or("", |(terms, _)| terms);
+    let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    before.split_whitespace().map(move |term| {
+        let bare = term.trim_start_matches(|c| !is_of_name(c));
+        let end = bare.find(|c| !is_of_name(c)).unwrap_or(bare.len());
+        match bare.get(..end) {
+            Some(name) if !name.is_empty() => name,
+            _ => term,
+        }
+    })
+}
+
+/// The names of the subjects whose tables explain words of the language.
+const OF_THE_LANGUAGE: [&str; 9] = [
+    "language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units",
 ];
 
 /// What people want, in words that the help of the command need not have, and the command that does it.
@@ -227,9 +267,45 @@ mod tests {
         ] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
+        for word in [
+            "run", "heap", "stack", "and", "or", "not", "&&", "copied", "unseen", "came", "longest",
+        ] {
+            assert!(Subject::rows_about(word).count() > 0, "{word}");
+        }
         assert_eq!(Subject::rows_about("walk").count(), 0);
+        assert!(Subject::words().contains(&"guard".to_owned()));
         for name in OF_THE_LANGUAGE {
             assert!(Subject::find(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_pages_and_of_regions_says_which_is_which() {
+        for word in ["swapped", "huge", "private", "shared", "writable"] {
+            let texts = Subject::rows_about(word).map(|help| match help {
+                Help::Subject(subject) => subject.text,
+                other => panic!("{other:?}"),
+            });
+            let text = texts.collect::<Vec<_>>().join("\n");
+            assert!(text.contains("Fields of regions"), "{text}");
+            assert!(text.contains("(walk, watch, count):"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_about_the_words_before_its_meaning() {
+        for (row, about) in [
+            (
+                "  [heap]  heap  libc.so.6    a region",
+                &["heap", "heap", "libc"][..],
+            ),
+            ("  state(A) kind(A)   words", &["state", "kind"]),
+            ("  swapped out    A page went.", &["swapped", "out"]),
+            ("  17 huge    from the pool", &["17", "huge"]),
+            ("  && ||    between two", &["&&", "||"]),
+            ("heap is a word", &[]),
+        ] {
+            assert_eq!(terms(row).collect::<Vec<_>>(), about, "{row}");
         }
     }
 

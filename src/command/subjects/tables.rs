@@ -1,9 +1,10 @@
 //! The tables in the texts: rows of a word and its meaning, made of the tables that the code itself uses.
 
 use crate::kernel::page_flags::FLAGS;
+use crate::kernel::words::Worded;
 use crate::lang::habits::{Does, HABITS};
-use crate::lang::{FilterField, Format, PageField, RegionField, Unit, grammar};
-use crate::report::{Form, RECORDS, Shape};
+use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, Unit, grammar};
+use crate::report::{EventKind, Form, RECORDS, Shape};
 
 /// The rows of a table by its name in the text.
 pub(super) fn rows(name: &str) -> String {
@@ -12,6 +13,8 @@ pub(super) fn rows(name: &str) -> String {
         "page-fields" => page_fields(),
         "needs" => needs(),
         "region-fields" => region_fields(),
+        "group-keys" => worded::<GroupKey>(16),
+        "events" => worded::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),
         "habits" => habits(),
@@ -24,6 +27,12 @@ pub(super) fn rows(name: &str) -> String {
 fn row(word: &str, column: usize, meaning: &str) -> String {
     let width = column.saturating_sub(4);
     format!("  {word:<width$}  {meaning}\n")
+}
+
+fn worded<W: Worded>(column: usize) -> String {
+    let rows = W::ALL.iter();
+    rows.map(|one| row(one.word(), column, one.about()))
+        .collect()
 }
 
 fn operators() -> String {

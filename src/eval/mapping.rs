@@ -98,8 +98,8 @@ impl Evaluator<'_> {
         index: &Spanned<u64>,
     ) -> Result<Value> {
         let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
-            self.no_element(module)
-                .unwrap_or_else(|| self.neither_module_nor_array(module))
+            self.no_element(module, index.node)
+                .unwrap_or_else(|| self.neither_module_nor_array(module, index.node))
         })?;
         let regions = mapping.regions.len();
         let region = usize::try_from(index.node)
@@ -118,7 +118,7 @@ impl Evaluator<'_> {
     }
 
     /// `table[3]`, where `table` is a symbol: an element of an array in C.
-    fn no_element(&self, symbol: &Spanned<lang::Name>) -> Option<Error> {
+    fn no_element(&self, symbol: &Spanned<lang::Name>, index: u64) -> Option<Error> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
@@ -127,19 +127,19 @@ impl Evaluator<'_> {
         );
         let spelled = &symbol.node;
         Some(Error::new(symbol.at, message).hint(format!(
-            "multiply by the size of an element: {spelled} + 3*SIZE"
+            "multiply by the size of an element: {spelled} + {index}*SIZE; of 4 bytes its value is i32({spelled} + {index}*4)"
         )))
     }
 
     /// `table[3]`, where nothing is called `table`.
-    fn neither_module_nor_array(&self, name: &Spanned<lang::Name>) -> Error {
+    fn neither_module_nor_array(&self, name: &Spanned<lang::Name>, index: u64) -> Error {
         let (text, spelled) = (&name.node.0, &name.node);
         let error = Error::new(name.at, format!("no module or symbol is called '{text}'"));
         let mut near = self.similar_mappings(text);
         near.extend(self.similar_symbols(None, text));
         match near {
             near if near.is_empty() => error.hint(format!(
-                "MODULE[N] is a region of a module; for an element of an array, write {spelled} + N*SIZE"
+                "MODULE[N] is a region of a module; for an element of an array, write {spelled} + {index}*SIZE"
             )),
             near => error.hint(suggest::did_you_mean(near)),
         }

@@ -80,6 +80,11 @@ impl Evaluator<'_> {
         if suggest::looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));
         }
+        if suggest::looks_like_file(name) {
+            return error.hint(format!(
+                "a file's path begins with / ./ ../ ~/ or a quote: > ./{name}"
+            ));
+        }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
         let hint = match near.is_empty() {

@@ -22,6 +22,13 @@ pub(super) fn looks_hexadecimal(word: &str) -> bool {
     word.len() >= 3 && word.chars().all(|c| c.is_ascii_hexdigit())
 }
 
+/// Whether a word looks like the name of a file that a command's output goes to.
+pub(super) fn looks_like_file(word: &str) -> bool {
+    const ENDINGS: [&str; 6] = ["svg", "txt", "json", "csv", "log", "out"];
+    let ending = word.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
 /// `did you mean a, b or c?`, each as it has to be typed.
 pub(super) fn did_you_mean(names: impl IntoIterator<Item = String>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| spelling(&name)).collect();

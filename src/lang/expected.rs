@@ -64,6 +64,8 @@ pub enum Expected {
     QuotedText,
     /// A process: PID or name.
     Process,
+    /// A process, its name as a text.
+    NamedProcess,
     /// The path of a file.
     File,
     /// A topic of the help.
@@ -115,6 +117,7 @@ impl Expected {
             Expected::Variable => "a $variable".into(),
             Expected::QuotedText => "a \"text\"".into(),
             Expected::Process => "a PID or the name of a process".into(),
+            Expected::NamedProcess => "a process (PID or \"name\")".into(),
             Expected::File => "a file".into(),
             Expected::Topic => "a topic".into(),
             Expected::Regex => "a regular expression".into(),
@@ -159,7 +162,9 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
         // Never what a line is wrong without.
         Expected::How | Expected::Fault | Expected::Yes => expected.len() > 1,
-        Expected::Expression => expected.contains(&Expected::Range),
+        Expected::Expression => {
+            expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess)
+        }
         Expected::SourceFile => expected.contains(&Expected::Expression),
         Expected::PageQuantity => expected.contains(&Expected::PageField),
         Expected::RegionQuantity => expected.contains(&Expected::RegionField),

@@ -87,6 +87,9 @@ pub static HABITS: &[Habit] = &[
     run("history", &["show commands"]),
     refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
     run("help", &["man", "?"]),
+    run("help cookbook", &["cookbook", "recipes", "tutorial"]),
+    run("help faq", &["faq"]),
+    refuse("this is its prompt: leave the word out", &["pmdb"]),
 
     // ---- Settings of a ~/.gdbinit that change nothing here.
     Habit {

@@ -221,12 +221,17 @@ fn what_may_have_been_meant() {
         (
             "buffer[3]",
             "buffer",
-            "multiply by the size of an element: buffer + 3*SIZE",
+            "multiply by the size of an element: buffer + 3*SIZE; of 4 bytes its value is i32(buffer + 3*4)",
         ),
         (
             "vector[3]",
             "vector",
-            "MODULE[N] is a region of a module; for an element of an array, write vector + N*SIZE",
+            "MODULE[N] is a region of a module; for an element of an array, write vector + 3*SIZE",
+        ),
+        (
+            "heap > x.svg",
+            "x.svg",
+            "a file's path begins with / ./ ../ ~/ or a quote: > ./x.svg",
         ),
         ("bufer[3]", "bufer", "did you mean buffer?"),
         (

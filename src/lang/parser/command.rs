@@ -524,6 +524,7 @@ fn diff(input: Tokens<'_>) -> Parsed<'_, Command> {
 }
 
 fn compare(input: Tokens<'_>) -> Parsed<'_, Command> {
+    input.expect(Expected::NamedProcess);
     let children = map(word("children"), |_| Compared::Children);
     let processes = map(many1(alt((place, text_value))), Compared::Processes);
     let (mut input, with) = alt((children, processes)).parse(input)?;

@@ -1,11 +1,14 @@
 //! From the furthest failure to an error that a person can use.
 
+use super::slips;
 use super::stream::Notes;
 use super::typed_name;
 use crate::kernel::PageFlags;
-use crate::lang::commands::{Resolved, is_looking, resolve_first};
+use crate::kernel::words::Worded;
+use crate::lang::commands::{Resolved, resolve_first};
 use crate::lang::error::SyntaxError;
 use crate::lang::expected::{Expected, describe_all};
+use crate::lang::expression::ChangeFunction;
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Pasted, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
@@ -44,10 +47,10 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     let (message, hint) = about(token, &expected);
     let hint = path_without_quotes(line, tokens, position, &expected)
         .or_else(|| else_if(tokens, position))
-        .or_else(|| first_words(tokens, position, &expected))
         .or_else(|| file_without_folder(tokens, position, &expected))
         .or(hint);
     let hint = behind_row(line, tokens, position)
+        .or_else(|| slips::hint(line, tokens, position, &expected))
         .or_else(|| typed_name::quotes_around(line, tokens, position))
         .or(hint)
         .or_else(|| typed_name::quotes_near(tokens, position))
@@ -179,7 +182,7 @@ fn path_without_quotes(
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
 /// Words that begin a clause behind a range.
-const CLAUSES: [&str; 8] = [
+pub(super) const CLAUSES: [&str; 8] = [
     "where", "by", "limit", "top", "every", "for", "until", "with",
 ];
 
@@ -206,42 +209,6 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
     }
     (expected.contains(&Expected::Mark("..")) && is_value(before))
         .then(|| format!("a range is written A..B: {}..{}", before.text, token.text))
-}
-
-/// What beginners leave out or write otherwise, where that shows in the first words of a line.
-fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
-    let [command, first, ..] = tokens else {
-        return None;
-    };
-    let Resolved::One(name) = resolve_first(command.text) else {
-        return None;
-    };
-    match (name, position, first.text) {
-        ("foreach", 1, word) if first.kind == TokenKind::Name => Some(format!(
-            "a variable begins with $: foreach ${word} in \u{2026}"
-        )),
-        ("foreach", _, _) if expected.contains(&Expected::Mark(",")) => {
-            let is_value = matches!(tokens.get(position)?.kind, TokenKind::Number(_));
-            is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
-        }
-        ("compare", 1, word) if first.kind == TokenKind::Name => Some(format!(
-            "the name of a process is a text: compare \"{word}\""
-        )),
-        ("assert", _, _) if tokens.get(position)?.text == "where" => Some(
-            "a number of pages can be asserted: assert count(RANGE where FILTER) > 0".to_owned(),
-        ),
-        ("info", 2, word) if word.starts_with("reg") => {
-            Some("one by itself: print $sp, print $pc; the other registers are gdb's".to_owned())
-        }
-        ("walk", 2, "where") => Some("the range comes first: walk all where \u{2026}".to_owned()),
-        (name, 2.., _) if is_looking(name) && first.kind != TokenKind::How => {
-            let is_how = tokens.get(position)?.kind == TokenKind::How;
-            is_how.then(|| {
-                format!("--how comes right after the name of the command: {name} --how \u{2026}")
-            })
-        }
-        _ => None,
-    }
 }
 
 /// `else if`, which gdb has not either.
@@ -360,6 +327,9 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
                         true => format!("`{word}` is a flag of frames: walk all where {flag}"),
                     })
                 }
+                Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
+                    "`{word}` is what diff shows, not what a page is now: diff by change, print {word}(SNAPSHOT)"
+                )),
                 Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
                     Some(format!(
                         "bare words are fields in a filter; the symbol is &{word}"
@@ -398,7 +368,7 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
 }
 
 /// Long tokens, a pasted line for one, are told by their beginning.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     const MOST: usize = 24;
     if text.chars().count() <= MOST {
         text.to_owned()

@@ -15,6 +15,7 @@ mod range;
 mod raw;
 mod rows;
 mod setting;
+mod slips;
 mod snapshots;
 mod stream;
 mod typed_name;

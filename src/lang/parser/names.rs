@@ -11,6 +11,7 @@ use crate::lang::expected::Expected;
 use crate::lang::expression::{
     ChangeFunction, Expression, Function, IntegerType, Name, SymbolName,
 };
+use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 
@@ -118,13 +119,22 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
     ))
 }
 
+/// A field of pages, called as if it were a function.
+fn condition(word: &str) -> Option<String> {
+    PageField::from_name(word)?;
+    Some(format!(
+        "`{word}` is a condition on pages: count(RANGE where {word}) > 0"
+    ))
+}
+
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
     let known = Function::words().chain(ChangeFunction::words());
     let known: Vec<&str> = known.chain(IntegerType::words()).collect();
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
-        hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied())
+        hint: condition(&name.node.0)
+            .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
             .or_else(|| typed_name::quotes(input.notes.line, input.rest))
             .or_else(|| Some(typed_name::QUOTES.to_owned())),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),

@@ -1,0 +1,164 @@
+//! What beginners leave out, or write as in other languages, and how it is written here.
+
+use super::fault::{CLAUSES, short};
+use crate::kernel::words::Worded;
+use crate::lang::commands::{Resolved, is_looking, resolve_first};
+use crate::lang::expected::Expected;
+use crate::lang::field::{FilterField, PageField};
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::syntax::{Kept, OnRequest};
+
+/// How what stands at `position`, or in front of it, is written here.
+pub(super) fn hint(
+    line: &str,
+    tokens: &[Token<'_>],
+    position: usize,
+    expected: &[Expected],
+) -> Option<String> {
+    behind_prompt(line, position)
+        .or_else(|| span_of_maps(line, tokens, position))
+        .or_else(|| without_filter(line, tokens, position, expected))
+        .or_else(|| without_with(tokens, position, expected))
+        .or_else(|| first_words(tokens, position, expected))
+}
+
+/// Prompts that are pasted together with what was typed behind them.
+const PROMPTS: [&str; 5] = ["(gdb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
+
+fn behind_prompt(line: &str, position: usize) -> Option<String> {
+    let line = line.trim_start();
+    let is_beginning = position == 0;
+    let mut prompts = PROMPTS.iter().filter(|_| is_beginning);
+    let command = prompts.find_map(|prompt| line.strip_prefix(prompt))?;
+    Some(format!("leave the prompt out: {}", command.trim()))
+}
+
+/// The first field of a line of maps alone: two addresses with `-` between them.
+fn span_of_maps(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
+    let [start, minus, end, ..] = tokens.get(position..)? else {
+        return None;
+    };
+    let is_number = |token: &Token<'_>| {
+        let is_long = token.text.len() >= 8;
+        is_long && token.text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_span = minus.text == "-" && minus.glued && end.glued;
+    let command = match line.get(..start.at.start)?.trim() {
+        "" => "walk",
+        command => command,
+    };
+    (is_span && is_number(start) && is_number(end)).then(|| {
+        format!(
+            "a range is written A..B: {command} 0x{}..0x{}",
+            start.text, end.text
+        )
+    })
+}
+
+/// Commands whose argument is a value.
+const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
+
+/// Words of filters, and of other languages, where a value is wanted.
+fn without_filter(
+    line: &str,
+    tokens: &[Token<'_>],
+    position: usize,
+    expected: &[Expected],
+) -> Option<String> {
+    let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
+        return None;
+    };
+    let is_value = TAKE_VALUES.contains(&command) && expected.contains(&Expected::Operator);
+    let is_filter = expected.contains(&Expected::Word("and"));
+    if !is_value || is_filter {
+        return None;
+    }
+    let token = tokens.get(position)?;
+    let before = tokens.get(position.checked_sub(1)?)?;
+    match token.text {
+        "and" => Some("between values `and` is written &&: A && B".to_owned()),
+        "or" => Some("between values `or` is written ||: A || B".to_owned()),
+        "where" if !expected.contains(&Expected::Mark(")")) => {
+            let pages = line.get(tokens.get(1)?.at.start..)?.trim_end();
+            let than = if command == "print" { "" } else { " > 0" };
+            Some(format!(
+                "count(RANGE where FILTER) counts pages: {command} count({pages}){than}"
+            ))
+        }
+        "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => Some(format!(
+            "`{}` is left out: the lines follow, each on its own, and `end` closes them",
+            token.text
+        )),
+        word if before.text == "not" && PageField::from_name(word).is_some() => Some(format!(
+            "`{word}` is a condition on pages: {command} count(RANGE where {word}) == 0"
+        )),
+        _ if before.text == "not" => Some(format!(
+            "before a value `not` is written !: {command} !{}",
+            short(line.get(token.at.start..)?)
+        )),
+        _ => None,
+    }
+}
+
+/// A word that only counts behind `with`.
+fn without_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+    let word = tokens.get(position)?.text;
+    let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
+    let is_wanted = expected.contains(&Expected::Word("with"));
+    (is_word && is_wanted).then(|| format!("`with` comes before it: with {word}"))
+}
+
+/// A range behind the name of a snapshot.
+fn behind_snapshot(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+    let token = tokens.get(position)?;
+    let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
+    let is_wanted = expected.contains(&Expected::Word("in"));
+    (is_range && is_wanted).then(|| {
+        format!(
+            "a snapshot has one name; a range comes behind `in`: in {}",
+            short(token.text)
+        )
+    })
+}
+
+/// What beginners leave out or write otherwise, where that shows in the first words of a line.
+fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+    let [command, first, ..] = tokens else {
+        return None;
+    };
+    let Resolved::One(name) = resolve_first(command.text) else {
+        return None;
+    };
+    match (name, position, first.text) {
+        ("foreach", 1, word) if first.kind == TokenKind::Name => Some(format!(
+            "a variable begins with $: foreach ${word} in \u{2026}"
+        )),
+        ("foreach", _, _) if expected.contains(&Expected::Mark(",")) => {
+            let is_value = matches!(tokens.get(position)?.kind, TokenKind::Number(_));
+            is_value.then(|| "commas separate the values: foreach $i in 1, 2, 3".to_owned())
+        }
+        ("compare", 1, word) if first.kind == TokenKind::Name => Some(format!(
+            "the name of a process is a text: compare \"{word}\""
+        )),
+        ("info", 2, word) if word.starts_with("reg") => {
+            Some("one by itself: print $sp, print $pc; the other registers are gdb's".to_owned())
+        }
+        ("walk" | "watch", 2, word) if CLAUSES.contains(&word) => {
+            Some(format!("the range comes first: {name} all {word} \u{2026}"))
+        }
+        ("snapshot", 2.., _) => behind_snapshot(tokens, position, expected),
+        ("watch", 2.., _) if expected.contains(&Expected::Word("every")) => {
+            let time = tokens.get(position)?;
+            let text = time.text;
+            matches!(time.kind, TokenKind::Duration(_))
+                .then(|| format!("watch RANGE every {text} looks so often, for {text} so long"))
+        }
+        (name, 2.., _) if is_looking(name) && first.kind != TokenKind::How => {
+            let is_how = tokens.get(position)?.kind == TokenKind::How;
+            is_how.then(|| {
+                format!("--how comes right after the name of the command: {name} --how \u{2026}")
+            })
+        }
+        _ => None,
+    }
+}

@@ -44,7 +44,7 @@ pub struct Arguments {
     #[command(flatten)]
     steps: Steps,
 
-    /// The same where no process comes before them, as with -p; the last option of the line
+    /// Arguments for -x and -ex where they cannot follow a process, as with -p: all that comes behind --args is $arg0, $arg1 …
     #[arg(long, hide_short_help = true, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
     args: Vec<String>,
 
@@ -52,7 +52,7 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// List the command files that are built in; -x :NAME runs one
+    /// List the command files that are built in; -x :NAME runs one, -x :NAME --help explains it
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
@@ -212,12 +212,12 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The command that the words behind the process are, or those behind `help`.
+    /// The command that the words behind the process are, or that begins with a word which needs none.
     fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
         let refused =
             |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         let mut words = Vec::new();
-        if self.pid.is_some() || self.target.as_deref() == Some("help") {
+        if self.pid.is_some() || self.target.as_deref().is_some_and(needs_no_process) {
             words.extend(self.target.take());
         }
         let Some(first) = words.first().or(self.arguments.first()) else {
@@ -307,6 +307,11 @@ impl Arguments {
     }
 }
 
+/// Whether a word in the place of the process is a command that is asked without one.
+fn needs_no_process(word: &str) -> bool {
+    matches!(word, "help" | "apropos")
+}
+
 /// The same colours for the help as for all that pmdb prints. What `--color` says counts before the words are understood.
 fn help_color(words: &[OsString]) -> clap::ColorChoice {
     let mut choice = None;
@@ -391,7 +396,8 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         }
         if !word.to_string_lossy().starts_with('-') {
             // What follows the process is one command, with options of its own.
-            options_ended = !has_steps && (has_process || word == "help");
+            options_ended =
+                !has_steps && (has_process || word.to_str().is_some_and(needs_no_process));
             has_process = true;
             if options_ended {
                 changed.push("--".into());
@@ -536,6 +542,7 @@ mod tests {
                 "p 1 + 1",
             ),
             (&["help"], Subject::Nothing, "help"),
+            (&["apropos", "--how"], Subject::Nothing, "apropos --how"),
             (
                 &["help", "info", "symbol"],
                 Subject::Nothing,

@@ -522,6 +522,8 @@ fn what_grows_at_each_look_is_a_leak() {
     // Where soft-dirty pages are not tracked, not every change can be seen.
     let is_still = ["nothing changed", "no change seen"].map(|words| output.contains(words));
     assert!(is_still.contains(&true), "{output}");
+    let closing = "Memory grew by more than 64 KiB in 0 of 2 pairs of looks.";
+    assert!(output.contains(closing), "{output}");
     let growing = program(
         "int main(void) {\n\
          const unsigned long size = 16ul << 30, step = 64 << 10;\n\
@@ -539,7 +541,7 @@ fn what_grows_at_each_look_is_a_leak() {
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(output.contains("(anonymous)"), "{output}");
     assert!(
-        errors.contains("memory grew between each two looks: $grown = 2; $looks = 2"),
+        errors.contains("memory grew in every pair of looks: $grown = 2; $looks = 2"),
         "{errors}"
     );
 }
@@ -559,6 +561,22 @@ fn coverage_by_huge_pages_is_decided_by_an_argument() {
         "{errors}"
     );
     assert!(errors.contains("$arg0 = 101"), "{errors}");
+}
+
+#[test]
+fn a_script_without_its_argument_says_the_command_line() {
+    for (script, line) in [
+        (
+            ":huge-coverage",
+            "pmdb -batch -x :huge-coverage PID PERCENT",
+        ),
+        (":same-page", "pmdb -batch -x :same-page PID LIBRARY"),
+    ] {
+        let failed = run(&["-x", script, "self"]);
+        let errors = String::from_utf8_lossy(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(line), "{errors}");
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ impl<'a> Evaluator<'a> {
             None if is_argument(name) => {
                 let message = format!("${name} has no value: fewer arguments were given");
                 Error::new(at, message).hint(
-                    "arguments follow the name of your command, or source FILE; on the command line --args VALUE … gives them",
+                    "arguments follow the name of your command, source FILE, or on the command line the process: pmdb -batch -x FILE PID VALUE …",
                 )
             }
             None => Error::new(at, format!("${name} has not been set")).hint(

@@ -87,8 +87,10 @@ pub static HABITS: &[Habit] = &[
     run("history", &["show commands"]),
     refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
     run("help", &["man", "?"]),
-    run("help cookbook", &["cookbook", "recipes", "tutorial"]),
+    // The topic is what was typed, so that it has to be the same word.
+    run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
+    refuse("help cookbook says which commands answer which question; pmdb demo -x :tour, from a shell, shows them", &["recipes", "tutorial", "tour"]),
     refuse("this is its prompt: leave the word out", &["pmdb"]),
 
     // ---- Settings of a ~/.gdbinit that change nothing here.

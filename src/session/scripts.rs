@@ -99,6 +99,7 @@ mod tests {
         for (name, text) in SCRIPTS {
             assert!(help_of(text.lines()).lines().count() > 2, "{name}");
             assert!(list.contains(&format!(":{name} ")), "{list}");
+            assert!(!list.contains(":\n"), "{list}");
             assert!(matches!(
                 built_in(Path::new(&format!(":{name}"))),
                 Some(Ok(_))

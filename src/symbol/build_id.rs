@@ -14,8 +14,8 @@ const LONGEST: usize = 64;
 /// The build-id of a file, if it has one.
 pub(super) fn of(file: &File, elf: &Elf) -> Option<Vec<u8>> {
     elf.notes.iter().find_map(|notes| {
-        let size = Some(notes.size).filter(|&size| size <= LARGEST)?;
-        let bytes = file.read(notes.offset, size, "notes").ok()?;
+        let range = Some(notes.bytes).filter(|range| range.size <= LARGEST)?;
+        let bytes = file.read(range, "notes").ok()?;
         among(&bytes, elf.endian, notes.alignment)
     })
 }

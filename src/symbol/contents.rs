@@ -27,13 +27,13 @@ pub(super) fn of(
     if !section.has_bytes() {
         return Ok(None);
     }
-    let compressed = section.flags & format::SHF_COMPRESSED.0 != 0;
+    let compressed = section.flags.contains(format::SHF_COMPRESSED);
     // What is compressed to more than it may expand to is not worth reading either.
     if section.size > most {
         return Err(TOO_LARGE);
     }
     let what = "section contents";
-    let bytes = file.read_while(section.offset, section.size, what, go_on)?;
+    let bytes = file.read_while(section.in_file(), what, go_on)?;
     match compressed {
         false => Ok(Some(bytes)),
         true => {

@@ -3,15 +3,15 @@
 //! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is used.
 
 use super::NoSymbols;
-use super::dynamic::Dynamic;
-use super::file::File;
+use super::dynamic;
+use super::file::{File, FileRange};
 use super::section::{
     AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes,
-    number, tables, version_table,
+    tables, version_table,
 };
 use object::Endianness;
 use object::elf;
-use object::pod::{self, Pod};
+use object::pod;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 /// More load segments than this are not believed: linkers write between two and about ten.
@@ -43,16 +43,15 @@ pub(super) struct Elf {
 impl Elf {
     /// Reads the headers, not the tables.
     pub(super) fn read(file: &File) -> Result<Elf, NoSymbols> {
-        // One read holds the file header and, nearly always, the program headers right behind it.
-        let mut start = vec![0; 4096];
+        let mut start = [0; size_of::<elf::FileHeader64<Endianness>>()];
         let length = file.read_up_to(0, &mut start)?;
-        start.truncate(length);
+        let start = start.get(..length).unwrap_or_default();
         if !start.starts_with(&elf::ELFMAG) {
             return Err(NoSymbols::NotElf);
         }
         match start.get(4).copied() {
-            Some(2) => parse::<elf::FileHeader64<Endianness>>(file, &start, true),
-            Some(1) => parse::<elf::FileHeader32<Endianness>>(file, &start, false),
+            Some(2) => parse::<elf::FileHeader64<Endianness>>(file, start),
+            Some(1) => parse::<elf::FileHeader32<Endianness>>(file, start),
             _ => Err(NoSymbols::Damaged("neither 32-bit nor 64-bit")),
         }
     }
@@ -98,21 +97,16 @@ impl Elf {
         self.tables.iter().any(|table| table.full)
     }
 
-    /// A number of the file, four or eight bytes wide.
-    pub(super) fn number(&self, bytes: &[u8]) -> u64 {
-        number(self.endian, bytes)
-    }
-
     /// How wide an address is, in bytes.
     pub(super) fn pointer_bytes(&self) -> u64 {
         if self.is_64 { 8 } else { 4 }
     }
 
     /// How large an entry of a symbol table is, in bytes.
-    pub(super) fn symbol_bytes(&self) -> usize {
+    pub(super) fn symbol_bytes(&self) -> u64 {
         match self.is_64 {
-            true => size_of::<elf::Sym64<Endianness>>(),
-            false => size_of::<elf::Sym32<Endianness>>(),
+            true => size_of::<elf::Sym64<Endianness>>() as u64,
+            false => size_of::<elf::Sym32<Endianness>>() as u64,
         }
     }
 
@@ -125,136 +119,62 @@ impl Elf {
     }
 }
 
-fn parse<H: FileHeader<Endian = Endianness>>(
-    file: &File,
-    start: &[u8],
-    is_64: bool,
-) -> Result<Elf, NoSymbols> {
-    let damaged = NoSymbols::Damaged;
+fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Result<Elf, NoSymbols> {
     let (header, _) =
         pod::from_bytes::<H>(start).map_err(|()| NoSymbols::CutShort("file header"))?;
-    if !header.is_supported() {
-        return Err(damaged("unknown byte order or version"));
-    }
-    let endian = header
-        .endian()
-        .map_err(|_| damaged("unknown byte order or version"))?;
-
-    let first = read_table::<H::SectionHeader>(
-        file,
-        start,
-        header.e_shoff(endian).into(),
-        u64::from(header.e_shoff(endian).into() != 0),
-        "section headers",
-    )?
-    .pop();
-    let sections = match first {
-        None => Vec::new(),
-        Some(first) => {
-            if usize::from(header.e_shentsize(endian)) != size_of::<H::SectionHeader>() {
-                return Err(damaged("unusual size of section headers"));
-            }
-            // From 0xff00 sections on the count is in the first header.
-            let count = match header.e_shnum(endian) {
-                0 => first.sh_size(endian).into(),
-                count => u64::from(count),
-            };
-            if count > MOST_SECTIONS {
-                return Err(damaged("too many sections"));
-            }
-            let offset = header.e_shoff(endian).into();
-            read_table::<H::SectionHeader>(file, start, offset, count, "section headers")?
-        }
-    };
-
-    let count = match header.e_phnum(endian) {
-        elf::PN_XNUM => sections
-            .first()
-            .map_or(0, |first| u64::from(first.sh_info(endian))),
-        count => u64::from(count),
-    };
-    if count > 0 && usize::from(header.e_phentsize(endian)) != size_of::<H::ProgramHeader>() {
-        return Err(damaged("unusual size of program headers"));
-    }
-    if count > MOST_SECTIONS {
-        return Err(damaged("too many program headers"));
-    }
-    let offset = header.e_phoff(endian).into();
-    let programs = read_table::<H::ProgramHeader>(file, start, offset, count, "program headers")?;
+    let endian = header.endian().ok().filter(|_| header.is_supported());
+    let endian = endian.ok_or(NoSymbols::Damaged("unknown byte order or version"))?;
+    let headers = section_headers(file, header, endian)?;
+    let programs = program_headers(file, header, endian, headers.first())?;
     let of_kind = |wanted| {
         programs
             .iter()
             .filter(move |one| one.p_type(endian) == wanted)
     };
+    let in_file = |one: &H::ProgramHeader| FileRange {
+        offset: one.p_offset(endian).into(),
+        size: one.p_filesz(endian).into(),
+    };
     let segments: Vec<Segment> = of_kind(elf::PT_LOAD)
-        .map(|segment| Segment {
-            offset: segment.p_offset(endian).into(),
-            file_size: segment.p_filesz(endian).into(),
-            address: segment.p_vaddr(endian).into(),
-            memory_size: segment.p_memsz(endian).into(),
-            writable: segment.p_flags(endian).contains(elf::PF_W),
-            executable: segment.p_flags(endian).contains(elf::PF_X),
-        })
+        .map(|one| Segment::of(one, endian))
         .collect();
     if segments.len() > MOST_SEGMENTS {
-        return Err(damaged("too many load segments"));
+        return Err(NoSymbols::Damaged("too many load segments"));
     }
 
     let names = match header.e_shstrndx(endian) {
-        elf::SHN_XINDEX => sections.first().map(|first| first.sh_link(endian)),
+        elf::SHN_XINDEX => headers.first().map(|first| first.sh_link(endian)),
         number => number.index().map(u32::from),
     };
-    let sections: Vec<Section> = sections
-        .iter()
-        .map(|section| Section {
-            name: section.sh_name(endian),
-            kind: section.sh_type(endian),
-            flags: section.sh_flags(endian).0,
-            address: section.sh_addr(endian).into(),
-            offset: section.sh_offset(endian).into(),
-            size: section.sh_size(endian).into(),
-            link: section.sh_link(endian),
-            alignment: section.sh_addralign(endian).into(),
-        })
-        .collect();
+    let sections: Vec<Section> = headers.iter().map(|one| Section::of(one, endian)).collect();
     // Without names they are sections all the same.
     let section_names = names
         .and_then(|number| sections.get(usize::try_from(number).ok()?))
         .and_then(|names| {
-            let size = names.size.min(MOST_SECTION_NAMES);
-            file.read(names.offset, size, "section names").ok()
+            let range = names.in_file().at_most(MOST_SECTION_NAMES);
+            file.read(range, "section names").ok()
         })
         .unwrap_or_default();
     let mut notes = notes(&sections);
     if notes.is_empty() {
         // A file without section headers still has segments.
         let segments = of_kind(elf::PT_NOTE).take(MOST_NOTES);
-        notes.extend(segments.map(|segment| Notes {
-            offset: segment.p_offset(endian).into(),
-            size: segment.p_filesz(endian).into(),
-            alignment: segment.p_align(endian).into(),
+        notes.extend(segments.map(|one| Notes {
+            bytes: in_file(one),
+            alignment: one.p_align(endian).into(),
         }));
     }
     let mut tables = tables(file, &sections)?;
     let mut layout = layout(&sections);
     if sections.is_empty() {
-        let dynamic = Dynamic {
-            file,
-            is_64,
-            endian,
-            segments: &segments,
-        };
-        let found = of_kind(elf::PT_DYNAMIC).find_map(|segment| {
-            dynamic.table(
-                segment.p_offset(endian).into(),
-                segment.p_filesz(endian).into(),
-            )
-        });
-        tables.extend(found);
+        let mut dynamic = of_kind(elf::PT_DYNAMIC);
+        let table =
+            dynamic.find_map(|one| dynamic::table::<H>(file, endian, &segments, in_file(one)));
+        tables.extend(table);
         layout = AddressedSection::of_segments(&segments);
     }
     Ok(Elf {
-        is_64,
+        is_64: header.is_type_64(),
         endian,
         machine: header.e_machine(endian),
         tables,
@@ -268,29 +188,50 @@ fn parse<H: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// `count` entries at `offset`, from the bytes already read if they are there.
-fn read_table<T: Pod>(
+fn section_headers<H: FileHeader<Endian = Endianness>>(
     file: &File,
-    start: &[u8],
-    offset: u64,
-    count: u64,
-    what: &'static str,
-) -> Result<Vec<T>, NoSymbols> {
-    let cut = || NoSymbols::CutShort(what);
-    let size = count.checked_mul(size_of::<T>() as u64).ok_or_else(cut)?;
-    let at_hand = usize::try_from(offset)
-        .ok()
-        .zip(usize::try_from(size).ok())
-        .and_then(|(offset, size)| start.get(offset..offset.checked_add(size)?));
-    let read;
-    let bytes = match at_hand {
-        Some(bytes) => bytes,
-        None => {
-            read = file.read(offset, size, what)?;
-            &read
-        }
+    header: &H,
+    endian: Endianness,
+) -> Result<Vec<H::SectionHeader>, NoSymbols> {
+    let offset = header.e_shoff(endian).into();
+    let read = |count| {
+        let size = count * size_of::<H::SectionHeader>() as u64;
+        file.table::<H::SectionHeader>(FileRange { offset, size }, "section headers")
     };
-    pod::slice_from_all_bytes::<T>(bytes)
-        .map(<[T]>::to_vec)
-        .map_err(|()| cut())
+    if offset == 0 {
+        return Ok(Vec::new());
+    }
+    if usize::from(header.e_shentsize(endian)) != size_of::<H::SectionHeader>() {
+        return Err(NoSymbols::Damaged("unusual size of section headers"));
+    }
+    // From 0xff00 sections on the count is in the first header.
+    let count = match header.e_shnum(endian) {
+        0 => read(1)?.first().map_or(0, |one| one.sh_size(endian).into()),
+        count => u64::from(count),
+    };
+    match count > MOST_SECTIONS {
+        true => Err(NoSymbols::Damaged("too many sections")),
+        false => read(count),
+    }
+}
+
+fn program_headers<H: FileHeader<Endian = Endianness>>(
+    file: &File,
+    header: &H,
+    endian: Endianness,
+    first_section: Option<&H::SectionHeader>,
+) -> Result<Vec<H::ProgramHeader>, NoSymbols> {
+    let count = match header.e_phnum(endian) {
+        elf::PN_XNUM => first_section.map_or(0, |first| u64::from(first.sh_info(endian))),
+        count => u64::from(count),
+    };
+    if count > 0 && usize::from(header.e_phentsize(endian)) != size_of::<H::ProgramHeader>() {
+        return Err(NoSymbols::Damaged("unusual size of program headers"));
+    }
+    if count > MOST_SECTIONS {
+        return Err(NoSymbols::Damaged("too many program headers"));
+    }
+    let offset = header.e_phoff(endian).into();
+    let size = count * size_of::<H::ProgramHeader>() as u64;
+    file.table(FileRange { offset, size }, "program headers")
 }

@@ -4,7 +4,11 @@
 use super::NoSymbols;
 use crate::process::ReadAt;
 use crate::source::memory;
+use object::pod::{self, Pod};
 use std::ops::ControlFlow;
+
+/// Names longer than this are not read on.
+pub(super) const LONGEST_NAME: usize = 64 * 1024;
 
 /// How much is read at once when a table is passed over.
 const CHUNK: usize = 256 * 1024;
@@ -14,6 +18,28 @@ pub(super) const BETWEEN_QUESTIONS: usize = 512 << 10;
 
 /// Asked now and then whether somebody still waits.
 pub(super) type GoOn<'a> = dyn FnMut() -> bool + 'a;
+
+/// Bytes of a file: where they begin, and how many they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FileRange {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+impl FileRange {
+    /// `size` of its bytes, `at` bytes into it; `None` if they do not lie in it.
+    pub(super) fn part(self, at: u64, size: u64) -> Option<FileRange> {
+        let is_within = at.checked_add(size)? <= self.size;
+        let offset = self.offset.checked_add(at).filter(|_| is_within)?;
+        Some(FileRange { offset, size })
+    }
+
+    /// No more than its first `most` bytes.
+    pub(super) fn at_most(self, most: u64) -> FileRange {
+        let size = self.size.min(most);
+        FileRange { size, ..self }
+    }
+}
 
 /// A file, or an image in memory, that claims to be an ELF file.
 pub(super) struct File {
@@ -47,11 +73,10 @@ impl File {
             && self.length == other.length
     }
 
-    /// Whether `size` bytes at `offset` lie in the file.
-    pub(super) fn holds(&self, offset: u64, size: u64) -> bool {
-        offset
-            .checked_add(size)
-            .is_some_and(|end| end <= self.length)
+    /// Whether all of `range` lies in the file.
+    pub(super) fn holds(&self, range: FileRange) -> bool {
+        let end = range.offset.checked_add(range.size);
+        end.is_some_and(|end| end <= self.length)
     }
 
     /// Reads until `into` is full or the file ends; how much there was.
@@ -71,32 +96,26 @@ impl File {
         Ok(done)
     }
 
-    /// Reads `size` bytes; `what` names them if the file is too short. Nothing is allocated beyond the file's length.
-    pub(super) fn read(
-        &self,
-        offset: u64,
-        size: u64,
-        what: &'static str,
-    ) -> Result<Vec<u8>, NoSymbols> {
-        self.read_while(offset, size, what, &mut || true)
+    /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's length.
+    pub(super) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
+        self.read_while(range, what, &mut || true)
     }
 
     /// The same, asking now and then whether to go on.
     pub(super) fn read_while(
         &self,
-        offset: u64,
-        size: u64,
+        range: FileRange,
         what: &'static str,
         go_on: &mut GoOn,
     ) -> Result<Vec<u8>, NoSymbols> {
         let cut = NoSymbols::CutShort(what);
-        if !self.holds(offset, size) {
+        if !self.holds(range) {
             return Err(cut);
         }
-        let mut bytes = memory::zeroed(size)?;
-        let mut at = offset;
+        let mut bytes = memory::zeroed(range.size)?;
+        let mut at = range.offset;
         for part in bytes.chunks_mut(BETWEEN_QUESTIONS) {
-            if at > offset && !go_on() {
+            if at > range.offset && !go_on() {
                 return Err(NoSymbols::Interrupted);
             }
             if self.read_up_to(at, part)? < part.len() {
@@ -107,24 +126,70 @@ impl File {
         Ok(bytes)
     }
 
-    /// Passes over a table in large reads, each a whole number of entries, until `visit` breaks.
-    pub(super) fn pass(
+    /// Reads the table that lies in `range`.
+    pub(super) fn table<T: Pod>(
         &self,
-        offset: u64,
-        size: u64,
-        entry: usize,
+        range: FileRange,
         what: &'static str,
-        visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Result<(), NoSymbols> {
-        let chunk = (CHUNK / entry * entry) as u64;
-        let mut at = 0;
-        while at < size {
-            let bytes = self.read(offset.saturating_add(at), chunk.min(size - at), what)?;
-            if visit(&bytes).is_break() {
-                break;
-            }
-            at += chunk;
-        }
-        Ok(())
+    ) -> Result<Vec<T>, NoSymbols> {
+        let bytes = self.read(whole_entries::<T>(range), what)?;
+        let entries = pod::slice_from_all_bytes(&bytes).unwrap_or_default();
+        Ok(entries.to_vec())
     }
+
+    /// Passes over the table that lies in `range` in large reads, until `visit` breaks.
+    pub(super) fn pass<T: Pod>(
+        &self,
+        range: FileRange,
+        what: &'static str,
+        visit: &mut dyn FnMut(&[T]) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, NoSymbols> {
+        let mut rest = whole_entries::<T>(range);
+        while rest.size > 0 {
+            let part = rest.at_most((CHUNK / size_of::<T>() * size_of::<T>()) as u64);
+            let bytes = self.read(part, what)?;
+            if visit(pod::slice_from_all_bytes(&bytes).unwrap_or_default()).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            rest.offset = rest.offset.saturating_add(part.size);
+            rest.size -= part.size;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The string `at` bytes into the table of strings; `None` if it is empty, too long, or not in the table.
+    pub(super) fn string(&self, table: FileRange, at: u32) -> Option<Vec<u8>> {
+        let room = table.size.checked_sub(u64::from(at))?;
+        let offset = table.offset.checked_add(u64::from(at))?;
+        let room = usize::try_from(room)
+            .unwrap_or(usize::MAX)
+            .min(LONGEST_NAME);
+        let mut name = Vec::new();
+        let mut wanted = 128;
+        loop {
+            let read = name.len();
+            let next = room.min(wanted);
+            if next <= read {
+                return None;
+            }
+            name.resize(next, 0);
+            let more = self
+                .read_up_to(offset + read as u64, name.get_mut(read..)?)
+                .ok()?;
+            name.truncate(read + more);
+            if let Some(end) = memchr::memchr(0, name.get(read..)?) {
+                name.truncate(read + end);
+                return (!name.is_empty()).then_some(name);
+            }
+            if more == 0 {
+                return None;
+            }
+            wanted *= 4;
+        }
+    }
+}
+
+/// As much of `range` as whole entries take.
+fn whole_entries<T: Pod>(range: FileRange) -> FileRange {
+    range.at_most(range.size - range.size % size_of::<T>() as u64)
 }

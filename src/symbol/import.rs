@@ -4,9 +4,9 @@ use super::NoSymbols;
 use super::clock::Clock;
 use super::names;
 use super::query::Query;
-use super::section::{LONGEST_NAME, Table};
+use super::section::Table;
 use super::source::Source;
-use super::table::{Kind, Symbol};
+use super::table::{self, Kind, Symbol};
 use crate::kernel::Name;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -23,16 +23,19 @@ pub(super) struct Import {
 impl Import {
     /// That of a number.
     pub(super) fn of(source: &Source, number: u32) -> Option<Import> {
-        let Source { file, elf } = source;
         let table = dynamic(source)?;
-        let at = u64::from(number).checked_mul(elf.symbol_bytes() as u64)?;
-        // The name comes first in an entry of either width.
-        let entry = file.read(table.offset.checked_add(at)?, 4, "symbol table");
-        let offset = u32::try_from(elf.number(&entry.ok()?)).ok()?;
+        let size = source.elf.symbol_bytes();
+        let entry = table.symbols.part(u64::from(number) * size, size)?;
+        let mut offset = None;
+        let visited = table::visit_names(source, entry, &mut |name| {
+            offset = Some(name);
+            ControlFlow::Break(())
+        });
+        let offset = offset.filter(|_| visited.is_ok())?;
         Some(Import {
             number,
             offset,
-            name: table.strings.get(file, offset)?,
+            name: source.file.string(table.strings, offset)?,
         })
     }
 
@@ -46,32 +49,25 @@ impl Import {
         let Some(table) = dynamic(source) else {
             return Ok(found);
         };
-        let Source { file, elf } = source;
         let query = Query::whole(name);
-        let strings = names::strings(file, table.strings)?;
-        let size = elf.symbol_bytes();
-        let whole = table.size / size as u64 * size as u64;
+        let strings = names::strings(&source.file, table.strings)?;
         let mut numbers = 0..;
-        file.pass(table.offset, whole, size, "symbol table", &mut |bytes| {
-            for (entry, number) in bytes.chunks_exact(size).zip(&mut numbers) {
-                if clock.is_over() {
-                    return ControlFlow::Break(());
-                }
-                let offset = entry.first_chunk::<4>().map_or(0, |word| elf.number(word));
-                let Ok(offset) = u32::try_from(offset) else {
-                    continue;
-                };
-                let rest = usize::try_from(offset)
-                    .ok()
-                    .and_then(|at| strings.get(at..));
-                let name = rest.and_then(|rest| names::up_to_end(rest, LONGEST_NAME));
-                let Some(called) = name.filter(|called| query.is(called)) else {
-                    continue;
-                };
+        table::visit_names(source, table.symbols, &mut |offset| {
+            if clock.is_over() {
+                return ControlFlow::Break(());
+            }
+            let rest = usize::try_from(offset)
+                .ok()
+                .and_then(|at| strings.get(at..));
+            let name = rest.and_then(names::up_to_end);
+            if let Some(number) = numbers.next()
+                && let Some(called) = name.filter(|called| query.is(called))
+            {
+                let name = called.to_vec();
                 let import = Import {
                     number,
                     offset,
-                    name: called.to_vec(),
+                    name,
                 };
                 found.insert(number, import);
             }

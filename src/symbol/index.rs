@@ -6,7 +6,6 @@ use super::NoSymbols;
 use super::elf::Elf;
 use super::lookup::{Best, Nearest};
 use super::names::{Names, Spot};
-use super::section::LONGEST_NAME;
 use super::sources::Sources;
 use super::stretches::{NONE, Stretches};
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
@@ -69,7 +68,7 @@ impl Index {
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, &[u8])> {
         let position = usize::try_from(self.stretches.at(address)?).ok()?;
         let symbol = *self.symbols.get(position)?;
-        let name = self.names.at(*self.spots.get(position)?, LONGEST_NAME)?;
+        let name = self.names.at(*self.spots.get(position)?)?;
         Some((symbol, name))
     }
 

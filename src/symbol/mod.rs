@@ -16,7 +16,7 @@
 //!             sources, separate       its files together; debug information that was stripped off
 //! files       source, file, contents  one file, read by offset within bounds; expanded: what was compressed in it
 //!             elf, section, build_id  what a file says of itself; table: one pass over its symbols
-//!             relocations             one pass over relocations; import, copied, plt, got, plt_got: the names that they give
+//!             relocations             one pass over what they fill; import, plt_got: the names that they give
 //! made code   jit, perf_map           what the target makes while it runs, and the names that it writes down for that
 //! beside      demangle, lines         names that people read; lines of the source.  clock: how long a search may go on
 //! ```
@@ -24,14 +24,12 @@
 mod build_id;
 mod clock;
 mod contents;
-mod copied;
 mod demangle;
 mod demangle_prefilter;
 mod dynamic;
 mod elf;
 mod expanded;
 mod file;
-mod got;
 mod import;
 mod index;
 mod jit;
@@ -42,7 +40,6 @@ mod module;
 mod module_symbols;
 mod names;
 mod perf_map;
-mod plt;
 mod plt_got;
 mod query;
 mod reason;

@@ -2,20 +2,17 @@
 
 use super::NoSymbols;
 use super::clock::Clock;
-use super::copied;
 use super::elf::Elf;
-use super::got;
 use super::index::Index;
 use super::lines::CachedLines;
 use super::lookup;
 use super::names::Names;
-use super::plt;
 use super::plt_got;
+use super::relocations::Relocations;
 use super::searches::Searches;
 use super::sources::Sources;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
-use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,8 +31,7 @@ pub(super) struct ModuleSymbols {
     asked: AtomicU32,
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
-    copied: OnceLock<HashSet<u64>>,
-    slots: got::Slots,
+    relocations: Relocations,
     /// What the latest searches by name found.
     pub(super) searches: Searches,
     /// Its debug information.
@@ -50,8 +46,7 @@ impl ModuleSymbols {
             asked: AtomicU32::new(0),
             index: OnceLock::new(),
             fault: OnceLock::new(),
-            copied: OnceLock::new(),
-            slots: got::Slots::default(),
+            relocations: Relocations::default(),
             searches: Searches::default(),
             lines: CachedLines::default(),
         }
@@ -70,10 +65,7 @@ impl ModuleSymbols {
         }
         // `_GLOBAL_OFFSET_TABLE_` has no size and would speak for all slots.
         let image = &self.sources.image;
-        let clock = &mut self.clock();
-        plt::at(image, &self.slots, address, clock)
-            .or_else(|| got::at(image, &self.slots, address, clock))
-            .or(listed)
+        plt_got::at(image, &self.relocations, address, &mut self.clock()).or(listed)
     }
 
     /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
@@ -83,14 +75,7 @@ impl ModuleSymbols {
         name: &str,
         clock: &mut Clock,
     ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-        let image = &self.sources.image;
-        if let Some(function) = name.strip_suffix(plt_got::PLT) {
-            plt::called(image, &self.slots, function, clock)
-        } else if let Some(function) = name.strip_suffix(plt_got::GOT) {
-            got::called(image, &self.slots, function, clock)
-        } else {
-            Ok(Vec::new())
-        }
+        plt_got::called(&self.sources.image, &self.relocations, name, clock)
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.
@@ -112,14 +97,9 @@ impl ModuleSymbols {
 
     /// Whether the variable at a file address is the copy of a library's that everybody uses; an error if finding that out was given up.
     pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
-        let copied = match self.copied.get() {
-            Some(known) => known,
-            None => {
-                let copied = copied::by(&self.sources.image, &mut self.clock())?;
-                self.copied.get_or_init(|| copied)
-            }
-        };
-        Ok(copied.contains(&address))
+        let image = &self.sources.image;
+        let filled = self.relocations.of(image, &mut self.clock())?;
+        Ok(filled.copies.contains(&address))
     }
 
     /// How long a pass over the relocations may take.

@@ -1,8 +1,7 @@
 //! The names of a module's symbols held in memory, for as long as many of them are wanted.
 
 use super::NoSymbols;
-use super::file::File;
-use super::section::Strings;
+use super::file::{File, FileRange, LONGEST_NAME};
 use super::sources::Sources;
 use super::table::Symbol;
 
@@ -52,30 +51,28 @@ impl Names {
         names.get(usize::try_from(spot & OFFSET).ok()?..)
     }
 
-    /// The name there; `None` if it has no end within `longest` bytes.
-    pub(super) fn at(&self, spot: Spot, longest: usize) -> Option<&[u8]> {
-        up_to_end(self.behind(spot)?, longest)
+    /// The name there; `None` if it is too long.
+    pub(super) fn at(&self, spot: Spot) -> Option<&[u8]> {
+        up_to_end(self.behind(spot)?)
     }
 
-    /// A symbol's name; `None` if it has no end within `longest` bytes.
-    pub(super) fn get(&self, symbol: &Symbol, longest: usize) -> Option<&[u8]> {
-        self.at(Spot::of(symbol), longest)
+    /// A symbol's name; `None` if it is too long.
+    pub(super) fn get(&self, symbol: &Symbol) -> Option<&[u8]> {
+        self.at(Spot::of(symbol))
     }
 }
 
 /// A string table, read whole.
-pub(super) fn strings(file: &File, strings: Strings) -> Result<Vec<u8>, NoSymbols> {
-    match strings {
-        Strings { size, .. } if size > LARGEST => {
-            Err(NoSymbols::Damaged("symbol names of implausible size"))
-        }
-        Strings { offset, size } => file.read(offset, size, "symbol names"),
+pub(super) fn strings(file: &File, range: FileRange) -> Result<Vec<u8>, NoSymbols> {
+    match range.size > LARGEST {
+        true => Err(NoSymbols::Damaged("symbol names of implausible size")),
+        false => file.read(range, "symbol names"),
     }
 }
 
-/// The string at the beginning of `rest`; `None` if it has no end within `longest` bytes.
-pub(super) fn up_to_end(rest: &[u8], longest: usize) -> Option<&[u8]> {
-    let within = rest.get(..longest).unwrap_or(rest);
+/// The string at the beginning of `rest`; `None` if it is too long.
+pub(super) fn up_to_end(rest: &[u8]) -> Option<&[u8]> {
+    let within = rest.get(..LONGEST_NAME).unwrap_or(rest);
     let end = memchr::memchr(0, within)?;
     within.get(..end)
 }

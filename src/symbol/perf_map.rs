@@ -4,7 +4,7 @@
 //! Programs only append: of lines that overlap, the last tells what is there now. What is no such line is passed over.
 
 use super::file::File;
-use super::section::LONGEST_NAME;
+use super::file::LONGEST_NAME;
 use super::{Kind, NoSymbols, SymbolAt};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::process::Target;

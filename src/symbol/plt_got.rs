@@ -1,13 +1,167 @@
-//! What a file calls another file's function through, as gdb calls it: the stub `malloc@plt`, the slot `malloc@got.plt`.
+//! What a file calls the functions of others through, as gdb calls it: the stub `malloc@plt`, the slot `malloc@got.plt`.
+//!
+//! No table has these names. A stub of the procedure linkage table jumps through a slot of the global offset table, and the relocation
+//! that fills the slot names the function. Which slot it is stands in the jump, so stubs of every layout are read in one way.
 
-/// Behind the name of the function: a stub of the procedure linkage table.
-pub(super) const PLT: &str = "@plt";
-/// Behind the name of the function: a slot of the global offset table.
-pub(super) const GOT: &str = "@got.plt";
+use super::NoSymbols;
+use super::clock::Clock;
+use super::demangle::{GOT, PLT};
+use super::elf::Elf;
+use super::import::Import;
+use super::relocations::Relocations;
+use super::section::Section;
+use super::source::Source;
+use super::table::{Kind, Symbol};
+use crate::kernel::Name;
+use object::elf as format;
 
-/// Which of them a name ends with.
-pub(super) fn suffix_of(name: &[u8]) -> Option<&'static str> {
-    [PLT, GOT]
-        .into_iter()
-        .find(|suffix| name.ends_with(suffix.as_bytes()))
+/// Stubs are as large as this, and aligned to it; those in `.plt.got` to half of it.
+const STUB_BYTES: u64 = 16;
+/// Stubs of more bytes than this, all sections together, are not looked through for a name: programs have some thousands of them.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Which of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Stub,
+    Slot,
+}
+
+impl Part {
+    fn suffix(self) -> &'static str {
+        match self {
+            Part::Stub => PLT,
+            Part::Slot => GOT,
+        }
+    }
+
+    /// What a section consists of, and how large each is. Only the stubs of x86-64 are known.
+    fn in_section(elf: &Elf, number: u32, section: &Section) -> Option<(Part, u64)> {
+        let has_stubs = elf.machine == format::EM_X86_64 && elf.is_64;
+        Some(match elf.section_name(number)? {
+            b".got" | b".got.plt" => (Part::Slot, elf.pointer_bytes()),
+            b".plt" | b".plt.sec" | b".plt.bnd" if has_stubs => (Part::Stub, STUB_BYTES),
+            b".plt.got" if has_stubs && section.alignment == STUB_BYTES / 2 => {
+                (Part::Stub, STUB_BYTES / 2)
+            }
+            b".plt.got" if has_stubs => (Part::Stub, STUB_BYTES),
+            _ => return None,
+        })
+    }
+
+    /// That which stands for a function at an address.
+    fn named(self, source: &Source, place: (u64, u64), function: &Import) -> (Symbol, Name) {
+        let kind = match self {
+            Part::Stub => Kind::Function,
+            Part::Slot => Kind::Object,
+        };
+        function.plt_or_got(source, place, kind, self.suffix())
+    }
+}
+
+/// The stub or slot that holds a file address, and its name.
+pub(super) fn at(
+    source: &Source,
+    relocations: &Relocations,
+    address: u64,
+    clock: &mut Clock,
+) -> Option<(Symbol, Name)> {
+    let Source { file, elf } = source;
+    let number = elf.section_at(address)?;
+    let section = elf.sections.get(usize::try_from(number).ok()?)?;
+    let (part, size) = Part::in_section(elf, number, section)?;
+    let into = address.checked_sub(section.address)? / size * size;
+    let start = section.address.checked_add(into)?;
+    let place = match part {
+        Part::Stub => {
+            let stub = file.read(section.in_file().part(into, size)?, "stub");
+            slot(&stub.ok()?, start)?
+        }
+        Part::Slot => start,
+    };
+    let filled = relocations.of(source, clock).ok()?;
+    let slot = filled.slots.get(&place)?;
+    if part == Part::Slot && !slot.is_jump {
+        return None;
+    }
+    let function = Import::of(source, slot.function)?;
+    Some(part.named(source, (start, size), &function))
+}
+
+/// The stubs or slots that a person calls `name`. Only those found until then, once `clock` has run out.
+pub(super) fn called(
+    source: &Source,
+    relocations: &Relocations,
+    name: &str,
+    clock: &mut Clock,
+) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    let stripped = |part: Part| Some((part, name.strip_suffix(part.suffix())?));
+    let Some((part, function)) = [Part::Stub, Part::Slot].into_iter().find_map(stripped) else {
+        return Ok(Vec::new());
+    };
+    let functions = Import::called(source, function, clock)?;
+    if functions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Source { file, elf } = source;
+    let slots = &relocations.of(source, clock)?.slots;
+    if part == Part::Slot {
+        let size = elf.pointer_bytes();
+        let jumps = slots.iter().filter(|(_, slot)| slot.is_jump);
+        let found = jumps.filter_map(|(&start, slot)| {
+            let function = functions.get(&slot.function)?;
+            Some(part.named(source, (start, size), function))
+        });
+        return Ok(found.collect());
+    }
+    let mut found = Vec::new();
+    let mut room = MOST_BYTES;
+    for (number, section) in (0..).zip(&elf.sections) {
+        let Some((Part::Stub, size)) = Part::in_section(elf, number, section) else {
+            continue;
+        };
+        room = match room.checked_sub(section.size) {
+            Some(rest) => rest,
+            None => break,
+        };
+        let stubs = file.read(section.in_file(), "stubs")?;
+        let mut start = section.address;
+        for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
+            let function =
+                slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
+            found.extend(function.map(|one| part.named(source, (start, size), one)));
+            start = start.saturating_add(size);
+        }
+    }
+    Ok(found)
+}
+
+/// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next instruction.
+fn slot(stub: &[u8], start: u64) -> Option<u64> {
+    let at = memchr::memmem::find(stub, &[0xff, 0x25])?;
+    let distance = stub.get(at + 2..)?.first_chunk::<4>()?;
+    let next = start.checked_add(at as u64 + 6)?;
+    Some(next.wrapping_add_signed(i32::from_le_bytes(*distance).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slot_stands_in_the_jump() {
+        // With lazy binding, and behind `endbr64` and `bnd`.
+        let lazy = [
+            0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff,
+        ];
+        assert_eq!(slot(&lazy, 0x1030), Some(0x4018));
+        let marked = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0, 0x0f, 0x1f, 0x44, 0, 0,
+        ];
+        assert_eq!(slot(&marked, 0x1050), Some(0x3fd0));
+        assert_eq!(slot(&[0x90; 16], 0x1000), None);
+        assert_eq!(slot(&[0xff, 0x25, 1], 0x1000), None);
+        let back = [0xff, 0x25, 0xfa, 0xff, 0xff, 0xff];
+        assert_eq!(slot(&back, 0x1000), Some(0x1000));
+    }
 }

@@ -1,39 +1,110 @@
-//! One pass over the relocations that a program brings along, within a bound: sections may lie over each other and be as many as
-//! the file likes.
+//! What the relocations that a program brings along fill: the slots of its global offset table, and its copies of libraries' variables.
+//! Found in one pass within a bound: sections may lie over each other and be as many as the file likes.
 
 use super::NoSymbols;
 use super::clock::Clock;
 use super::section::Section;
 use super::source::Source;
-use object::elf as format;
+use object::Endianness;
+use object::elf::{self as format, FileHeader32, FileHeader64, RelocationType};
+use object::pod::Pod;
+use object::read::elf::{Crel, FileHeader};
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 /// Relocations of more bytes than this, all sections together, are not looked through; a browser's take some tens of megabytes.
 const MOST_BYTES: u64 = 96 << 20;
+/// More slots than this are not kept: large programs have some thousands.
+const MOST_SLOTS: usize = 1 << 18;
+/// More copied variables than this are not kept: programs have some tens.
+const MOST_COPIES: usize = 1 << 16;
 
-/// A relocation.
-pub(super) struct Relocation {
-    /// The file address that it fills.
-    pub(super) place: u64,
-    /// What it does there, as the machine numbers that.
-    pub(super) kind: u64,
-    /// The number in `.dynsym` of the symbol that it takes; 0 for none.
-    pub(super) symbol: u32,
+/// A slot that functions of other files are called through.
+pub(super) struct Slot {
+    /// Number in `.dynsym` of the function.
+    pub(super) function: u32,
+    /// Whether nothing but stubs uses the slot.
+    pub(super) is_jump: bool,
+}
+
+/// What is filled, by file address.
+#[derive(Default)]
+pub(super) struct Filled {
+    pub(super) slots: HashMap<u64, Slot>,
+    /// Variables of libraries of which the program holds the copy that everybody uses. A program that is not position-independent code
+    /// all through has room for them in its own `.bss`; a copy relocation has the dynamic linker fill it.
+    pub(super) copies: HashSet<u64>,
+}
+
+/// What the relocations of a file fill, once that was asked.
+#[derive(Default)]
+pub(super) struct Relocations(OnceLock<Filled>);
+
+impl Relocations {
+    /// The first question is a pass over the relocations. An error once `clock` has run out.
+    pub(super) fn of(&self, source: &Source, clock: &mut Clock) -> Result<&Filled, NoSymbols> {
+        match self.0.get() {
+            Some(known) => Ok(known),
+            None => {
+                let filled = filled(source, clock)?;
+                Ok(self.0.get_or_init(|| filled))
+            }
+        }
+    }
+}
+
+fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
+    let mut filled = Filled::default();
+    let Some((copy, jump, data)) = kinds(source.elf.machine) else {
+        return Ok(filled);
+    };
+    let Filled { slots, copies } = &mut filled;
+    visit(source, clock, &mut |one| {
+        let is_jump = one.r_type == jump;
+        if one.r_type == copy && copies.len() < MOST_COPIES {
+            copies.insert(one.r_offset);
+        } else if one.r_sym != 0
+            && (is_jump || Some(one.r_type) == data)
+            && slots.len() < MOST_SLOTS
+        {
+            slots.entry(one.r_offset).or_insert(Slot {
+                function: one.r_sym,
+                is_jump,
+            });
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(filled)
+}
+
+/// What the machine calls the relocations of copied variables, of slots that nothing but stubs uses, and, where stubs are known that
+/// jump through others, of those.
+fn kinds(
+    machine: format::Machine,
+) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {
+    use format::*;
+    Some(match machine {
+        EM_X86_64 => (R_X86_64_COPY, R_X86_64_JUMP_SLOT, Some(R_X86_64_GLOB_DAT)),
+        EM_386 => (R_386_COPY, R_386_JMP_SLOT, None),
+        EM_AARCH64 => (R_AARCH64_COPY, R_AARCH64_JUMP_SLOT, None),
+        EM_ARM => (R_ARM_COPY, R_ARM_JUMP_SLOT, None),
+        EM_RISCV => (R_RISCV_COPY, R_RISCV_JUMP_SLOT, None),
+        EM_PPC64 => (R_PPC64_COPY, R_PPC64_JMP_SLOT, None),
+        EM_S390 => (R_390_COPY, R_390_JMP_SLOT, None),
+        _ => return None,
+    })
 }
 
 /// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were visited.
 pub(super) fn visit(
     source: &Source,
     clock: &mut Clock,
-    visit: &mut dyn FnMut(Relocation) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
 ) -> Result<(), NoSymbols> {
-    let Source { file, elf } = source;
-    let width = if elf.is_64 { 8 } else { 4 };
-    let is_wanted = |one: &&Section| {
-        matches!(one.kind, format::SHT_RELA | format::SHT_REL)
-            && one.flags & format::SHF_ALLOC.0 != 0
-    };
-    let mut sections: Vec<&Section> = elf.sections.iter().filter(is_wanted).collect();
+    let is_wanted =
+        |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
+    let mut sections: Vec<&Section> = source.elf.sections.iter().filter(is_wanted).collect();
     sections.sort_by_key(|one| one.offset);
     let (mut room, mut end) = (MOST_BYTES, 0);
     for section in sections {
@@ -43,50 +114,53 @@ pub(super) fn visit(
         }
         room -= section.size;
         end = section.offset.saturating_add(section.size);
-        // An address, what and of which symbol, and for one of the kinds an addend.
-        let words = if section.kind == format::SHT_RELA {
-            3
-        } else {
-            2
+        let flow = match source.elf.is_64 {
+            true => visit_section::<FileHeader64<Endianness>>(source, section, clock, visit)?,
+            false => visit_section::<FileHeader32<Endianness>>(source, section, clock, visit)?,
         };
-        let entry = words * width;
-        let whole = section.size / entry as u64 * entry as u64;
-        let mut flow = ControlFlow::Continue(());
-        let mut given_up = false;
-        let mut each = |bytes: &[u8]| {
-            given_up = clock.is_over_now();
-            if given_up {
-                return ControlFlow::Break(());
-            }
-            for entry in bytes.chunks_exact(entry) {
-                let (place, rest) = entry.split_at(width);
-                let (info, _) = rest.split_at(width);
-                let info = elf.number(info);
-                let (symbol, kind) = match elf.is_64 {
-                    true => (info >> 32, info & 0xffff_ffff),
-                    false => (info >> 8, info & 0xff),
-                };
-                let place = elf.number(place);
-                let symbol = u32::try_from(symbol).unwrap_or(0);
-                flow = visit(Relocation {
-                    place,
-                    kind,
-                    symbol,
-                });
-                if flow.is_break() {
-                    break;
-                }
-            }
-            flow
-        };
-        // What cannot be read relocates nothing.
-        _ = file.pass(section.offset, whole, entry, "relocations", &mut each);
-        if given_up {
-            return Err(clock.reason());
-        }
         if flow.is_break() {
             break;
         }
     }
     Ok(())
+}
+
+fn visit_section<H: FileHeader<Endian = Endianness>>(
+    source: &Source,
+    section: &Section,
+    clock: &mut Clock,
+    visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, NoSymbols> {
+    let endian = source.elf.endian;
+    match section.kind {
+        format::SHT_RELA => pass(source, section, clock, &mut |one: &H::Rela| {
+            visit(Crel::from_rela(one, endian, false))
+        }),
+        _ => pass(source, section, clock, &mut |one: &H::Rel| {
+            visit(Crel::from_rel(one, endian))
+        }),
+    }
+}
+
+fn pass<T: Pod>(
+    source: &Source,
+    section: &Section,
+    clock: &mut Clock,
+    visit: &mut dyn FnMut(&T) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, NoSymbols> {
+    let mut is_over = false;
+    let passed = source
+        .file
+        .pass(section.in_file(), "relocations", &mut |entries| {
+            is_over = clock.is_over_now();
+            match is_over {
+                true => ControlFlow::Break(()),
+                false => entries.iter().try_for_each(&mut *visit),
+            }
+        });
+    match is_over {
+        true => Err(clock.reason()),
+        // What cannot be read relocates nothing.
+        false => Ok(passed.unwrap_or(ControlFlow::Continue(()))),
+    }
 }

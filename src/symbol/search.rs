@@ -2,11 +2,9 @@
 
 use super::NoSymbols;
 use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
-use super::demangle::{may_be_mangled, readable, split_version};
+use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
 use super::module_symbols::ModuleSymbols;
-use super::plt_got;
 use super::query::Query;
-use super::section::LONGEST_NAME;
 use super::table::{self, Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
@@ -54,9 +52,9 @@ pub(super) fn find(
                     })
                 || (may_be_mangled(rest)
                     && names
-                        .get(&symbol, LONGEST_NAME)
+                        .get(&symbol)
                         .is_some_and(|name| query.is_meant_by(name)));
-            if is_match && let Some(name) = names.get(&symbol, LONGEST_NAME) {
+            if is_match && let Some(name) = names.get(&symbol) {
                 let (base, old) = split_version(name);
                 let known = matches.iter_mut().find(|(other, other_name, _)| {
                     other.address == symbol.address
@@ -128,7 +126,7 @@ pub(super) fn matching(
                 }
             }
             if symbol.kind != Kind::Tls
-                && let Some(raw) = names.get(&symbol, LONGEST_NAME)
+                && let Some(raw) = names.get(&symbol)
             {
                 let name = Name::new(raw);
                 let shown = readable(&name).to_string();
@@ -176,7 +174,7 @@ pub(super) fn complete(
 ) -> Result<(), NoSymbols> {
     // They are as many as functions that are called, and offered only to somebody who has begun to type one.
     if let Some((function, _)) = prefix.split_once('@') {
-        for suffix in [plt_got::PLT, plt_got::GOT] {
+        for suffix in [PLT, GOT] {
             let name = format!("{function}{suffix}");
             if name.starts_with(prefix) && !loaded.plt_got_called(&name, clock)?.is_empty() {
                 found.insert(Name::new(name));
@@ -186,7 +184,7 @@ pub(super) fn complete(
     let query = Query::beginning(prefix);
     loaded.with_names(|names| {
         table::visit(&loaded.sources, &mut |symbol| {
-            if let Some(name) = names.get(&symbol, LONGEST_NAME)
+            if let Some(name) = names.get(&symbol)
                 && let Some(completed) = query.completed_by(name)
             {
                 found.insert(Name::new(completed));

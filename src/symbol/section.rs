@@ -1,24 +1,22 @@
 //! The sections of an ELF file, and which of them hold symbols, names and versions.
 
 use super::NoSymbols;
-use super::file::File;
+use super::file::{File, FileRange};
 use object::Endianness;
 use object::elf;
-use object::endian::Endian;
+use object::read::elf::{ProgramHeader, SectionHeader};
 
 /// A symbol table of more bytes than this is not passed over (16 million symbols).
 pub(super) const LARGEST_TABLE: u64 = 384 << 20;
 /// More places with notes are not looked at.
 pub(super) const MOST_NOTES: usize = 64;
-/// Names longer than this are not read on.
-pub(super) const LONGEST_NAME: usize = 64 * 1024;
 
 /// A section header, as much of it as is used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Section {
     pub(super) name: u32,
     pub(super) kind: elf::SectionType,
-    pub(super) flags: u64,
+    pub(super) flags: elf::SectionFlags,
     pub(super) address: u64,
     pub(super) offset: u64,
     pub(super) size: u64,
@@ -27,6 +25,36 @@ pub(super) struct Section {
 }
 
 impl Section {
+    /// What its header says.
+    pub(super) fn of<S: SectionHeader<Endian = Endianness>>(
+        header: &S,
+        endian: Endianness,
+    ) -> Self {
+        Section {
+            name: header.sh_name(endian),
+            kind: header.sh_type(endian),
+            flags: header.sh_flags(endian),
+            address: header.sh_addr(endian).into(),
+            offset: header.sh_offset(endian).into(),
+            size: header.sh_size(endian).into(),
+            link: header.sh_link(endian),
+            alignment: header.sh_addralign(endian).into(),
+        }
+    }
+
+    /// Where its bytes are in the file, if it has any there.
+    pub(super) fn in_file(&self) -> FileRange {
+        FileRange {
+            offset: self.offset,
+            size: self.size,
+        }
+    }
+
+    /// Whether it is part of the running program.
+    pub(super) fn is_loaded(&self) -> bool {
+        self.flags.contains(elf::SHF_ALLOC)
+    }
+
     /// Whether the file has bytes for it.
     pub(super) fn has_bytes(&self) -> bool {
         self.kind != elf::SHT_NOBITS && self.size > 0
@@ -36,22 +64,18 @@ impl Section {
 /// Where notes lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Notes {
-    pub(super) offset: u64,
-    pub(super) size: u64,
+    pub(super) bytes: FileRange,
     pub(super) alignment: u64,
 }
 
 /// Where the notes are that sections hold.
 pub(super) fn notes(sections: &[Section]) -> Vec<Notes> {
     let notes = sections.iter().filter(|one| one.kind == elf::SHT_NOTE);
-    notes
-        .take(MOST_NOTES)
-        .map(|section| Notes {
-            offset: section.offset,
-            size: section.size,
-            alignment: section.alignment,
-        })
-        .collect()
+    let notes = notes.map(|one| Notes {
+        bytes: one.in_file(),
+        alignment: one.alignment,
+    });
+    notes.take(MOST_NOTES).collect()
 }
 
 /// A load segment (`PT_LOAD`).
@@ -65,31 +89,39 @@ pub(super) struct Segment {
     pub(super) executable: bool,
 }
 
+impl Segment {
+    /// What its header says.
+    pub(super) fn of<P: ProgramHeader<Endian = Endianness>>(
+        header: &P,
+        endian: Endianness,
+    ) -> Self {
+        Segment {
+            offset: header.p_offset(endian).into(),
+            file_size: header.p_filesz(endian).into(),
+            address: header.p_vaddr(endian).into(),
+            memory_size: header.p_memsz(endian).into(),
+            writable: header.p_flags(endian).contains(elf::PF_W),
+            executable: header.p_flags(endian).contains(elf::PF_X),
+        }
+    }
+}
+
 /// A symbol table and its company.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) strings: Strings,
+    pub(super) symbols: FileRange,
+    pub(super) strings: FileRange,
     /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
     pub(super) full: bool,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
     pub(super) versions: Option<u64>,
 }
 
-/// Where a string table lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Strings {
-    pub(super) offset: u64,
-    pub(super) size: u64,
-}
-
 /// Where a table of version names lies, and where its strings do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct VersionTable {
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) strings: Strings,
+    pub(super) entries: FileRange,
+    pub(super) strings: FileRange,
 }
 
 /// A section that has addresses in the running program.
@@ -120,8 +152,8 @@ pub(super) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
         .zip(sections)
         .filter(|(_, section)| {
             // .tbss takes no addresses: it is laid over what follows it.
-            let thread_local = section.flags & elf::SHF_TLS.0 != 0;
-            section.flags & elf::SHF_ALLOC.0 != 0
+            let thread_local = section.flags.contains(elf::SHF_TLS);
+            section.is_loaded()
                 && section.size > 0
                 && !(thread_local && section.kind == elf::SHT_NOBITS)
         })
@@ -145,39 +177,6 @@ fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
     placed
 }
 
-impl Strings {
-    /// The string at `at`; `None` if it is empty, too long, or not in the table.
-    pub(super) fn get(self, file: &File, at: u32) -> Option<Vec<u8>> {
-        let room = self.size.checked_sub(u64::from(at))?;
-        let offset = self.offset.checked_add(u64::from(at))?;
-        let room = usize::try_from(room)
-            .unwrap_or(usize::MAX)
-            .min(LONGEST_NAME);
-        let mut name = Vec::new();
-        let mut wanted = 128;
-        loop {
-            let read = name.len();
-            let next = room.min(wanted);
-            if next <= read {
-                return None;
-            }
-            name.resize(next, 0);
-            let more = file
-                .read_up_to(offset + read as u64, name.get_mut(read..)?)
-                .ok()?;
-            name.truncate(read + more);
-            if let Some(end) = name.iter().skip(read).position(|&byte| byte == 0) {
-                name.truncate(read + end);
-                return (!name.is_empty()).then_some(name);
-            }
-            if more == 0 {
-                return None;
-            }
-            wanted *= 4;
-        }
-    }
-}
-
 /// The first table of version names of a kind.
 pub(super) fn version_table(
     sections: &[Section],
@@ -186,12 +185,8 @@ pub(super) fn version_table(
     let table = sections.iter().find(|section| section.kind == wanted)?;
     let strings = sections.get(usize::try_from(table.link).ok()?)?;
     Some(VersionTable {
-        offset: table.offset,
-        size: table.size,
-        strings: Strings {
-            offset: strings.offset,
-            size: strings.size,
-        },
+        entries: table.in_file(),
+        strings: strings.in_file(),
     })
 }
 
@@ -199,11 +194,8 @@ pub(super) fn version_table(
 pub(super) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, NoSymbols> {
     let mut found = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-        let Some((number, section)) = sections
-            .iter()
-            .enumerate()
-            .find(|(_, section)| section.kind == wanted && section.size > 0)
-        else {
+        let is_wanted = |(_, one): &(u32, &Section)| one.kind == wanted && one.size > 0;
+        let Some((number, section)) = (0..).zip(sections).find(is_wanted) else {
             continue;
         };
         let strings = usize::try_from(section.link)
@@ -211,38 +203,23 @@ pub(super) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, No
             .and_then(|link| sections.get(link))
             .filter(|strings| strings.kind == elf::SHT_STRTAB)
             .ok_or(NoSymbols::Damaged("a symbol table without names"))?;
-        if !file.holds(section.offset, section.size) {
+        if !file.holds(section.in_file()) {
             return Err(NoSymbols::CutShort("symbol table"));
         }
-        if !file.holds(strings.offset, strings.size) {
+        if !file.holds(strings.in_file()) {
             return Err(NoSymbols::CutShort("symbol names"));
         }
         if section.size > LARGEST_TABLE {
             return Err(NoSymbols::Damaged("a symbol table of implausible size"));
         }
-        let versions = sections
-            .iter()
-            .find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link as usize == number)
-            .map(|one| one.offset);
+        let mut versions = sections.iter();
+        let versions = versions.find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link == number);
         found.push(Table {
             full: wanted == elf::SHT_SYMTAB,
-            offset: section.offset,
-            size: section.size,
-            strings: Strings {
-                offset: strings.offset,
-                size: strings.size,
-            },
-            versions,
+            symbols: section.in_file(),
+            strings: strings.in_file(),
+            versions: versions.map(|one| one.offset),
         });
     }
     Ok(found)
-}
-
-/// A number of four or eight bytes.
-pub(super) fn number(endian: Endianness, bytes: &[u8]) -> u64 {
-    match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
-        (Some(bytes), _) => endian.read_u64(*bytes),
-        (None, Some(bytes)) => endian.read_u32(*bytes).into(),
-        (None, None) => 0,
-    }
 }

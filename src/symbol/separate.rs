@@ -7,7 +7,7 @@
 
 use super::NoSeparate;
 use super::build_id;
-use super::file::File;
+use super::file::{File, FileRange};
 use super::source::Source;
 use crate::kernel::Name;
 use crate::process::{self, Modules, ReadAt};
@@ -307,7 +307,11 @@ impl Link {
 fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
     let mut is_stopped = false;
-    let passed = file.pass(0, file.length(), 1, "contents", &mut |bytes| {
+    let whole = FileRange {
+        offset: 0,
+        size: file.length(),
+    };
+    let passed = file.pass::<u8>(whole, "contents", &mut |bytes| {
         crc.update(bytes);
         is_stopped = interrupts.load(Ordering::Relaxed);
         match is_stopped {
@@ -317,6 +321,6 @@ fn sum(file: &File, interrupts: &AtomicBool) -> Result<Option<u32>, NoSeparate> 
     });
     match is_stopped {
         true => Err(NoSeparate::Interrupted),
-        false => Ok(passed.ok().map(|()| crc.sum())),
+        false => Ok(passed.ok().map(|_| crc.sum())),
     }
 }

@@ -11,7 +11,6 @@ use super::source::Source;
 use super::{NoSeparate, NoSymbols};
 use crate::kernel::Name;
 use crate::process::{InMemory, Modules};
-use object::elf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -257,8 +256,9 @@ fn mini(
 /// The numbers in `image` of the sections of `other`: those at the same addresses.
 fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
     let of = |section: &super::section::Section| {
-        let is_placed = section.flags & elf::SHF_ALLOC.0 != 0;
-        let number = is_placed.then(|| image.section_at(section.address))??;
+        let number = section
+            .is_loaded()
+            .then(|| image.section_at(section.address))??;
         u16::try_from(number).ok()
     };
     other.sections.iter().map(of).collect()

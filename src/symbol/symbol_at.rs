@@ -1,7 +1,7 @@
 //! A symbol as others see it.
 
-use super::demangle::readable;
-use super::{Kind, plt_got};
+use super::Kind;
+use super::demangle::{plt_got_suffix, readable};
 use crate::kernel::{Name, VirtualAddress};
 
 /// A symbol, placed in the process.
@@ -35,6 +35,6 @@ impl SymbolAt {
 
     /// Whether it is only what a file calls another file's function through: `malloc@plt`, `malloc@got.plt`. Each file has its own.
     pub fn is_plt_or_got(&self) -> bool {
-        self.local && plt_got::suffix_of(self.mangled.as_bytes()).is_some()
+        self.local && plt_got_suffix(self.mangled.as_bytes()).is_some()
     }
 }

@@ -2,12 +2,13 @@
 
 use super::NoSymbols;
 use super::elf::Elf;
+use super::file::FileRange;
 use super::section::Table;
 use super::source::Source;
 use super::sources::Sources;
 use object::Endianness;
 use object::elf;
-use object::pod::{self, Pod};
+use object::pod::Pod;
 use object::read::elf::Sym;
 use std::ops::ControlFlow;
 
@@ -121,39 +122,53 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
     visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let Source { file, elf } = source;
-    let size = size_of::<S>();
-    let whole = table.size / size as u64 * size as u64;
-    let mut next = 0u32;
-    let mut flow = ControlFlow::Continue(());
+    let mut positions = 0..;
     // `$x` is one string that thousands of symbols share: the last answer is mostly the next one.
     let mut mapping = (u32::MAX, false);
-    file.pass(table.offset, whole, size, "symbol table", &mut |bytes| {
-        for entry in pod::slice_from_all_bytes::<S>(bytes).unwrap_or_default() {
-            let position = next;
-            next = next.wrapping_add(1);
-            let Some(mut symbol) = defined(entry, elf, number, position) else {
-                continue;
-            };
-            symbol.section = symbol
-                .section
-                .and_then(|section| sources.section_in_image(number, section, symbol.address));
-            if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
-                if mapping.0 != symbol.name {
-                    let name = table.strings.get(file, symbol.name);
-                    mapping = (symbol.name, name.as_deref().is_some_and(is_mapping_name));
-                }
-                if mapping.1 {
-                    continue;
-                }
+    let mut one = |(entry, position): (&S, u32)| {
+        let Some(mut symbol) = defined(entry, elf, number, position) else {
+            return ControlFlow::Continue(());
+        };
+        symbol.section = symbol
+            .section
+            .and_then(|section| sources.section_in_image(number, section, symbol.address));
+        if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
+            if mapping.0 != symbol.name {
+                let name = file.string(table.strings, symbol.name);
+                mapping = (symbol.name, name.as_deref().is_some_and(is_mapping_name));
             }
-            flow = visit(symbol);
-            if flow.is_break() {
-                break;
+            if mapping.1 {
+                return ControlFlow::Continue(());
             }
         }
-        flow
-    })?;
-    Ok(flow)
+        visit(symbol)
+    };
+    file.pass::<S>(table.symbols, "symbol table", &mut |entries| {
+        entries.iter().zip(&mut positions).try_for_each(&mut one)
+    })
+}
+
+/// Visits where each symbol in `range` of a table has its name, defined or not, in order.
+pub(super) fn visit_names(
+    source: &Source,
+    range: FileRange,
+    visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<(), NoSymbols> {
+    fn each<S: Sym<Endian = Endianness> + Pod>(
+        Source { file, elf }: &Source,
+        range: FileRange,
+        visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, NoSymbols> {
+        file.pass::<S>(range, "symbol table", &mut |entries| {
+            let mut names = entries.iter().map(|one| one.st_name(elf.endian));
+            names.try_for_each(&mut *visit)
+        })
+    }
+    let passed = match source.elf.is_64 {
+        true => each::<elf::Sym64<Endianness>>(source, range, visit),
+        false => each::<elf::Sym32<Endianness>>(source, range, visit),
+    };
+    passed.map(|_| ())
 }
 
 /// The symbol, if it names something that this file defines.
@@ -215,7 +230,7 @@ pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> Beginning
 /// The name of a symbol, read from the file.
 pub(super) fn name(sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
     let (source, table) = sources.table(symbol.table)?;
-    table.strings.get(&source.file, symbol.name)
+    source.file.string(table.strings, symbol.name)
 }
 
 /// `$a`, `$d`, `$t`, `$x`, alone or with a dotted tail; RISC-V adds the instruction set (`$xrv64gc`).

@@ -1,13 +1,14 @@
 //! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. Only asked for symbols that already match by name.
 
-use super::file::File;
+use super::file::{File, FileRange};
 use super::section::VersionTable;
 use super::source::Source;
 use super::sources::Sources;
 use super::table::Symbol;
 use object::Endianness;
-use object::elf::{Verdaux, Verdef, Vernaux, Verneed};
-use object::endian::Endian;
+use object::elf::{
+    VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex,
+};
 use object::pod::{self, Pod};
 
 /// Larger tables of version names are not read: the C library's has less than 2 KiB.
@@ -16,7 +17,7 @@ const LARGEST: u64 = 1 << 20;
 /// The version of a symbol.
 pub(super) struct Version {
     /// Number in the table of version names; 0 and 1 have none.
-    number: u16,
+    number: VersionIndex,
     /// Kept for programs linked long ago: the plain name does not mean it.
     pub(super) is_old: bool,
 }
@@ -25,32 +26,33 @@ impl Version {
     /// The version of a symbol, if its table has versions.
     pub(super) fn of(sources: &Sources, symbol: &Symbol) -> Option<Version> {
         let (Source { file, elf }, table) = sources.table(symbol.table)?;
-        let at = table.versions?.checked_add(2 * u64::from(symbol.number))?;
-        let word = file.read(at, 2, "symbol versions").ok()?;
-        let word = elf.endian.read_u16(word.try_into().ok()?);
+        let offset = table.versions?.checked_add(2 * u64::from(symbol.number))?;
+        let range = FileRange { offset, size: 2 };
+        let words = file.table::<Versym<Endianness>>(range, "symbol versions");
+        let word = words.ok()?.first()?.0.get(elf.endian);
         Some(Version {
-            number: word & 0x7fff,
-            is_old: word & 0x8000 != 0,
+            number: word.index(),
+            is_old: word.is_hidden(),
         })
     }
 
     /// What the file calls it: `GLIBC_2.2.5`.
     pub(super) fn name(&self, sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
         let (Source { file, elf }, _) = sources.table(symbol.table)?;
-        if self.number < 2 {
+        if self.number <= VER_NDX_GLOBAL {
             return None;
         }
         let defined = elf.versions_defined.and_then(|table| {
             let bytes = table.read(file)?;
             let name = self.among_defined(&bytes, elf.endian)?;
-            table.strings.get(file, name)
+            file.string(table.strings, name)
         });
         // A variable of a library that the program holds a copy of has the version that the program needs.
         defined.or_else(|| {
             let table = elf.versions_needed?;
             let bytes = table.read(file)?;
             let name = self.among_needed(&bytes, elf.endian)?;
-            table.strings.get(file, name)
+            file.string(table.strings, name)
         })
     }
 
@@ -58,13 +60,10 @@ impl Version {
         let mut at = Some(0);
         while let Some(place) = at {
             let version = part::<Verdef<Endianness>>(bytes, place)?;
-            if version.vd_ndx.get(endian).0 & 0x7fff == self.number {
+            if VersymIndex::from(version.vd_ndx.get(endian)).index() == self.number {
                 let name = further(place, version.vd_aux.get(endian))?;
-                return Some(
-                    part::<Verdaux<Endianness>>(bytes, name)?
-                        .vda_name
-                        .get(endian),
-                );
+                let name = part::<Verdaux<Endianness>>(bytes, name)?;
+                return Some(name.vda_name.get(endian));
             }
             at = further(place, version.vd_next.get(endian));
         }
@@ -81,7 +80,7 @@ impl Version {
             while let Some(place) = at {
                 steps = steps.checked_sub(1)?;
                 let version = part::<Vernaux<Endianness>>(bytes, place)?;
-                if version.vna_other.get(endian).0 & 0x7fff == self.number {
+                if version.vna_other(endian).index() == self.number {
                     return Some(version.vna_name.get(endian));
                 }
                 at = further(place, version.vna_next.get(endian));
@@ -94,9 +93,8 @@ impl Version {
 
 impl VersionTable {
     fn read(&self, file: &File) -> Option<Vec<u8>> {
-        let bytes =
-            (self.size <= LARGEST).then(|| file.read(self.offset, self.size, "version names"));
-        bytes?.ok()
+        let range = Some(self.entries).filter(|range| range.size <= LARGEST)?;
+        file.read(range, "version names").ok()
     }
 }
 

@@ -6,7 +6,6 @@
 mod cost;
 
 use self::cost::{DEEPEST, LONGEST_MANGLED};
-use super::plt_got;
 use crate::kernel::Name;
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use std::fmt::{self, Write};
@@ -138,13 +137,24 @@ pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     }
 }
 
+/// Behind the name of a function: the stub of the procedure linkage table through which another file calls it.
+pub(super) const PLT: &str = "@plt";
+/// Behind the name of a function: its slot in another file's global offset table.
+pub(super) const GOT: &str = "@got.plt";
+
+/// Which of them a name ends with.
+pub(super) fn plt_got_suffix(name: &[u8]) -> Option<&'static str> {
+    let mut suffixes = [PLT, GOT].into_iter();
+    suffixes.find(|suffix| name.ends_with(suffix.as_bytes()))
+}
+
 /// What a symbol is called in output: demangled, without a default version.
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
     match demangle(base, Form::Full) {
         // What the function is called through is not the function.
         Some(demangled) => {
-            let suffix = plt_got::suffix_of(raw.as_bytes());
+            let suffix = plt_got_suffix(raw.as_bytes());
             Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
         }
         None if old_version => raw.clone(),

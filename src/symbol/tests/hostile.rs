@@ -2,10 +2,11 @@
 
 use super::super::file::File;
 use super::super::module_symbols::ModuleSymbols;
+use super::super::relocations::{self, Relocations};
 use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
-use super::super::{clock, copied, demangle, got, import, relocations, search, separate};
+use super::super::{clock, demangle, import, search, separate};
 use super::builder::*;
 use super::{Counting, NEVER};
 use crate::kernel::Name;
@@ -36,7 +37,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     }
     let modules = Fake::new().target().modules;
     _ = separate::find(&modules, &Name::from("/p"), image, &Arc::default()).chosen();
-    copied::by(image, &mut clock::Clock::new(MINUTE, &NEVER))?;
+    loaded.holds_copy(0x1004)?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
     }
@@ -245,7 +246,9 @@ fn relocations_are_passed_over_once_and_within_a_bound() {
         };
         let image = Source::read(File::new(Box::new(counting))).unwrap();
         let before = bytes.load(Ordering::Relaxed);
-        copied::by(&image, &mut clock::Clock::new(MINUTE, &NEVER)).unwrap();
+        Relocations::default()
+            .of(&image, &mut clock::Clock::new(MINUTE, &NEVER))
+            .unwrap();
         bytes.load(Ordering::Relaxed) - before
     };
     assert!(read(0, 240 << 10) < 300 << 10);
@@ -457,10 +460,10 @@ fn nobody_waits_for_relocations() {
     assert!(matches!(outcome, Some(NoSymbols::TooCostly)));
     assert_eq!(none, 0);
     // What was given up is asked again.
-    let slots = got::Slots::default();
-    let given_up = slots.all(&image, &mut clock::Clock::new(MINUTE, &pressed));
+    let relocations = Relocations::default();
+    let given_up = relocations.of(&image, &mut clock::Clock::new(MINUTE, &pressed));
     assert!(given_up.is_err());
-    let filled = slots.all(&image, &mut clock::Clock::new(MINUTE, &NEVER));
+    let filled = relocations.of(&image, &mut clock::Clock::new(MINUTE, &NEVER));
     assert!(filled.is_ok());
 }
 

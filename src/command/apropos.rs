@@ -3,7 +3,7 @@
 use super::subjects::{self, SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome, help, symbols};
 use crate::lang::Spanned;
-use crate::report::{Help, HelpGroup, Note, Record};
+use crate::report::{Help, HelpGroup, Record};
 
 pub(super) const ABOUT: About = About {
     name: "apropos",
@@ -65,7 +65,7 @@ pub(super) fn run(
     }
     if !has_subjects && !table.iter().any(|about| matching(&about)) {
         let message = format!("nothing in the help matches '{}'", pattern.node);
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     Ok(Flow::Done)
 }

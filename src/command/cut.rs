@@ -3,7 +3,7 @@
 use super::Error;
 use crate::eval;
 use crate::lang::{self, Which};
-use crate::report::{Note, Record, Sink, Stopped};
+use crate::report::{Sink, Stopped};
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -70,8 +70,7 @@ pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<()
         return Ok(());
     }
     let plural = if more == 1 { "" } else { "s" };
-    let message = format!("{more} more {what}{plural}{CUT}");
-    sink.emit(Record::Note(Note { message }))
+    sink.note(format!("{more} more {what}{plural}{CUT}"))
 }
 
 /// The largest of a stream of rows; of equally large ones the first.

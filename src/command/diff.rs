@@ -12,7 +12,7 @@ use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::{Diff, DiffKey};
 use crate::process::Target;
 use crate::report::{
-    Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Note, Numbers, Record, Sink, Stopped,
+    Blind, ChangeGroup, ChangeRow, DiffSummary, EventKind, Numbers, Record, Sink, Stopped,
 };
 use crate::state::NamedSnapshot;
 use crate::symbol;
@@ -158,8 +158,7 @@ fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
 }
 
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
-    let message = "only the part of the range that the snapshot is of was compared".to_owned();
-    sink.emit(Record::Note(Note { message }))
+    sink.note("only the part of the range that the snapshot is of was compared")
 }
 
 fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
@@ -168,7 +167,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
         1 => "the filter keeps no change; without it 1 page has changed".to_owned(),
         pages => format!("the filter keeps no change; without it {pages} pages have changed"),
     };
-    sink.emit(Record::Note(Note { message }))
+    sink.note(message)
 }
 
 /// The snapshot that the question begins with.

@@ -3,7 +3,7 @@
 use super::{About, Context, Error, Example, Flow, Group, Outcome, print};
 use crate::eval;
 use crate::lang::{Command, Displayed, Expression, Format, Layout, Range, Spanned, Unit};
-use crate::report::{DisplayReport, Note, Record};
+use crate::report::{DisplayReport, Record};
 use crate::state::Display;
 use std::time::Duration;
 
@@ -245,8 +245,8 @@ pub(super) fn undisplay(context: &mut Context, numbers: &[u64]) -> Outcome {
 pub(super) fn list(context: &mut Context) -> Outcome {
     let all = context.state.displays.all();
     if all.is_empty() {
-        let message = "nothing is displayed: display EXPRESSION, display COMMAND".to_owned();
-        context.sink.emit(Record::Note(Note { message }))?;
+        let message = "nothing is displayed: display EXPRESSION, display COMMAND";
+        context.sink.note(message)?;
     }
     for Display { number, what } in all {
         let report = DisplayReport {

@@ -1,15 +1,13 @@
 //! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
 
-use super::page_sweep;
+use super::page_sweep::{self, finish};
 use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Integer, Spans, Subject, Value};
 use crate::inspect::{self, Need, Page, Question, Source, View, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{self, Expression, Layout, PageField, Pattern, Spanned, UnaryOperator};
 use crate::process::{self, Target};
-use crate::report::{
-    EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink, Stopped, Why,
-};
+use crate::report::{EveryState, FindSummary, Match, PagesByReason, Reason, Record, Sink, Why};
 use crate::symbol;
 use memchr::memmem::Finder;
 use std::ops::ControlFlow;
@@ -103,10 +101,9 @@ pub(super) fn run(
         });
     }
     let view = View::of(&target)?;
-    let filter = match filter {
-        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
-        None => None,
-    };
+    let filter = filter
+        .map(|filter| eval::page_filter(filter, &view, context.state))
+        .transpose()?;
     let mut search = Search {
         symbols: context.state.symbols.over(&target, view.maps()),
         view: &view,
@@ -234,10 +231,7 @@ impl Search<'_> {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let need = spans.holes() | Need::CONTENT;
-        let question = match filter {
-            Some(filter) => Question::of_kept(filter, need),
-            None => need.into(),
-        };
+        let question = Question::new(filter, need);
         let mut ended = page_sweep::sweep(
             self.view,
             spans.ranges(),
@@ -273,15 +267,8 @@ impl Search<'_> {
             cut_short: self.matches >= self.most || ended.stopped.is_some(),
             states: EveryState(ended.totals.states().map()),
         };
-        if ended.stopped == Some(Stopped::Closed) {
-            return Err(Stopped::Closed.into());
-        }
         ended.say_uncertain(sink)?;
-        sink.emit(Record::FindSummary(summary))?;
-        match ended.stopped {
-            Some(stopped) => Err(stopped.into()),
-            None => Ok(()),
-        }
+        finish(Record::FindSummary(summary), ended.stopped, sink)
     }
 
     /// Looks through the part of these pages that is in the spans.

@@ -1,23 +1,24 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
 use super::cut::{Cut, Largest, show_largest};
-use super::page_sweep::Arguments;
+use super::page_sweep::{Arguments, finish};
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
 use crate::inspect::{
     self, Frames, GroupBy, Groups, Need, frame_words, require_of_frames, sweep_frames,
 };
-use crate::kernel::FrameRange;
+use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::process::Machine;
-use crate::report::{self, FramesSummary, Reason, Record, Stopped};
+use crate::report::{self, FramesSummary, Reason, Record, Sink, Stopped};
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 
 pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Arguments) -> Outcome {
     let machine = context.state.machine().clone();
-    let filter = match arguments.filter {
-        Some(filter) => Some(eval::frame_filter(filter, &machine, context.state)?),
-        None => None,
-    };
+    let filter = arguments
+        .filter
+        .map(|filter| eval::frame_filter(filter, &machine, context.state))
+        .transpose()?;
     context.state.last_address = None;
     let by = match groups::parted(arguments.by)? {
         None if arguments.by.is_empty() => None,
@@ -54,55 +55,46 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     let mut left = Cut::limit(arguments.cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(arguments.cut).map(Largest::new);
     let mut more = None;
-    let mut matched = 0u64;
-    let sink = RefCell::new(&mut *context.sink);
-    let mut visit = |frames: &Frames| {
+    let mut visit = |frames: &Frames, counted: &mut u64, sink: &mut dyn Sink| {
         if !filter
             .as_ref()
             .is_none_or(|filter| filter.matches(&frames.as_page(&machine), None))
         {
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
         if grouped.is_none() && left == 0 {
             more = Some(frames.first);
-            return Err(Stopped::Closed);
+            return Ok(ControlFlow::Break(()));
         }
-        matched += frames.frames;
-        if let Some(groups) = &mut grouped {
-            groups.add(&frames.as_page(&machine), None);
-            return Ok(());
+        *counted += frames.frames;
+        left -= u64::from(grouped.is_none());
+        match (&mut grouped, &mut largest) {
+            (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+            (None, Some(largest)) => largest.add(frames.frames, *frames),
+            (None, None) => sink.emit(row(&machine, frames))?,
         }
-        left -= 1;
-        match &mut largest {
-            Some(largest) => {
-                largest.add(frames.frames, *frames);
-                Ok(())
-            }
-            None => sink.borrow_mut().emit(row(&machine, frames)),
-        }
+        Ok(ControlFlow::Continue(()))
     };
     let one_by_one = filter
         .as_ref()
         .is_some_and(|filter| filter.need().contains(Need::EACH));
-    let swept = sweep_frames(
+    let ended = sweep(
         &machine,
         range,
         need,
-        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
-        &mut |frames| match one_by_one {
-            true => frames.each().try_for_each(|frame| visit(&frame)),
-            false => visit(frames),
+        context.sink,
+        |frames, counted, sink| {
+            if !one_by_one {
+                return visit(frames, counted, sink);
+            }
+            for frame in frames.each() {
+                if visit(&frame, counted, sink)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
         },
-    );
-    let (looked_at, stopped) = match swept {
-        Ok(looked_at) => (Some(looked_at), None),
-        Err(inspect::Error::Stopped(_)) if more.is_some() => (None, None),
-        Err(inspect::Error::Stopped(stopped)) => (None, Some(stopped)),
-        Err(error) => return Err(error.into()),
-    };
-    if stopped == Some(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
+    )?;
     if let (Some(by), Some(grouped)) = (by, grouped) {
         let name = |key| groups::name(&machine, key);
         let rows = grouped.finish_parted();
@@ -111,19 +103,71 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     show_largest(largest, "row", context.sink, |frames, sink| {
         sink.emit(row(&machine, frames))
     })?;
-    context.sink.emit(Record::FramesSummary(FramesSummary {
-        frames: matched,
-        bytes: matched.saturating_mul(size.bytes()),
-        cut_short: more.is_some() || stopped.is_some(),
+    ended.close(size, context.sink)?;
+    Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
+}
+
+/// What is known when a sweep of frames has ended.
+pub(super) struct Ended {
+    /// Frames that were counted.
+    counted: u64,
+    /// Whether it was broken off, and why, unless by who takes the frames.
+    cut_short: bool,
+    stopped: Option<Stopped>,
+    /// The frame at which memory ends, if that is within the range.
+    memory_ends: Option<FrameNumber>,
+}
+
+impl Ended {
+    /// Closes with the totals; what was broken off stays broken off.
+    pub fn close(self, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
+        let summary = FramesSummary {
+            frames: self.counted,
+            bytes: self.counted.saturating_mul(size.bytes()),
+            cut_short: self.cut_short,
+            memory_ends: self.memory_ends,
+        };
+        finish(Record::FramesSummary(summary), self.stopped, sink)
+    }
+}
+
+/// Sweeps frames; `each` takes neighbours that are alike, and adds those that count to the number that it is given. It breaks off before
+/// frames that are too many.
+pub(super) fn sweep(
+    machine: &Machine,
+    range: FrameRange,
+    need: Need,
+    sink: &mut dyn Sink,
+    mut each: impl FnMut(&Frames, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
+) -> Result<Ended, Error> {
+    let sink = RefCell::new(sink);
+    let mut counted = 0;
+    let mut enough = false;
+    let swept = sweep_frames(
+        machine,
+        range,
+        need,
+        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
+        &mut |frames| {
+            let answer = each(frames, &mut counted, &mut **sink.borrow_mut())?;
+            enough = answer.is_break();
+            if enough { Err(Stopped::Closed) } else { Ok(()) }
+        },
+    );
+    let (looked_at, stopped) = match swept {
+        Ok(looked_at) => (Some(looked_at), None),
+        Err(inspect::Error::Stopped(_)) if enough => (None, None),
+        Err(inspect::Error::Stopped(Stopped::Interrupted)) => (None, Some(Stopped::Interrupted)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Ended {
+        counted,
+        cut_short: looked_at.is_none(),
+        stopped,
         memory_ends: looked_at
             .filter(|&looked_at| looked_at < range.frames())
             .and_then(|looked_at| range.start().checked_add(looked_at)),
-    }))?;
-    match (stopped, more) {
-        (Some(stopped), _) => Err(stopped.into()),
-        (None, Some(frame)) => Ok(Flow::More(Resume::Frame(frame))),
-        (None, None) => Ok(Flow::Done),
-    }
+    })
 }
 
 /// Neighbouring frames as a row.

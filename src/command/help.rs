@@ -7,7 +7,7 @@ use crate::eval;
 use crate::lang::habits::{self, Does};
 use crate::lang::{self, Spanned};
 use crate::report::{
-    Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Note, Record, UserCommands, UserHelp,
+    Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Record, UserCommands, UserHelp,
 };
 use crate::state::{DebugState, UserCommand};
 
@@ -106,8 +106,10 @@ pub(super) fn run(
         match habit.map(|habit| (habit, habit.does)) {
             Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, &words, ours),
             Some((habit, Does::Refuse(hint))) if is_a_word => {
-                let message = format!("as a command of other programs: {}", habit.hint(hint));
-                context.sink.emit(Record::Note(Note { message }))?;
+                context.sink.note(format!(
+                    "as a command of other programs: {}",
+                    habit.hint(hint)
+                ))?;
             }
             Some((habit, Does::Refuse(hint))) => {
                 let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
@@ -151,8 +153,7 @@ fn help_of_habit(
     words: &str,
     ours: &str,
 ) -> Outcome {
-    let message = format!("`{words}` is {ours} here");
-    context.sink.emit(Record::Note(Note { message }))?;
+    context.sink.note(format!("`{words}` is {ours} here"))?;
     let first = ours.split(['/', ',']).next().unwrap_or(ours);
     let names = [first, first.split(' ').next().unwrap_or(first)];
     let about = names

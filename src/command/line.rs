@@ -4,7 +4,7 @@ use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::{Expression, Name, Spanned, SymbolName};
-use crate::report::{LineFrame, LineReport, Note, Reason, Record, SymbolBrief, Why};
+use crate::report::{LineFrame, LineReport, Reason, Record, SymbolBrief, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
 
 /// Why a function has no name.
@@ -58,7 +58,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
             // In gdb it would be a line of the file looked at last.
             let message =
                 format!("a number is an address; a line takes its file too: FILE:{number}");
-            context.sink.emit(Record::Note(Note { message }))?;
+            context.sink.note(message)?;
         }
     }
     Ok(Flow::Done)
@@ -77,7 +77,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
     if let Some(next) = found.line.filter(|&next| next != line.node) {
         let has_code = found.places.iter().any(|place| place.start < place.end);
         let message = elsewhere(&file.node, line.node, next, has_code);
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     if let [only] = found.firsts()[..] {
         come_to(context, only);
@@ -99,11 +99,11 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
         context.sink.emit(Record::Line(Box::new(report)))?;
     }
     if let Some(message) = left_out(all - told) {
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     if let Some(unasked) = eval::unasked(&found) {
         let message = format!("not all could be looked through: {unasked}");
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     Ok(Flow::Done)
 }

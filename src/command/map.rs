@@ -58,17 +58,13 @@ pub(super) fn run(
     };
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = match filter {
-        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
-        None => None,
-    };
+    let filter = filter
+        .map(|filter| eval::page_filter(filter, &view, context.state))
+        .transpose()?;
     let holes = spans.as_ref().map_or(Need::empty(), Spans::holes);
     let ranges = spans.map_or_else(|| view.spans(), |spans| spans.ranges().to_vec());
     let need = view.obtainable(Need::KINDS | Need::HUGE) | holes;
-    let question = match &filter {
-        Some(filter) => Question::of_kept(filter, need),
-        None => need.into(),
-    };
+    let question = Question::new(filter.as_ref(), need);
     let mut drawing: Option<Drawing> = None;
     let mut ended = page_sweep::sweep(
         &view,

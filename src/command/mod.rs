@@ -78,7 +78,6 @@ pub use set::assign;
 
 use crate::eval;
 use crate::lang::{Command, Spanned};
-use crate::report::{Note, Record};
 use crate::state::DebugState;
 use cut::Cut;
 use shown::Shown;
@@ -175,7 +174,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     context.state.symbols.share_regions(false);
     if outcome.is_ok() {
         for message in context.state.notes.take() {
-            context.sink.emit(Record::Note(Note { message }))?;
+            context.sink.note(message)?;
         }
     }
     outcome

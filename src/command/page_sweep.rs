@@ -5,7 +5,7 @@ use super::cut::{Cut, Largest, show_largest};
 use crate::inspect::{self, Neighbours, Page, Question, Selection, StateSet, Totals, View};
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
 use crate::lang::{self, GroupKey, PageField, Spanned};
-use crate::report::{EveryState, Note, Record, Sink, Stopped, WalkSummary};
+use crate::report::{EveryState, Record, Sink, Stopped, WalkSummary};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
@@ -43,8 +43,9 @@ impl Ended {
         let Some(reason) = self.selection.uncertain.and_then(StateSet::uncertainty) else {
             return Ok(());
         };
-        let message = format!("the states of pages that are not present are {reason}");
-        sink.emit(Record::Note(Note { message }))
+        sink.note(format!(
+            "the states of pages that are not present are {reason}"
+        ))
     }
 
     /// Closes with the totals; what was broken off stays broken off.
@@ -55,7 +56,7 @@ impl Ended {
                 "left out: {pages} untouched {}: it cannot be known whether they are cached, swapped or past the end: {reason}",
                 if pages == 1 { "page" } else { "pages" },
             );
-            sink.emit(Record::Note(Note { message }))?;
+            sink.note(message)?;
         }
         if let Some((pages, states)) = self.selection.undecided {
             say_left_out(pages, "page", &states_are(states), sink)?;
@@ -70,15 +71,21 @@ impl Ended {
             cut_short: cut_short || self.stopped.is_some(),
             states: EveryState(self.totals.states().map()),
         };
-        match self.stopped {
-            Some(Stopped::Closed) => Err(Stopped::Closed.into()),
-            Some(Stopped::Interrupted) => {
-                sink.emit(Record::WalkSummary(summary))?;
-                Err(Stopped::Interrupted.into())
-            }
-            None => Ok(sink.emit(Record::WalkSummary(summary))?),
-        }
+        finish(Record::WalkSummary(summary), self.stopped, sink)
     }
+}
+
+/// Ends with the last record; what was broken off stays broken off.
+pub(super) fn finish(
+    last: Record,
+    stopped: Option<Stopped>,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    // Nobody reads the last record of a closed output.
+    if stopped != Some(Stopped::Closed) {
+        sink.emit(last)?;
+    }
+    stopped.map_or(Ok(()), |stopped| Err(stopped.into()))
 }
 
 /// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
@@ -89,9 +96,9 @@ pub(super) fn say_left_out(
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let plural = if count == 1 { "" } else { "s" };
-    let message =
-        format!("left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}");
-    sink.emit(Record::Note(Note { message }))
+    sink.note(format!(
+        "left out: {count} {what}{plural} for which the filter cannot be evaluated: {why}"
+    ))
 }
 
 /// That states of pages are not certain, and why.

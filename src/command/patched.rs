@@ -1,6 +1,7 @@
 //! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
 
-use super::{About, Context, Error, Example, Flow, Group, Outcome, page_sweep, translate};
+use super::page_sweep::{self, finish};
+use super::{About, Context, Error, Example, Flow, Group, Outcome, translate};
 use crate::eval::{self, Subject};
 use crate::inspect::{Need, Page, View, read_resident, reason};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
@@ -83,9 +84,6 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
     )?;
     let answer = comparison.say_equal(context.sink);
     ended.add_stop(answer);
-    if ended.stopped == Some(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
     let mut summary = comparison.summary;
     summary.uncompared = comparison.uncompared.pages();
     if let Some(reason) = comparison.uncompared.reason() {
@@ -93,11 +91,8 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
     }
     summary.cut_short = ended.stopped.is_some();
     ended.say_uncertain(context.sink)?;
-    context.sink.emit(Record::PatchedSummary(summary))?;
-    match ended.stopped {
-        Some(stopped) => Err(stopped.into()),
-        None => Ok(Flow::Done),
-    }
+    finish(Record::PatchedSummary(summary), ended.stopped, context.sink)?;
+    Ok(Flow::Done)
 }
 
 /// A file behind a region, and what its program is made for.

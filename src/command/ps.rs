@@ -6,7 +6,7 @@ use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::kernel::smaps::Smaps;
 use crate::lang::{ProcessOrder, Spanned};
 use crate::process::{self, Machine, ProcessEntry};
-use crate::report::{Note, ProcessMemory, ProcessRow, Record};
+use crate::report::{ProcessMemory, ProcessRow, Record};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -65,15 +65,14 @@ pub(super) fn run(
     let processes = machine.processes()?;
     let mut rows: Vec<ProcessRow> = processes.iter().filter(wanted).map(row).collect();
     if rows.is_empty() {
-        let message = "no process has that in its name or command line".to_owned();
-        context.sink.emit(Record::Note(Note { message }))?;
+        let message = "no process has that in its name or command line";
+        context.sink.note(message)?;
     }
     if let Some(clause) = filter
         .as_deref()
         .and_then(|text| clause_in(text, rows.is_empty()))
     {
-        let message = clause.to_owned();
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(clause)?;
     }
     if let Some(order) = order {
         let done = rows.len() as u64;
@@ -99,7 +98,7 @@ pub(super) fn run(
             "not known of {hidden} process{}, which you may not look at",
             if hidden == 1 { "" } else { "es" }
         );
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     Ok(Flow::Done)
 }
@@ -107,8 +106,7 @@ pub(super) fn run(
 /// Says how many processes are not shown.
 fn say_rest(context: &mut Context, more: usize) -> Result<(), super::Error> {
     let plural = if more == 1 { "" } else { "es" };
-    let message = format!("{more} more process{plural}");
-    Ok(context.sink.emit(Record::Note(Note { message }))?)
+    Ok(context.sink.note(format!("{more} more process{plural}"))?)
 }
 
 /// What is said where a clause seems to be meant and is none. A lone `by` may be a word of a command line, if there is such a one.

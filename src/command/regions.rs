@@ -1,7 +1,7 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
 use super::cut::{Cut, say_cut};
-use super::page_sweep::{say_left_out, states_are};
+use super::page_sweep::{finish, say_left_out, states_are};
 use super::symbols::meant;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, region};
 use crate::eval::{self, Scope as _, Spans, Value};
@@ -9,7 +9,7 @@ use crate::inspect::{self, Backing, RegionStats, StateSet, View, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::Smaps;
 use crate::lang::{Filter, RegionField, RegionOrder, Spanned};
-use crate::report::{Fact, Note, Reason, Record, RegionReport, RegionsSummary, Stopped};
+use crate::report::{Fact, Reason, Record, RegionReport, RegionsSummary, Stopped};
 use std::cmp::Reverse;
 
 pub(super) const ABOUT: About = About {
@@ -79,10 +79,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     let full = arguments.full;
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = match arguments.filter {
-        Some(filter) => Some(eval::region_filter(filter, context.state)?),
-        None => None,
-    };
+    let filter = arguments
+        .filter
+        .map(|filter| eval::region_filter(filter, context.state))
+        .transpose()?;
     let within = arguments.name.and_then(|name| range_in(context, name));
     let part = arguments.name.map(|name| meant(context, name).node);
     let is_named = |viewed: &ViewedRegion| match (&within, &part) {
@@ -221,16 +221,13 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     // The same for every process, and so said once.
     if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
         let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this is said once)";
-        context.sink.emit(Record::Note(Note {
-            message: message.to_owned(),
-        }))?;
+        context.sink.note(message)?;
     }
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
-        let message = format!("what is swapped is {reason}");
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(format!("what is swapped is {reason}"))?;
     }
-    context.sink.emit(Record::RegionsSummary(summary))?;
-    stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
+    finish(Record::RegionsSummary(summary), stopped, context.sink)?;
+    Ok(Flow::Done)
 }
 
 /// The stats of a region with the share that smaps tells.

@@ -4,7 +4,6 @@ use super::symbols::meant;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::{Assignment, Range, Setting, Spanned, setting::SettingValue};
-use crate::report::{Note, Record};
 use crate::state::DebugState;
 
 pub(super) const ABOUT: About = About {
@@ -108,8 +107,7 @@ fn use_perf_maps(context: &mut Context) -> Outcome {
     let target = context.state.target().filter(|_| is_on);
     let found = target.map(|target| target.modules.perf_map());
     if let Some(Err(refusal) | Ok(Some((_, Err(refusal))))) = found {
-        let message = refusal.to_string();
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(refusal.to_string())?;
     }
     Ok(Flow::Done)
 }

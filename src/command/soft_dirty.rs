@@ -9,7 +9,7 @@ use crate::inspect::{Filter, Need, Question, View, no_scan};
 use crate::kernel::Kind;
 use crate::lang::{self, PageField, SoftDirty, Span, Spanned};
 use crate::process::Target;
-use crate::report::{Fact, Note, Record, SoftDirtyCleared, SoftDirtyReport};
+use crate::report::{Fact, Record, SoftDirtyCleared, SoftDirtyReport};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
@@ -93,7 +93,7 @@ fn written(
                  somebody else cleared it"
             .to_owned(),
     };
-    context.sink.emit(Record::Note(Note { message }))?;
+    context.sink.note(message)?;
     let all = Spanned::new(lang::Range::All, Span::default());
     let filter = is(PageField::SoftDirty);
     let arguments = page_sweep::Arguments {

@@ -1,16 +1,14 @@
 //! `summary [frames | RANGE]`: pages counted by the flags of their frames.
 
+use super::frames;
 use super::page_sweep;
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{
-    self, GroupBy, GroupKey, Groups, Need, OfFrame, StateSet, View, sweep_frames,
-};
+use crate::inspect::{GroupBy, GroupKey, Groups, Need, OfFrame, StateSet, View};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::Summarized;
 use crate::process::Machine;
-use crate::report::{Fact, FramesSummary, Reason, Record, Stopped, SummaryRow, Why};
-use std::cell::RefCell;
+use crate::report::{Fact, Reason, Record, SummaryRow, Why};
 use std::ops::ControlFlow;
 
 pub(super) const ABOUT: About = About {
@@ -130,47 +128,21 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
     let machine = context.state.machine().clone();
     let size = machine.page();
     let mut groups = Groups::new(GroupBy::Flags);
-    let mut counted = 0u64;
-    let sink = RefCell::new(&mut *context.sink);
-    let swept = sweep_frames(
-        &machine,
-        range,
-        Need::FLAGS,
-        &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
-        &mut |frames| {
-            groups.count(
-                GroupKey::Flags(match frames.flags {
-                    Some(flags) => OfFrame::Is(flags.bits()),
-                    None => OfFrame::Untold,
-                }),
-                frames.frames,
-            );
-            counted += frames.frames;
-            Ok(())
-        },
-    );
-    let (looked_at, stopped) = match swept {
-        Ok(looked_at) => (Some(looked_at), None),
-        Err(inspect::Error::Stopped(stopped)) => (None, Some(stopped)),
-        Err(error) => return Err(error.into()),
-    };
-    if stopped == Some(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
+    let sink = &mut *context.sink;
+    let ended = frames::sweep(&machine, range, Need::FLAGS, sink, |frames, counted, _| {
+        let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
+        let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Untold));
+        groups.count(key, frames.frames);
+        *counted += frames.frames;
+        Ok(ControlFlow::Continue(()))
+    })?;
     for (key, frames) in groups.finish() {
         let flags = key.flags().ok_or(Reason::Changed);
         let row = row(flags, None, frames, size, Why::default());
         context.sink.emit(Record::Summary(row))?;
     }
-    context.sink.emit(Record::FramesSummary(FramesSummary {
-        frames: counted,
-        bytes: counted.saturating_mul(size.bytes()),
-        cut_short: stopped.is_some(),
-        memory_ends: looked_at
-            .filter(|&looked_at| looked_at < range.frames())
-            .and_then(|looked_at| range.start().checked_add(looked_at)),
-    }))?;
-    stopped.map_or(Ok(Flow::Done), |stopped| Err(stopped.into()))
+    ended.close(size, context.sink)?;
+    Ok(Flow::Done)
 }
 
 fn row(

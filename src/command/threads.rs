@@ -5,7 +5,7 @@ use super::{About, Context, Example, Flow, Group, Outcome, print};
 use crate::eval::Value;
 use crate::inspect;
 use crate::kernel::registers::Standing;
-use crate::report::{Note, Reason, Record, ThreadRow};
+use crate::report::{Reason, Record, ThreadRow};
 
 pub(super) const ABOUT_THREADS: About = About {
     name: "info threads",
@@ -74,7 +74,6 @@ pub(super) fn run_registers(context: &mut Context) -> Outcome {
         context.sink.emit(Record::Value(report))?;
     }
     let message = "the other registers can only be had by stopping the process, as gdb -p PID does";
-    let message = message.to_owned();
-    context.sink.emit(Record::Note(Note { message }))?;
+    context.sink.note(message)?;
     Ok(Flow::Done)
 }

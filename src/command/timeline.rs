@@ -3,9 +3,7 @@
 use super::map::{Cell, EMPTY, mark};
 use crate::inspect::{Change, Chunk, View};
 use crate::kernel::{AddressRange, PageSize};
-use crate::report::{
-    EventKind, Note, Record, Sink, Stopped, TimelineCells, TimelineLook, TimelineRow,
-};
+use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineLook, TimelineRow};
 use std::time::SystemTime;
 
 /// Rows of what is there at the first look.
@@ -174,7 +172,7 @@ impl Timeline {
                 "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
                 self.left_out
             );
-            sink.emit(Record::Note(Note { message }))?;
+            sink.note(message)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::kernel::{PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Spanned};
 use crate::process::{self, Target};
 use crate::report::{
-    FolioReport, Hex, Nearest, Note, Reason, Record, Run, SwapSlot, SymbolBrief, Translation,
+    FolioReport, Hex, Nearest, Reason, Record, Run, SwapSlot, SymbolBrief, Translation,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 
@@ -112,8 +112,7 @@ pub(super) fn note_shorter(
                 "{shorter}, with one digit less, is mapped: {} {name}",
                 region.range
             );
-            let message = message.trim_end().to_owned();
-            return Ok(context.sink.emit(Record::Note(Note { message }))?);
+            return Ok(context.sink.note(message.trim_end())?);
         }
     }
     Ok(())

@@ -73,10 +73,10 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     };
     let target = context.target()?;
     let view = View::of(&target)?;
-    let filter = match arguments.filter {
-        Some(filter) => Some(eval::page_filter(filter, &view, context.state)?),
-        None => None,
-    };
+    let filter = arguments
+        .filter
+        .map(|filter| eval::page_filter(filter, &view, context.state))
+        .transpose()?;
     context.state.last_address = None;
     let walk = Walk {
         view: &view,
@@ -247,11 +247,7 @@ impl Walk<'_> {
 
     /// What the sweep is to find out: of pages that the filter leaves out, no more than it asks.
     fn question(&self, shown: Need) -> Question<'_> {
-        let need = self.need(shown);
-        match self.filter {
-            Some(filter) => Question::of_kept(filter, need),
-            None => need.into(),
-        }
+        Question::new(self.filter, self.need(shown))
     }
 
     /// Physically contiguous runs, as a stream.

@@ -1,5 +1,6 @@
 //! `who PLACE [limit N]`: which processes map a frame, and where.
 
+use super::page_sweep::finish;
 use super::{About, Context, Error, Example, Flow, Group, Outcome, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, Answer, Ended, MapperSink, Question, Seen};
@@ -81,24 +82,21 @@ pub(super) fn run(
         offset,
     };
     let answer = who::who(&machine, &question, &mut listener)?;
-    let ended = answer.ended;
-    if ended == Ended::Stopped(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
+    let stopped = match answer.ended {
+        Ended::Stopped(stopped) => Some(stopped),
+        _ => None,
+    };
     let namesakes = namesakes(listener.named);
     let summary = summary(answer, &question, &machine);
-    if !namesakes.is_empty() && !matches!(ended, Ended::Stopped(_)) {
+    if !namesakes.is_empty() && stopped.is_none() {
         // Command lines are read only where that brings in nothing: see `source::ProcessEntry`.
         let listed = machine.processes()?;
         for entry in listed.iter().filter(|entry| namesakes.contains(&entry.pid)) {
             context.sink.emit(Record::ProcessEntry(ps::row(entry)))?;
         }
     }
-    context.sink.emit(Record::WhoSummary(summary))?;
-    match ended {
-        Ended::Stopped(stopped) => Err(stopped.into()),
-        _ => Ok(Flow::Done),
-    }
+    finish(Record::WhoSummary(summary), stopped, context.sink)?;
+    Ok(Flow::Done)
 }
 
 fn by_frame(context: &Context, frame: FrameNumber) -> Question {

@@ -29,10 +29,9 @@ impl Evaluator<'_> {
             .scope
             .machine()
             .ok_or_else(|| Error::no_target(at, &called))?;
-        let filter = match filter {
-            Some(filter) => Some(frame_filter(filter, machine, self.scope)?),
-            None => None,
-        };
+        let filter = filter
+            .map(|filter| frame_filter(filter, machine, self.scope))
+            .transpose()?;
         let asked = filter.as_ref().map_or(Need::empty(), |one| one.need());
         // Where there are frames at all is read of each, whatever the filter asks.
         let need = asked | Need::FLAGS;

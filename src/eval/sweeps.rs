@@ -38,10 +38,9 @@ impl<'a> Evaluator<'a> {
         at: Span,
     ) -> Result<Value> {
         let view = self.view_within(function, spans, at)?;
-        let filter = match filter {
-            Some(filter) => Some(page_filter(filter, &view, self.scope)?),
-            None => None,
-        };
+        let filter = filter
+            .map(|filter| page_filter(filter, &view, self.scope))
+            .transpose()?;
         let own = match function {
             // The zero page is no run of anybody's memory.
             Function::Runs | Function::Longest => Need::FRAMES | Need::KINDS,
@@ -50,10 +49,7 @@ impl<'a> Evaluator<'a> {
         view.require(own.difference(Need::KINDS))
             .map_err(|cause| Error::inspection(at, called(function), cause))?;
         let need = view.obtainable(own) | spans.holes();
-        let question = match &filter {
-            Some(filter) => Question::of_kept(filter, need),
-            None => need.into(),
-        };
+        let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(view.page(), question.need());
         let (mut first, mut last) = (None, None);
         self.pages(&called(function), &view, spans, question, at, &mut |page| {

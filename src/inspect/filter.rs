@@ -88,6 +88,14 @@ impl<'f> Question<'f> {
         }
     }
 
+    /// The same with a filter that may be missing: it then is of all pages.
+    pub fn new(filter: Option<&'f Filter<'f>>, need: Need) -> Self {
+        match filter {
+            Some(filter) => Question::of_kept(filter, need),
+            None => need.into(),
+        }
+    }
+
     /// Whether the page is one that is asked about.
     #[inline]
     pub fn keeps(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {

@@ -1,6 +1,6 @@
 //! Where records go.
 
-use super::Record;
+use super::{Note, Record};
 use std::time::Duration;
 
 /// Why a command is to stop emitting.
@@ -33,4 +33,12 @@ pub trait Sink {
 
     /// Waits between two looks; ends at once when the command should stop.
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped>;
+}
+
+impl dyn Sink + '_ {
+    /// Takes a note.
+    pub fn note(&mut self, message: impl Into<String>) -> Result<(), Stopped> {
+        let message = message.into();
+        self.emit(Record::Note(Note { message }))
+    }
 }

@@ -8,7 +8,6 @@ use crate::eval;
 use crate::inspect::View;
 use crate::kernel::VirtualAddress;
 use crate::lang::{Expression, Format, Layout, Spanned, Unit};
-use crate::report::{Note, Record};
 use rows::Examination;
 
 pub(super) const ABOUT: About = About {
@@ -77,8 +76,8 @@ pub(super) fn run(
     let goes_on = written.is_none();
     let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
     if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
-        let message = "no text has characters of 8 bytes (g): shown in bytes".to_owned();
-        context.sink.emit(Record::Note(Note { message }))?;
+        let message = "no text has characters of 8 bytes (g): shown in bytes";
+        context.sink.note(message)?;
     }
     let again = goes_on && layout == Layout::default();
     let count = layout.count.unwrap_or(match again {
@@ -132,7 +131,7 @@ pub(super) fn run(
                 "pages were"
             }
         );
-        context.sink.emit(Record::Note(Note { message }))?;
+        context.sink.note(message)?;
     }
     ended?;
     Ok(Flow::More(Resume::Address(next)))

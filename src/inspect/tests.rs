@@ -321,7 +321,16 @@ fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
     let mut world = World::new([file]);
     world.hugetlbfs = Some(device);
     world.entries.insert(0x1000, PRESENT | FILE | 0x200);
+    let flags = PageFlags::HUGE | PageFlags::COMPOUND_HEAD;
+    world.flags.insert(0x200, flags.bits());
+    world.scans = false;
     let (_, target) = world.target();
+    for need in [Need::HUGE, Need::HUGE | Need::FLAGS] {
+        each(&target, need, |page, _| {
+            let expected = (page.state() == State::Present).then_some(true);
+            assert_eq!(page.huge, expected, "known without a scan");
+        });
+    }
     for need in [Need::ENTRIES, Need::KINDS | Need::CONTENT] {
         let mut kinds = Vec::new();
         each(&target, need, |page, _| {

@@ -14,7 +14,7 @@ use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
     VirtualAddress,
 };
-use crate::process::{self, MapsText, Merging, Target};
+use crate::process::{self, Categories, MapsText, Merging, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, OnceLock};
 
@@ -277,9 +277,16 @@ impl<'a> View<'a> {
     }
 
     /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private one makes such a copy,
-    /// which is ordinary memory. The page map does not show it, and smaps counts it.
+    /// which is ordinary memory. The page map does not show it, and smaps counts it since Linux 6.2 (`walk_page_vma` passed such regions
+    /// over before).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
-        let copied = || Smaps::at(self.smaps(), viewed.range().start())?.field("Anonymous");
+        // Of the releases from then on, those with a scan (6.7) are certain.
+        let is_counted = self.target.process.categories().contains(Categories::HUGE);
+        let copied = || {
+            Smaps::at(self.smaps(), viewed.range().start())?
+                .field("Anonymous")
+                .filter(|_| is_counted)
+        };
         viewed.backing != Backing::Kernel
             && !viewed.region.permissions.shared
             && self.is_pfn_mapped(viewed)

@@ -53,15 +53,15 @@ fn count(address: usize, write: bool) -> i64 {
         }
     }
     let after = faults();
-    (after.0 - before.0) | (after.1 - before.1) << 32
+    ((after.0 - before.0) | (after.1 - before.1) << 32) as i64
 }
 
-fn faults() -> (i64, i64) {
+fn faults() -> (u64, u64) {
     // SAFETY: plain numbers, and a structure for them.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
-        (i64::from(usage.ru_minflt), i64::from(usage.ru_majflt))
+        (usage.ru_minflt as u64, usage.ru_majflt as u64)
     }
 }
 

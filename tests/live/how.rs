@@ -317,9 +317,9 @@ fn which_files_were_really_read() {
         };
         reads.iter().find(|read| text(read)).copied()
     };
-    let region = of("the region at").unwrap_or_else(|| panic!("{objects:?}"));
+    // PROCMAP_QUERY came with Linux 6.11.
     let (query, text) = (of("(PROCMAP_QUERY)"), of("(the text)"));
-    assert!(query.is_some() != text.is_some(), "{region}");
+    assert!(query.is_some() != text.is_some(), "{objects:?}");
     let off = format!("set scan off\nexplain --how {memory:#x}");
     let (objects, _) = asked(pid, &off);
     let plain = objects.iter().filter(is_read).any(|read| {

@@ -160,6 +160,10 @@ fn a_program_is_found_by_its_file_name() {
         .expect("its output")
         .read_exact(&mut [0])
         .expect("a sign of life");
+    let name_kept = std::fs::read_to_string(format!("/proc/{}/comm", child.id()));
+    if name_kept.expect("its name").trim_end() != &called[..15] {
+        return skip(name, "/bin/cat gives itself another name");
+    }
     for what in [&*called, &called[..15]] {
         let found = resolve(what).map(|found| found.pid);
         assert_eq!(found.expect("the copy"), child.id(), "{what}");

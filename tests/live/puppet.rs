@@ -175,7 +175,12 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         address
     };
     match verb {
-        "anonymous" => small(fresh(rw, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None)),
+        // It may be more than the machine has memory for.
+        "anonymous" => small(fresh(
+            rw,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            None,
+        )),
         "shared" => fresh(rw, libc::MAP_SHARED | libc::MAP_ANONYMOUS, None),
         "memfd" => fresh(rw, libc::MAP_SHARED, Some(memfd(number(0)))),
         "copied" => fresh(rw, libc::MAP_PRIVATE, Some(memfd(number(0)))),

@@ -279,7 +279,7 @@ fn vsyscall_and_vvar() {
     let is_hidden = support::has_vm_flag(target.pid(), vvar.range.start().get(), "pf");
     let entry = support::entries(&attached.process, vvar.range.start().get(), 1)[0];
     assert!(entry.is_empty() || !is_hidden, "{entry:?}");
-    if attached.process.categories().is_empty() {
+    if !support::has_scan() {
         return skip(
             "regions::vsyscall_and_vvar (scan)",
             "no PAGEMAP_SCAN on this kernel",

@@ -29,6 +29,8 @@ pub fn is_left_open(effect: &str) -> bool {
     match effect {
         "nothing" | "reuse" | "copy" => release() < (5, 19),
         "poisoned" | "wait" => !has_scan(),
+        // Only a scan tells whether writes are tracked (UFFD_FEATURE_WP_ASYNC).
+        "unprotect" => !has_scan(),
         _ => false,
     }
 }

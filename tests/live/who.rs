@@ -614,7 +614,10 @@ fn as_root(pid: Option<u32>, lines: &[&str]) -> Vec<Value> {
 }
 
 /// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
-pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
+pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25 | DCACHE_CLEAN;
+
+/// PG_arch_1: on arm64 it is set when a page is mapped to be executed for the first time (`sync_icache_dcache`).
+const DCACHE_CLEAN: u64 = 1 << 38;
 
 fn flags_of(row: &Value) -> Option<u64> {
     let text = row["flags_raw"].as_str()?;
@@ -715,6 +718,6 @@ fn summary_of_frames() {
     };
     assert!(has(frames(closing[0]) - 1));
     let installed = rustix::system::sysinfo();
-    let bytes = u64::from(installed.totalram) * u64::from(installed.mem_unit);
-    assert!(frames(closing[0]) >= bytes / page_bytes());
+    let bytes = u128::from(installed.totalram) * u128::from(installed.mem_unit);
+    assert!(u128::from(frames(closing[0])) >= bytes / u128::from(page_bytes()));
 }

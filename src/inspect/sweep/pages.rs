@@ -149,7 +149,7 @@ impl Pages<'_> {
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
-                .or(flags.and_then(|flags| self.small(flags, states))),
+                .or_else(|| self.huge_by_kind(states, kind, flags)),
             count_is_average: !self.chunk.exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
@@ -169,10 +169,22 @@ impl Pages<'_> {
         Some(page.nth(0, self.chunk.size))
     }
 
-    /// One PMD maps large folios alone: of a page in none it is known without a scan that it is not mapped so.
-    fn small(&self, flags: PageFlags, states: StateSet) -> Option<bool> {
-        let is_small = states.likeliest() == State::Present && !flags.is_in_large_folio();
-        (self.chunk.need.contains(Need::HUGE) && is_small).then_some(false)
+    /// What is known without a scan. A page of the pool is mapped as a huge one, and one PMD maps no page but those of large folios.
+    fn huge_by_kind(
+        &self,
+        states: StateSet,
+        kind: Option<Kind>,
+        flags: Option<PageFlags>,
+    ) -> Option<bool> {
+        match kind {
+            _ if states.likeliest() != State::Present || !self.chunk.need.contains(Need::HUGE) => {
+                None
+            }
+            Some(Kind::Hugetlb) => Some(true),
+            _ => flags
+                .is_some_and(|flags| !flags.is_in_large_folio())
+                .then_some(false),
+        }
     }
 
     /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.
@@ -206,7 +218,9 @@ impl Pages<'_> {
         };
         let chunk = &self.chunk;
         Some(Page {
-            huge: chunk.never_huge(),
+            huge: chunk
+                .never_huge()
+                .or_else(|| self.huge_by_kind(states, kind, None)),
             ..chunk.known(first as u64, pages as u64, entry, states, kind)
         })
     }

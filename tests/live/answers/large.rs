@@ -71,11 +71,12 @@ fn huge_pages() {
         (7, "huge page, its eighth"),
         (pages - 1, "huge page, its last"),
     ] {
-        says(
-            pid,
-            memory + page * page_bytes(),
-            &Truth::present(what, "anonymous").huge(),
-        );
+        let mut truth = Truth::present(what, "anonymous").huge();
+        // Whether one PMD maps it only a scan tells: if not, the mark would be that of its folio.
+        if !support::has_scan() {
+            truth = of_folio(truth, page);
+        }
+        says(pid, memory + page * page_bytes(), &truth);
     }
     // Another right for one page: small entries map the folio, which stays whole.
     let read_only = libc::PROT_READ as u64;

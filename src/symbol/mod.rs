@@ -11,7 +11,7 @@
 //!             symbol_at, reason       what is found, or why nothing is
 //! names       query, search           a name that a person types → symbols; demangle_prefilter: which names to demangle; version
 //! addresses   lookup, names           an address → a symbol and its name; index, stretches: the same for many
-//! modules     module, load_bias       regions → modules, and where each was loaded
+//! modules     module, load_bias       regions → modules, and where each was loaded; loaded_module: both together
 //!             module_symbols          a module with what is kept of it
 //!             sources, separate       its files together; debug information that was stripped off
 //! files       source, file, contents  one file, read by offset within bounds; expanded: what was compressed in it
@@ -35,6 +35,7 @@ mod index;
 mod jit;
 mod lines;
 mod load_bias;
+mod loaded_module;
 mod lookup;
 mod module;
 mod module_symbols;

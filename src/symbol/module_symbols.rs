@@ -9,10 +9,11 @@ use super::lookup;
 use super::names::Names;
 use super::plt_got;
 use super::relocations::Relocations;
-use super::searches::Searches;
+use super::searches::{Found, Searches};
 use super::sources::Sources;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -70,11 +71,7 @@ impl ModuleSymbols {
 
     /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
     /// Only those found until then, once `clock` has run out.
-    pub(super) fn plt_got_called(
-        &self,
-        name: &str,
-        clock: &mut Clock,
-    ) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+    pub(super) fn plt_got_called(&self, name: &str, clock: &mut Clock) -> Result<Found, NoSymbols> {
         plt_got::called(&self.sources.image, &self.relocations, name, clock)
     }
 
@@ -120,12 +117,20 @@ impl ModuleSymbols {
         self.index.get_or_init(build).as_ref()
     }
 
-    /// The names of all symbols: those of the index, or read for this once.
-    pub(super) fn with_names<T>(&self, with: impl FnOnce(&Names) -> T) -> Result<T, NoSymbols> {
-        match self.index.get() {
-            Some(Some(index)) => Ok(with(index.names())),
-            _ => Names::read(&self.sources).map(|names| with(&names)),
-        }
+    /// Visits all symbols until `visit` breaks, each with the names of all: those of the index, or read for this once.
+    pub(super) fn visit(
+        &self,
+        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
+    ) -> Result<(), NoSymbols> {
+        let read;
+        let names = match self.index.get() {
+            Some(Some(index)) => index.names(),
+            _ => {
+                read = Names::read(&self.sources)?;
+                &read
+            }
+        };
+        table::visit(&self.sources, &mut |symbol| visit(symbol, names))
     }
 
     /// Keeps the first reason for which the tables gave nothing. That one search was given up says nothing of other questions.

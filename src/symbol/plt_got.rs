@@ -9,6 +9,7 @@ use super::demangle::{GOT, PLT};
 use super::elf::Elf;
 use super::import::Import;
 use super::relocations::Relocations;
+use super::searches::Found;
 use super::section::Section;
 use super::source::Source;
 use super::table::{Kind, Symbol};
@@ -94,7 +95,7 @@ pub(super) fn called(
     relocations: &Relocations,
     name: &str,
     clock: &mut Clock,
-) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
+) -> Result<Found, NoSymbols> {
     let stripped = |part: Part| Some((part, name.strip_suffix(part.suffix())?));
     let Some((part, function)) = [Part::Stub, Part::Slot].into_iter().find_map(stripped) else {
         return Ok(Vec::new());

@@ -5,7 +5,8 @@ use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
 use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
 use super::module_symbols::ModuleSymbols;
 use super::query::Query;
-use super::table::{self, Kind, Symbol};
+use super::searches::Found;
+use super::table::{Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;
 use crate::report::Stopped;
@@ -22,38 +23,58 @@ const MOST_MATCHES: usize = 1000;
 /// What a symbol that matches takes beside its name.
 const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 
-/// The symbols that `query` names, thread-local ones included, and the stubs and slots that gdb gives names to. Versions kept for old
-/// programs count only where there is no current one.
-pub(super) fn find(
-    loaded: &ModuleSymbols,
-    query: &str,
-    interrupts: &AtomicBool,
-) -> Result<Vec<(Symbol, Name)>, NoSymbols> {
-    if let Some(found) = loaded.searches.find(query) {
-        return Ok(found);
+/// How many of the symbols that match an expression are kept.
+pub(super) struct Limits {
+    /// No more symbols are wanted.
+    pub(super) symbols: usize,
+    /// What they and their names may take in memory.
+    pub(super) bytes: u64,
+}
+
+/// What [`ModuleSymbols::matching`] found.
+#[derive(Default)]
+pub(super) struct Matches {
+    /// By name.
+    pub(super) symbols: Vec<Symbol>,
+    /// Whether those with the last names were left out for want of memory.
+    pub(super) too_many: bool,
+}
+
+impl ModuleSymbols {
+    /// The symbols that `query` names, thread-local ones included, and the stubs and slots that gdb gives names to. Versions kept for old
+    /// programs count only where there is no current one.
+    pub(super) fn find(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
+        if let Some(found) = self.searches.find(query) {
+            return Ok(found);
+        }
+        let found = self.search(query, interrupts);
+        let found = found.inspect_err(|reason| self.fail(reason.clone()))?;
+        self.searches.keep(query, &found);
+        Ok(found)
     }
-    let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
-    let plt_got = loaded.plt_got_called(query, &mut clock)?;
-    let text = query;
-    let query = Query::whole(query);
-    let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
-    loaded.with_names(|names| {
-        table::visit(&loaded.sources, &mut |symbol| {
+
+    fn search(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
+        let mut clock = Clock::new(LONGEST_SEARCH, interrupts);
+        let plt_got = self.plt_got_called(query, &mut clock)?;
+        let query = Query::whole(query);
+        let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
+        self.visit(&mut |symbol, names| {
             let rest = names.from(&symbol);
-            let version = || Version::of(&loaded.sources, &symbol);
+            let version = || Version::of(&self.sources, &symbol);
+            let has_version = |(wanted, current_only)| {
+                version().is_some_and(|version| {
+                    let name = version.name(&self.sources, &symbol);
+                    name.as_deref() == Some(wanted) && !(version.is_old && current_only)
+                })
+            };
+            let is_meant = || {
+                names
+                    .get(&symbol)
+                    .is_some_and(|name| query.is_meant_by(name))
+            };
             let is_match = query.is_spelled_by(rest)
-                || query
-                    .version_of(rest)
-                    .is_some_and(|(wanted, current_only)| {
-                        version().is_some_and(|version| {
-                            let name = version.name(&loaded.sources, &symbol);
-                            name.as_deref() == Some(wanted) && !(version.is_old && current_only)
-                        })
-                    })
-                || (may_be_mangled(rest)
-                    && names
-                        .get(&symbol)
-                        .is_some_and(|name| query.is_meant_by(name)));
+                || query.version_of(rest).is_some_and(has_version)
+                || (may_be_mangled(rest) && is_meant());
             if is_match && let Some(name) = names.get(&symbol) {
                 let (base, old) = split_version(name);
                 let known = matches.iter_mut().find(|(other, other_name, _)| {
@@ -72,52 +93,31 @@ pub(super) fn find(
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
-        })
-    })??;
-    if clock.is_over() {
-        return Err(clock.reason());
+        })?;
+        if clock.is_over() {
+            return Err(clock.reason());
+        }
+        if matches.iter().any(|(_, _, old)| !old) {
+            matches.retain(|(_, _, old)| !old);
+        }
+        let listed = matches.into_iter().map(|(symbol, name, _)| (symbol, name));
+        Ok(listed.chain(plt_got).take(MOST_MATCHES).collect())
     }
-    if matches.iter().any(|(_, _, old)| !old) {
-        matches.retain(|(_, _, old)| !old);
-    }
-    let listed = matches.into_iter().map(|(symbol, name, _)| (symbol, name));
-    let found: Vec<_> = listed.chain(plt_got).take(MOST_MATCHES).collect();
-    loaded.searches.keep(text, &found);
-    Ok(found)
-}
 
-/// How many of the symbols that match an expression are kept.
-pub(super) struct Limits {
-    /// No more symbols are wanted.
-    pub(super) symbols: usize,
-    /// What they and their names may take in memory.
-    pub(super) bytes: u64,
-}
-
-/// What [`matching`] found.
-#[derive(Default)]
-pub(super) struct Matches {
-    /// By name.
-    pub(super) symbols: Vec<Symbol>,
-    /// Whether those with the last names were left out for want of memory.
-    pub(super) too_many: bool,
-}
-
-/// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as the `limits` allow.
-/// Thread-local ones have no address and are left out. The outer error is what `check` says, which is asked now and then.
-pub(super) fn matching(
-    loaded: &ModuleSymbols,
-    is_match: &dyn Fn(&str) -> bool,
-    limits: &Limits,
-    check: &mut dyn FnMut() -> Result<(), Stopped>,
-) -> Result<Result<Matches, NoSymbols>, Stopped> {
-    // What both tables have comes once: the first table's. A version that one table spells out is not another symbol.
-    let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
-    let (mut bytes, mut too_many) = (0, false);
-    let mut asked = 0u32;
-    let mut stopped = Ok(());
-    let passed = loaded.with_names(|names| {
-        table::visit(&loaded.sources, &mut |symbol| {
+    /// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as the `limits` allow.
+    /// Thread-local ones have no address and are left out. The outer error is what `check` says, which is asked now and then.
+    pub(super) fn matching(
+        &self,
+        is_match: &dyn Fn(&str) -> bool,
+        limits: &Limits,
+        check: &mut dyn FnMut() -> Result<(), Stopped>,
+    ) -> Result<Result<Matches, NoSymbols>, Stopped> {
+        // What both tables have comes once: the first table's. A version that one table spells out is not another symbol.
+        let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
+        let (mut bytes, mut too_many) = (0, false);
+        let mut asked = 0u32;
+        let mut stopped = Ok(());
+        let passed = self.visit(&mut |symbol, names| {
             asked = asked.wrapping_add(1);
             if asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
                 stopped = check();
@@ -155,35 +155,33 @@ pub(super) fn matching(
                 bytes -= name.len() + BESIDE_NAME;
             }
             ControlFlow::Continue(())
-        })
-    });
-    stopped?;
-    Ok(passed.and_then(|passed| passed).map(|()| Matches {
-        symbols: found.into_values().collect(),
-        too_many,
-    }))
-}
+        });
+        stopped?;
+        Ok(passed.map(|()| Matches {
+            symbols: found.into_values().collect(),
+            too_many,
+        }))
+    }
 
-/// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.
-pub(super) fn complete(
-    loaded: &ModuleSymbols,
-    prefix: &str,
-    limit: usize,
-    clock: &mut Clock<'_>,
-    found: &mut BTreeSet<Name>,
-) -> Result<(), NoSymbols> {
-    // They are as many as functions that are called, and offered only to somebody who has begun to type one.
-    if let Some((function, _)) = prefix.split_once('@') {
-        for suffix in [PLT, GOT] {
-            let name = format!("{function}{suffix}");
-            if name.starts_with(prefix) && !loaded.plt_got_called(&name, clock)?.is_empty() {
-                found.insert(Name::new(name));
+    /// Adds names that begin with `prefix` to `found` until there are `limit` or `clock` has run out.
+    pub(super) fn complete(
+        &self,
+        prefix: &str,
+        limit: usize,
+        clock: &mut Clock<'_>,
+        found: &mut BTreeSet<Name>,
+    ) -> Result<(), NoSymbols> {
+        // They are as many as functions that are called, and offered only to somebody who has begun to type one.
+        if let Some((function, _)) = prefix.split_once('@') {
+            for suffix in [PLT, GOT] {
+                let name = format!("{function}{suffix}");
+                if name.starts_with(prefix) && !self.plt_got_called(&name, clock)?.is_empty() {
+                    found.insert(Name::new(name));
+                }
             }
         }
-    }
-    let query = Query::beginning(prefix);
-    loaded.with_names(|names| {
-        table::visit(&loaded.sources, &mut |symbol| {
+        let query = Query::beginning(prefix);
+        self.visit(&mut |symbol, names| {
             if let Some(name) = names.get(&symbol)
                 && let Some(completed) = query.completed_by(name)
             {
@@ -194,5 +192,5 @@ pub(super) fn complete(
                 false => ControlFlow::Break(()),
             }
         })
-    })?
+    }
 }

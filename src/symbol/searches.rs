@@ -12,7 +12,8 @@ const MOST: usize = 64;
 const MOST_MATCHES: usize = 16;
 const LONGEST_QUERY: usize = 256;
 
-type Found = Vec<(Symbol, Name)>;
+/// Symbols, each with its name as the file spells it.
+pub(super) type Found = Vec<(Symbol, Name)>;
 
 /// The latest last.
 #[derive(Default)]

@@ -1,10 +1,9 @@
 //! Questions about a whole process: what every module's files are, and all symbols that match.
 
-use super::module_symbols::ModuleSymbols;
 use super::search::Limits;
-use super::sources::Answers;
+use super::sources::{Answers, Sources};
 use super::view::View;
-use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, search, table};
+use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
 use crate::source::memory;
@@ -112,19 +111,20 @@ impl View<'_> {
 
     fn survey_of<'a>(&self, module: &'a Module) -> Survey<'a> {
         match self.loaded_as(module) {
-            Ok((loaded, copies)) => Survey {
-                module,
-                copies,
-                build_id: loaded
-                    .sources
-                    .image
-                    .build_id()
-                    .map(|id| build_id::digits(&id))
-                    .ok_or(NoBuildId::None),
-                answers: count(loaded),
-                no_debugdata: loaded.sources.no_debugdata().cloned(),
-                separate: loaded.sources.separate().map(|one| one.path.clone()),
-            },
+            Ok(loaded) => {
+                let sources = &loaded.symbols.sources;
+                let build_id = sources.image.build_id();
+                Survey {
+                    module,
+                    copies: loaded.hulls(self.page()),
+                    build_id: build_id
+                        .map(|id| build_id::digits(&id))
+                        .ok_or(NoBuildId::None),
+                    answers: count(sources),
+                    no_debugdata: sources.no_debugdata().cloned(),
+                    separate: sources.separate().map(|one| one.path.clone()),
+                }
+            }
             Err(reason) => Survey {
                 module,
                 copies: module.hull().into_iter().collect(),
@@ -151,11 +151,11 @@ impl View<'_> {
         silent: &mut dyn FnMut(&Module, NoSymbols),
     ) -> Result<(), Stopped> {
         let mut left = usize::try_from(most).unwrap_or(usize::MAX);
-        for module in self.modules().iter().filter(|one| one.is_executable()) {
+        for (module, loaded) in self.programs() {
             if left == 0 {
                 break;
             }
-            let (loaded, _) = match self.loaded_as(module) {
+            let loaded = match loaded {
                 Ok(loaded) => loaded,
                 Err(reason) => {
                     silent(module, reason);
@@ -166,17 +166,18 @@ impl View<'_> {
                 symbols: left,
                 bytes: memory::at_most(MOST_BYTES),
             };
-            match search::matching(loaded, is_match, &limits, check)? {
+            match loaded.symbols.matching(is_match, &limits, check)? {
                 Ok(found) => {
                     left -= found.symbols.len();
                     for symbol in found.symbols {
                         // Its name was there a moment ago; of a file that has shrunk since nothing more is told.
-                        let Some(name) = table::name(&loaded.sources, &symbol) else {
+                        let Some(name) = table::name(&loaded.symbols.sources, &symbol) else {
                             continue;
                         };
-                        for symbol in self.placed_symbol(module, &symbol, &Name::new(name)) {
-                            each(symbol)?;
-                        }
+                        let name = Name::new(name);
+                        loaded
+                            .in_each_copy(&symbol, &name)
+                            .try_for_each(&mut *each)?;
                     }
                     if found.too_many {
                         silent(module, NoSymbols::TooManyMatches);
@@ -190,8 +191,7 @@ impl View<'_> {
 }
 
 /// Which file answers, and how many symbols it has.
-fn count(loaded: &ModuleSymbols) -> Result<(Answers, u64), NoSymbols> {
-    let sources = &loaded.sources;
+fn count(sources: &Sources) -> Result<(Answers, u64), NoSymbols> {
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;
     table::visit(sources, &mut |symbol| {

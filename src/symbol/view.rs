@@ -2,14 +2,11 @@
 
 use super::clock::Clock;
 use super::load_bias::{LoadedCopy, in_segment, place};
+use super::loaded_module::LoadedModule;
 use super::module::{self, Module};
-use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, Refused, is_jit_region};
-use super::search;
-use super::section::Segment;
-use super::table::Symbol;
 use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -49,19 +46,17 @@ pub struct View<'a> {
 struct Grouped {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
-    placed: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
+    loaded: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
 }
 
-/// A module whose file was read, and where it was loaded.
-pub(super) struct LoadedModule {
-    pub(super) loaded: Arc<ModuleSymbols>,
-    pub(super) copies: Vec<LoadedCopy>,
-}
-
-impl LoadedModule {
-    fn segments(&self) -> &[Segment] {
-        &self.loaded.elf().segments
-    }
+/// What a search by name found.
+#[derive(Default)]
+struct Matches {
+    found: Vec<SymbolAt>,
+    /// Copies of libraries' variables, which everybody uses instead.
+    copied: Vec<SymbolAt>,
+    /// The module of one that has no address.
+    thread_local: Option<Name>,
 }
 
 impl Symbols {
@@ -106,13 +101,13 @@ impl View<'_> {
 
     /// The symbol that `address` lies in.
     pub fn at(&self, address: VirtualAddress) -> Option<SymbolAt> {
-        let Some((module, placed, copy)) = self.copy_at(address) else {
+        let Some((_, loaded, copy)) = self.copy_at(address) else {
             return self.jit_symbol_at(address);
         };
         let file_address = copy.file_address(address);
-        let (symbol, name) = placed.loaded.symbol_at(file_address)?;
+        let (symbol, name) = loaded.symbols.symbol_at(file_address)?;
         let offset = file_address.wrapping_sub(symbol.address);
-        Some(self.symbol_at(module, placed, copy, &symbol, name, offset))
+        Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
     /// The symbols that a person means by `name`: mangled, demangled, or demangled without parameters; of one module (called by its
@@ -124,70 +119,34 @@ impl View<'_> {
         if module.is_some_and(|module| self.is_perf_map_name(module)) {
             return Ok(self.jit_symbols_called(name));
         }
-        // Each with whether other modules see it: only those that do can share a copy.
-        let mut found: Vec<(SymbolAt, bool)> = Vec::new();
-        let mut thread_local = None;
+        let mut matches = Matches::default();
         // A module that another search may find the name in.
         let mut given_up = None;
-        let mut copied: Vec<SymbolAt> = Vec::new();
         for (number, one) in self.wanted(module)? {
-            let interrupts = self.symbols.interrupts();
-            if interrupts.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted { name: name.into() });
-            }
-            let searched = self.placed(number).and_then(|placed| {
-                let symbols = search::find(&placed.loaded, name, interrupts)
-                    .inspect_err(|reason| placed.loaded.fail(reason.clone()))?;
-                Ok((placed, symbols))
-            });
-            let (placed, symbols) = match searched {
-                Ok(searched) => searched,
+            match self.find_in(number, name, module.is_none(), &mut matches) {
+                Ok(()) => {}
                 Err(NoSymbols::Interrupted) => {
                     return Err(Error::Interrupted { name: name.into() });
                 }
-                Err(reason) if module.is_none() => {
-                    if reason.is_passing() {
-                        given_up = Some((one.file_name(), reason));
-                    }
-                    continue;
-                }
-                Err(reason) => {
+                Err(reason) if module.is_some() => {
                     let module = one.file_name();
                     return Err(Error::NoSymbols { module, reason });
                 }
-            };
-            for (symbol, mangled) in symbols {
-                if symbol.kind == Kind::Tls {
-                    thread_local = Some(one.file_name());
-                    continue;
-                }
-                let is_copy = module.is_none()
-                    && symbol.kind == Kind::Object
-                    && match placed.loaded.holds_copy(symbol.address) {
-                        Err(NoSymbols::Interrupted) => {
-                            return Err(Error::Interrupted { name: name.into() });
-                        }
-                        held => held.unwrap_or(false),
-                    };
-                for copy in &placed.copies {
-                    let at = self.symbol_at(one, placed, copy, &symbol, mangled.clone(), 0);
-                    match is_copy {
-                        true => copied.push(at),
-                        false => found.push((at, !symbol.local)),
-                    }
-                }
+                Err(reason) if reason.is_passing() => given_up = Some((one.file_name(), reason)),
+                Err(_) => {}
             }
         }
-        // The place in the library that a variable was copied from is never used.
-        let is_passed_over = |one: &SymbolAt, is_shared: bool| {
-            let is_elsewhere = || copied.iter().all(|copy| copy.module != one.module);
-            !copied.is_empty() && is_shared && one.kind == Kind::Object && is_elsewhere()
+        let Matches {
+            mut found,
+            copied,
+            thread_local,
+        } = matches;
+        // The place in the library that a variable was copied from is never used. What no other module sees is not copied.
+        let is_used = |one: &SymbolAt| {
+            let is_here = || copied.iter().any(|copy| copy.module == one.module);
+            copied.is_empty() || one.local || one.kind != Kind::Object || is_here()
         };
-        let found = found.into_iter();
-        let mut found: Vec<SymbolAt> = found
-            .filter(|(one, is_shared)| !is_passed_over(one, *is_shared))
-            .map(|(one, _)| one)
-            .collect();
+        found.retain(is_used);
         found.extend(copied);
         if module.is_none() {
             found.extend(self.jit_symbols_called(name));
@@ -201,6 +160,39 @@ impl View<'_> {
             (None, Some((module, reason))) => Err(Error::NoSymbols { module, reason }),
             (None, None) => Ok(found),
         }
+    }
+
+    /// Adds what a module has; with what was copied into it, if all modules are searched.
+    fn find_in(
+        &self,
+        number: usize,
+        name: &str,
+        are_all_searched: bool,
+        matches: &mut Matches,
+    ) -> Result<(), NoSymbols> {
+        let interrupts = self.symbols.interrupts();
+        if interrupts.load(Ordering::Relaxed) {
+            return Err(NoSymbols::Interrupted);
+        }
+        let loaded = self.loaded(number)?;
+        for (symbol, mangled) in loaded.symbols.find(name, interrupts)? {
+            if symbol.kind == Kind::Tls {
+                matches.thread_local = Some(loaded.name.file_name());
+                continue;
+            }
+            let is_copy = are_all_searched
+                && symbol.kind == Kind::Object
+                && match loaded.symbols.holds_copy(symbol.address) {
+                    Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
+                    held => held.unwrap_or(false),
+                };
+            let found = match is_copy {
+                true => &mut matches.copied,
+                false => &mut matches.found,
+            };
+            found.extend(loaded.in_each_copy(&symbol, &mangled));
+        }
+        Ok(())
     }
 
     /// Names that begin with `prefix`, as they may be typed, in order: at most `limit` of them, and as many as are found in
@@ -218,11 +210,10 @@ impl View<'_> {
             if found.len() >= limit || clock.is_over_now() {
                 break;
             }
-            if let Ok(placed) = self.placed(number)
-                && let Err(reason) =
-                    search::complete(&placed.loaded, prefix, limit, &mut clock, &mut found)
+            if let Ok(LoadedModule { symbols, .. }) = self.loaded(number)
+                && let Err(reason) = symbols.complete(prefix, limit, &mut clock, &mut found)
             {
-                placed.loaded.fail(reason);
+                symbols.fail(reason);
             }
         }
         if module.is_none_or(|module| self.is_perf_map_name(module)) {
@@ -250,9 +241,9 @@ impl View<'_> {
         let mut failure = None;
         for (number, one) in self.wanted(Some(module))? {
             let module = one.file_name();
-            match self.placed(number) {
-                Ok(placed) if in_segment(placed.segments(), file_address) => {
-                    found.extend(placed.copies.iter().map(|copy| copy.address(file_address)));
+            match self.loaded(number) {
+                Ok(loaded) if in_segment(loaded.segments(), file_address) => {
+                    found.extend(loaded.copies.iter().map(|copy| copy.address(file_address)));
                 }
                 Ok(_) => {
                     let address = file_address;
@@ -269,16 +260,16 @@ impl View<'_> {
 
     /// The ELF section that `address` lies in: `.text`, `.bss`.
     pub fn section_at(&self, address: VirtualAddress) -> Option<Name> {
-        let (_, placed, copy) = self.copy_at(address)?;
-        let elf = placed.loaded.elf();
+        let (_, loaded, copy) = self.copy_at(address)?;
+        let elf = loaded.symbols.elf();
         let number = elf.section_at(copy.file_address(address))?;
         elf.section_name(number).map(Name::new)
     }
 
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
     pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
-        match self.placed_as(module) {
-            Ok(placed) => placed.loaded.fault(),
+        match self.loaded_as(module) {
+            Ok(loaded) => loaded.symbols.fault(),
             Err(reason) => Some(reason),
         }
     }
@@ -291,66 +282,44 @@ impl View<'_> {
             None => self.module_before(region)?,
         };
         let module = self.modules().get(number)?;
-        module.is_executable().then(|| self.placed(number).err())?
+        module.is_executable().then(|| self.loaded(number).err())?
     }
 
     /// The memory of the module that `maps` calls `name` which no file is behind: `.bss`, as far as it is mapped.
     pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
-        let grouped = self.grouped();
-        let page = self.target.process.layout().page.bytes();
+        let anonymous = || {
+            let regions = self.regions.iter().zip(&self.grouped().of_region);
+            let anonymous = regions.filter(|(region, of)| of.is_none() && region.inode == 0);
+            anonymous.map(|(region, _)| region.range)
+        };
         let mut found = Vec::new();
         let called = |one: &&Module| one.name == *name && one.is_executable();
         for module in self.modules().iter().filter(called) {
-            let Ok(placed) = self.placed_as(module) else {
+            let Ok(loaded) = self.loaded_as(module) else {
                 continue;
             };
-            for (copy, segment) in copies_and_segments(placed) {
-                let memory = copy.memory(segment, page);
-                let anonymous = self.regions.iter().zip(&grouped.of_region);
-                let anonymous = anonymous.filter(|(region, of)| of.is_none() && region.inode == 0);
-                found
-                    .extend(anonymous.filter_map(|(region, _)| region.range.intersection(memory?)));
+            for memory in loaded.memory(self.page()) {
+                found.extend(anonymous().filter_map(|range| range.intersection(memory)));
             }
         }
         found
     }
 
-    /// The files of a module, and from where to where each copy of it goes.
-    pub(super) fn loaded_as(
-        &self,
-        module: &Module,
-    ) -> Result<(&ModuleSymbols, Vec<AddressRange>), NoSymbols> {
-        let placed = self.placed_as(module)?;
-        let copies = placed.copies.iter();
-        let page = self.target.process.layout().page.bytes();
-        let hulls = copies.filter_map(|copy| copy.hull(placed.segments(), page));
-        Ok((&placed.loaded, hulls.collect()))
+    /// How large the pages of the target are.
+    pub(super) fn page(&self) -> PageSize {
+        self.target.process.layout().page
     }
 
-    /// A symbol of a module, once for each copy.
-    pub(super) fn placed_symbol(
-        &self,
-        module: &Module,
-        symbol: &Symbol,
-        mangled: &Name,
-    ) -> Vec<SymbolAt> {
-        let Ok(placed) = self.placed_as(module) else {
-            return Vec::new();
-        };
-        let at = |copy| self.symbol_at(module, placed, copy, symbol, mangled.clone(), 0);
-        placed.copies.iter().map(at).collect()
-    }
-
-    fn placed_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {
+    pub(super) fn loaded_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {
         let number = self.modules().iter().position(|one| one == module);
-        self.placed(number.ok_or(NoSymbols::NotLoaded)?)
+        self.loaded(number.ok_or(NoSymbols::NotLoaded)?)
     }
 
     fn grouped(&self) -> &Grouped {
         self.grouped.get_or_init(|| {
             let (modules, of_region) = module::group(self.regions.iter().copied());
             Grouped {
-                placed: modules.iter().map(|_| OnceLock::new()).collect(),
+                loaded: modules.iter().map(|_| OnceLock::new()).collect(),
                 modules,
                 of_region,
             }
@@ -363,7 +332,7 @@ impl View<'_> {
     ) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
         let programs = modules.filter(|(_, one)| one.is_executable());
-        programs.map(|(number, one)| (one, self.placed(number)))
+        programs.map(|(number, one)| (one, self.loaded(number)))
     }
 
     /// The modules that are called `name`, or all that hold code.
@@ -384,19 +353,23 @@ impl View<'_> {
     }
 
     /// The file of a module and where it was loaded, found out once.
-    fn placed(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
+    fn loaded(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let grouped = self.grouped();
-        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.placed.get(number))
+        let (Some(module), Some(slot)) = (grouped.modules.get(number), grouped.loaded.get(number))
         else {
             return Err(NoSymbols::NotLoaded);
         };
         slot.get_or_init(|| {
-            let loaded = self.symbols.load(self.target, module, self.number)?;
-            let page = self.target.process.layout().page;
-            let copies = place(module, &loaded.elf().segments, page);
+            let symbols = self.symbols.load(self.target, module, self.number)?;
+            let copies = place(module, &symbols.elf().segments, self.page());
+            let name = module.name.clone();
             match copies.is_empty() {
                 true => Err(NoSymbols::NotLoaded),
-                false => Ok(LoadedModule { loaded, copies }),
+                false => Ok(LoadedModule {
+                    name,
+                    symbols,
+                    copies,
+                }),
             }
         })
         .as_ref()
@@ -423,19 +396,19 @@ impl View<'_> {
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
-            let placed = self.placed(number).ok()?;
-            let copy = placed.copies.iter().find(|copy| copy.maps(address))?;
-            return Some((module, placed, copy));
+            let loaded = self.loaded(number).ok()?;
+            let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
+            return Some((module, loaded, copy));
         }
         // Anonymous memory behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
         let number = self.module_before(region)?;
         let module = program(number)?;
-        let placed = self.placed(number).ok()?;
-        let copy = placed
+        let loaded = self.loaded(number).ok()?;
+        let copy = loaded
             .copies
             .iter()
-            .find(|copy| copy.loads(placed.segments(), address))?;
-        Some((module, placed, copy))
+            .find(|copy| copy.loads(loaded.segments(), address))?;
+        Some((module, loaded, copy))
     }
 
     /// The module behind which the anonymous regions up to `region` follow.
@@ -452,36 +425,4 @@ impl View<'_> {
             })
             .find_map(|before| of_region.get(before).copied()?)
     }
-
-    fn symbol_at(
-        &self,
-        module: &Module,
-        placed: &LoadedModule,
-        copy: &LoadedCopy,
-        symbol: &Symbol,
-        mangled: Name,
-        offset: u64,
-    ) -> SymbolAt {
-        let elf = placed.loaded.elf();
-        let section = symbol
-            .section
-            .and_then(|number| elf.section_name(number.into()));
-        SymbolAt {
-            mangled,
-            start: copy.address(symbol.address),
-            size: symbol.size,
-            offset,
-            kind: symbol.kind,
-            local: symbol.local,
-            section: section.map(Name::copied),
-            module: module.name.clone(),
-            file_address: VirtualAddress::new(symbol.address),
-        }
-    }
-}
-
-fn copies_and_segments(placed: &LoadedModule) -> impl Iterator<Item = (&LoadedCopy, &Segment)> {
-    let segments = || placed.segments().iter();
-    let each = move |copy| segments().map(move |segment| (copy, segment));
-    placed.copies.iter().flat_map(each)
 }

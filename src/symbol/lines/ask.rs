@@ -69,7 +69,7 @@ impl View<'_> {
     /// # Errors
     /// What `stop` says.
     pub fn line_at(&self, address: VirtualAddress, stop: &mut Stop) -> Result<LineAt, Stopped> {
-        let Some((module, placed, copy)) = self.copy_at(address) else {
+        let Some((module, loaded, copy)) = self.copy_at(address) else {
             let module = self.module_at(address);
             let reason = module.and_then(|module| self.reason(module));
             return Ok(LineAt {
@@ -84,9 +84,9 @@ impl View<'_> {
             });
         };
         let mut work = Work::new(stop, self.symbols.interrupts());
-        let found = self.ask_lines(&placed.loaded, module, &mut work, |lines, files, work| {
+        let found = self.ask_lines(&loaded.symbols, module, &mut work, |lines, files, work| {
             let address = copy.file_address(address);
-            let symbol = symbol_around(&placed.loaded, address);
+            let symbol = symbol_around(&loaded.symbols, address);
             lines.at(address, symbol.as_ref(), files, work)
         });
         match found {
@@ -121,19 +121,19 @@ impl View<'_> {
             line,
             with_frames,
         };
-        for (module, placed) in self.programs() {
-            let places = placed.map_err(NoLines::NoFile).and_then(|placed| {
-                let symbol = |address| symbol_around(&placed.loaded, address);
+        for (module, loaded) in self.programs() {
+            let places = loaded.map_err(NoLines::NoFile).and_then(|loaded| {
+                let symbol = |address| symbol_around(&loaded.symbols, address);
                 let ask = |lines: &Lines, files: &Modules, work: &mut Work| {
                     lines.of_line(query, &symbol, files, work)
                 };
-                let found = self.ask_lines(&placed.loaded, module, &mut work, ask)?;
-                Ok((placed, found))
+                let found = self.ask_lines(&loaded.symbols, module, &mut work, ask)?;
+                Ok((loaded, found))
             });
             match places {
                 Err(NoLines::Stopped(stopped)) => return Err(stopped),
                 Err(why) => search.silent.push((module.file_name(), why)),
-                Ok((placed, places)) => {
+                Ok((loaded, places)) => {
                     search.has_file |= places.has_file;
                     if let Some(why) = places.missing {
                         search.silent.push((module.file_name(), why));
@@ -149,13 +149,13 @@ impl View<'_> {
                     if search.line != Some(line) {
                         continue;
                     }
-                    let more = places.places.len().saturating_mul(placed.copies.len());
+                    let more = places.places.len().saturating_mul(loaded.copies.len());
                     if search.places.len().saturating_add(more) > MOST_PLACES {
                         search.silent.push((module.file_name(), NoLines::TooLarge));
                     }
                     for (place, found) in places.places {
                         let room = MOST_PLACES.saturating_sub(search.places.len());
-                        let copies = placed.copies.iter().take(room);
+                        let copies = loaded.copies.iter().take(room);
                         search.places.extend(copies.map(|copy| {
                             let found = found.as_ref().filter(|_| untold > 0).cloned();
                             untold = untold.saturating_sub(usize::from(found.is_some()));

@@ -39,11 +39,11 @@ impl View<'_> {
         let plain = last.split('\\').next().unwrap_or_default();
         let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
         // A program lies below its libraries.
-        for (number, (module, placed)) in self.programs().enumerate() {
+        for (number, (module, loaded)) in self.programs().enumerate() {
             if found.len() >= limit || work.look().is_err() {
                 break;
             }
-            let Ok(placed) = placed else {
+            let Ok(loaded) = loaded else {
                 continue;
             };
             let take = &mut |path: Name| {
@@ -52,10 +52,10 @@ impl View<'_> {
                 found.extend(ends_begun(&path, begun).take(room).map(str::to_owned));
             };
             // What was found until the time was up is worth as much.
-            _ = match placed.loaded.lines.known() {
+            _ = match loaded.symbols.lines.known() {
                 Some(lines) => lines.each_file(&wants, &mut work, take),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => {
-                    self.ask_lines(&placed.loaded, module, &mut work, |lines, _, work| {
+                    self.ask_lines(&loaded.symbols, module, &mut work, |lines, _, work| {
                         lines.each_file(&wants, work, take)
                     })
                 }

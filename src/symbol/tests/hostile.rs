@@ -46,9 +46,9 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         loaded.plt_got_called(name, &mut clock)?;
     }
     let mut names = std::collections::BTreeSet::new();
-    search::find(&loaded, "shapes::area", &NEVER)?;
-    search::find(&loaded, "exported@V", &NEVER)?;
-    search::complete(&loaded, "", 100, &mut clock, &mut names)?;
+    loaded.find("shapes::area", &NEVER)?;
+    loaded.find("exported@V", &NEVER)?;
+    loaded.complete("", 100, &mut clock, &mut names)?;
     loaded.fault().map_or(Ok(()), Err)
 }
 
@@ -270,7 +270,7 @@ fn matches_are_kept_within_what_is_wanted() {
             symbols: most,
             bytes: 1_000_000,
         };
-        let found = search::matching(&loaded, &|_| true, &limits, &mut || Ok(()));
+        let found = loaded.matching(&|_| true, &limits, &mut || Ok(()));
         let found = found.unwrap().unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
         (places, found.too_many)
@@ -478,11 +478,7 @@ fn a_search_that_is_given_up_silences_no_address() {
         loaded.fail(passing);
         assert!(loaded.fault().is_none());
         assert!(loaded.symbol_at(0x1004).is_some());
-        assert!(
-            !search::find(&loaded, "exported", &NEVER)
-                .unwrap()
-                .is_empty()
-        );
+        assert!(!loaded.find("exported", &NEVER).unwrap().is_empty());
     }
     let damaged = loaded();
     damaged.fail(NoSymbols::Damaged("symbol names of implausible size"));

@@ -12,7 +12,7 @@ use super::module_symbols::ModuleSymbols;
 use super::source::Source;
 use super::sources::Sources;
 use super::table::{self, Kind};
-use super::{clock, lookup, search};
+use super::{clock, lookup};
 use crate::process::InMemory;
 use builder::*;
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ fn the_current_version_speaks_for_an_old_one_of_the_same_code() {
             assert_eq!(super::demangle::readable(&name).to_string(), shown);
         }
     }
-    let found = super::search::find(&loaded, "nap", &NEVER).unwrap();
+    let found = loaded.find("nap", &NEVER).unwrap();
     let names: Vec<String> = found.iter().map(|(_, name)| name.to_string()).collect();
     assert_eq!(names, ["nap@@V_2.17"]);
     let limits = super::search::Limits {
@@ -72,7 +72,7 @@ fn the_current_version_speaks_for_an_old_one_of_the_same_code() {
         bytes: 1 << 20,
     };
     let is_nap = |name: &str| name.starts_with("nap");
-    let listed = super::search::matching(&loaded, &is_nap, &limits, &mut || Ok(()));
+    let listed = loaded.matching(&is_nap, &limits, &mut || Ok(()));
     let listed = listed.unwrap().unwrap().symbols;
     let names: Vec<String> = listed
         .iter()
@@ -233,7 +233,7 @@ fn an_index_takes_over_and_agrees() {
 
 fn found(builder: &Builder, query: &str) -> Vec<(String, u64)> {
     let loaded = ModuleSymbols::new(builder.sources(), 1);
-    let matches = search::find(&loaded, query, &NEVER).unwrap();
+    let matches = loaded.find(query, &NEVER).unwrap();
     let plain = |(symbol, name): (table::Symbol, crate::kernel::Name)| {
         let name = String::from_utf8(name.as_bytes().to_vec()).unwrap();
         (name, symbol.address)
@@ -335,7 +335,9 @@ fn names_are_completed() {
     let complete = |prefix: &str, limit| {
         let mut clock = clock::Clock::new(std::time::Duration::from_secs(60), &NEVER);
         let mut found = std::collections::BTreeSet::new();
-        search::complete(&loaded, prefix, limit, &mut clock, &mut found).unwrap();
+        loaded
+            .complete(prefix, limit, &mut clock, &mut found)
+            .unwrap();
         let text = |name: crate::kernel::Name| name.to_string();
         found.into_iter().map(text).collect::<Vec<_>>()
     };
@@ -441,7 +443,7 @@ fn a_name_that_was_looked_for_is_found_again_without_reading() {
     };
     let source = Source::read(File::new(Box::new(counting))).unwrap();
     let loaded = ModuleSymbols::new(Sources::alone(source), 1);
-    let find = |name: &str| search::find(&loaded, name, &NEVER).unwrap().len();
+    let find = |name: &str| loaded.find(name, &NEVER).unwrap().len();
     let count = || reads.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!((find("main"), find("absent")), (1, 0));
     let after_first = count();

@@ -2,10 +2,9 @@
 
 use super::NoSymbols;
 use super::clock::Clock;
+use super::elf::{Source, Table};
 use super::names;
 use super::query::Query;
-use super::section::Table;
-use super::source::Source;
 use super::table::{self, Kind, Symbol};
 use crate::kernel::Name;
 use std::collections::HashMap;

@@ -4,8 +4,8 @@
 //! is; held together they give the bias. One page of the file is often mapped twice, at the end of one segment and at
 //! the start of the next, so a single region can be explained in two ways: the bias that explains most regions is right.
 
+use super::elf::Segment;
 use super::module::Module;
-use super::section::Segment;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use std::collections::{BTreeMap, HashMap};
 

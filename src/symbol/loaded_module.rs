@@ -1,9 +1,9 @@
 //! A module whose file was read, and where it was loaded.
 
 use super::SymbolAt;
+use super::elf::Segment;
 use super::load_bias::LoadedCopy;
 use super::module_symbols::ModuleSymbols;
-use super::section::Segment;
 use super::table::Symbol;
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::sync::Arc;

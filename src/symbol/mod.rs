@@ -14,22 +14,17 @@
 //! modules     module, load_bias       regions → modules, and where each was loaded; loaded_module: both together
 //!             module_symbols          a module with what is kept of it
 //!             sources, separate       its files together; debug information that was stripped off
-//! files       source, file, contents  one file, read by offset within bounds; expanded: what was compressed in it
-//!             elf, section, build_id  what a file says of itself; table: one pass over its symbols
-//!             relocations             one pass over what they fill; import, plt_got: the names that they give
+//! files       elf                     one file, read by offset within bounds; expanded: what was compressed in it
+//!             table                   one pass over its symbols; import, plt_got: names of what it calls others through
 //! made code   jit, perf_map           what the target makes while it runs, and the names that it writes down for that
 //! beside      demangle, lines         names that people read; lines of the source.  clock: how long a search may go on
 //! ```
 
-mod build_id;
 mod clock;
-mod contents;
 mod demangle;
 mod demangle_prefilter;
-mod dynamic;
 mod elf;
 mod expanded;
-mod file;
 mod import;
 mod index;
 mod jit;
@@ -44,12 +39,9 @@ mod perf_map;
 mod plt_got;
 mod query;
 mod reason;
-mod relocations;
 mod search;
 mod searches;
-mod section;
 mod separate;
-mod source;
 mod sources;
 mod stretches;
 mod survey;

@@ -2,13 +2,12 @@
 
 use super::NoSymbols;
 use super::clock::Clock;
-use super::elf::Elf;
+use super::elf::{Elf, Relocations};
 use super::index::Index;
 use super::lines::CachedLines;
 use super::lookup;
 use super::names::Names;
 use super::plt_got;
-use super::relocations::Relocations;
 use super::searches::{Found, Searches};
 use super::sources::Sources;
 use super::table::{self, Symbol};

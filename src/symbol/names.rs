@@ -1,7 +1,7 @@
 //! The names of a module's symbols held in memory, for as long as many of them are wanted.
 
 use super::NoSymbols;
-use super::file::{File, FileRange, LONGEST_NAME};
+use super::elf::{File, FileRange, LONGEST_NAME};
 use super::sources::Sources;
 use super::table::Symbol;
 

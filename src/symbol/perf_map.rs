@@ -3,8 +3,7 @@
 //! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of the line.
 //! Programs only append: of lines that overlap, the last tells what is there now. What is no such line is passed over.
 
-use super::file::File;
-use super::file::LONGEST_NAME;
+use super::elf::{File, LONGEST_NAME};
 use super::{Kind, NoSymbols, SymbolAt};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::process::Target;

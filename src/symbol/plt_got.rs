@@ -6,12 +6,9 @@
 use super::NoSymbols;
 use super::clock::Clock;
 use super::demangle::{GOT, PLT};
-use super::elf::Elf;
+use super::elf::{Elf, Relocations, Section, Source};
 use super::import::Import;
-use super::relocations::Relocations;
 use super::searches::Found;
-use super::section::Section;
-use super::source::Source;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;

@@ -1,13 +1,9 @@
 //! The files that speak for one module together: its own, and what was stripped from it and is kept elsewhere.
 
 use super::clock::Clock;
-use super::contents::{TOO_LARGE, expand_xz};
-use super::elf::Elf;
+use super::elf::{Elf, File, Source, TOO_LARGE, Table, expand_xz};
 use super::expanded::{Expanded, Kept};
-use super::file::File;
-use super::section::Table;
 use super::separate::{Candidates, Separate};
-use super::source::Source;
 use super::{NoSeparate, NoSymbols};
 use crate::kernel::Name;
 use crate::process::{InMemory, Modules};
@@ -255,7 +251,7 @@ fn mini(
 
 /// The numbers in `image` of the sections of `other`: those at the same addresses.
 fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
-    let of = |section: &super::section::Section| {
+    let of = |section: &super::elf::Section| {
         let number = section
             .is_loaded()
             .then(|| image.section_at(section.address))??;

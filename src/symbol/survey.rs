@@ -3,7 +3,7 @@
 use super::search::Limits;
 use super::sources::{Answers, Sources};
 use super::view::View;
-use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, build_id, table};
+use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, elf, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
 use crate::source::memory;
@@ -117,9 +117,7 @@ impl View<'_> {
                 Survey {
                     module,
                     copies: loaded.hulls(self.page()),
-                    build_id: build_id
-                        .map(|id| build_id::digits(&id))
-                        .ok_or(NoBuildId::None),
+                    build_id: build_id.map(|id| elf::digits(&id)).ok_or(NoBuildId::None),
                     answers: count(sources),
                     no_debugdata: sources.no_debugdata().cloned(),
                     separate: sources.separate().map(|one| one.path.clone()),

@@ -1,14 +1,13 @@
 //! The files behind regions, kept from one command to the next.
 
+use super::elf::{File, Source};
 use super::expanded::Expanded;
-use super::file::File;
 use super::lines::DebugInfoCache;
 use super::module::Module;
 use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, Refused};
 use super::reason::NoSymbols;
 use super::separate;
-use super::source::Source;
 use super::sources::Sources;
 use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::process::Target;

@@ -1,10 +1,7 @@
 //! The entries of a symbol table, in one streaming pass.
 
 use super::NoSymbols;
-use super::elf::Elf;
-use super::file::FileRange;
-use super::section::Table;
-use super::source::Source;
+use super::elf::{Elf, FileRange, Source, Table};
 use super::sources::Sources;
 use object::Endianness;
 use object::elf;

@@ -1,8 +1,6 @@
 //! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. Only asked for symbols that already match by name.
 
-use super::file::{File, FileRange};
-use super::section::VersionTable;
-use super::source::Source;
+use super::elf::{File, FileRange, Source, VersionTable};
 use super::sources::Sources;
 use super::table::Symbol;
 use object::Endianness;

@@ -2,7 +2,7 @@
 
 use super::NoLines;
 use super::work::Work;
-use crate::symbol::source::Source;
+use crate::symbol::elf::Source;
 use gimli::{
     Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
 };

@@ -9,8 +9,8 @@ use super::until_found::UntilFound;
 use super::work::Work;
 use crate::kernel::Name;
 use crate::process::Modules;
+use crate::symbol::elf::Source;
 use crate::symbol::separate;
-use crate::symbol::source::Source;
 use std::sync::Arc;
 
 /// `.gnu_debugaltlink` is a path and a build-id.

@@ -9,7 +9,7 @@ use super::units::Opener;
 use super::work::Work;
 use crate::kernel::Name;
 use crate::process::Modules;
-use crate::symbol::file::File;
+use crate::symbol::elf::File;
 use crate::symbol::separate::as_elf;
 use gimli::{Dwarf, DwoId, SectionId, Unit};
 use std::collections::VecDeque;

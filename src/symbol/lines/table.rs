@@ -15,7 +15,7 @@ use super::work::Work;
 use super::{Frame, NoLines};
 use crate::kernel::Name;
 use crate::process::Modules;
-use crate::symbol::source::Source;
+use crate::symbol::elf::Source;
 use gimli::{Dwarf, Unit};
 use std::sync::Arc;
 

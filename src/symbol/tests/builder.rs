@@ -1,7 +1,6 @@
 //! Small ELF files, written field by field from the format's tables, in either width and byte order.
 
-use super::super::file::File;
-use super::super::source::Source;
+use super::super::elf::{File, Source};
 use super::super::sources::Sources;
 use crate::process::{InMemory, ReadAt};
 

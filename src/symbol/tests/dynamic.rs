@@ -1,8 +1,7 @@
 //! Symbols of a file without section headers.
 
-use super::super::file::File;
+use super::super::elf::{File, Source};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::source::Source;
 use super::super::sources::{Answers, Sources};
 use super::super::table::{self, Kind};
 use crate::process::InMemory;

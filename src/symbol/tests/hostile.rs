@@ -1,9 +1,7 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
-use super::super::file::File;
+use super::super::elf::{File, Relocations, Source, visit_relocations};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::relocations::{self, Relocations};
-use super::super::source::Source;
 use super::super::sources::Sources;
 use super::super::{NoSeparate, NoSymbols, Symbols};
 use super::super::{clock, demangle, import, search, separate};
@@ -444,7 +442,7 @@ fn nobody_waits_for_relocations() {
     let pressed = AtomicBool::new(true);
     let visited = |clock: &mut clock::Clock| {
         let mut visited = 0;
-        let outcome = relocations::visit(&image, clock, &mut |_| {
+        let outcome = visit_relocations(&image, clock, &mut |_| {
             visited += 1;
             ControlFlow::Continue(())
         });

@@ -6,10 +6,9 @@ mod dynamic;
 mod hostile;
 mod separate;
 
-use super::file::File;
+use super::elf::{File, Source};
 use super::index::Index;
 use super::module_symbols::ModuleSymbols;
-use super::source::Source;
 use super::sources::Sources;
 use super::table::{self, Kind};
 use super::{clock, lookup};

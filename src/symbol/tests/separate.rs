@@ -1,11 +1,9 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
 use super::super::clock::Clock;
-use super::super::contents::{expand_xz, old_spelling};
+use super::super::elf::{File, Source, expand_xz, old_spelling};
 use super::super::expanded::Expanded;
-use super::super::file::File;
 use super::super::module_symbols::ModuleSymbols;
-use super::super::source::Source;
 use super::super::sources::{Answers, BETWEEN_LOOKS, Sources};
 use super::super::{NoSeparate, NoSymbols, Symbols, View, separate};
 use super::builder::*;

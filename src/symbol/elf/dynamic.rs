@@ -17,7 +17,7 @@ const SMALLEST_HASH: u64 = 64 << 10;
 const LARGEST_HASH: u64 = 64 << 20;
 
 /// The symbol table that the dynamic segment in `range` names; `None` if it names none, or one that is not in the file.
-pub(super) fn table<H: FileHeader<Endian = Endianness>>(
+pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     file: &File,
     endian: Endianness,
     segments: &[Segment],

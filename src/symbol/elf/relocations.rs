@@ -1,10 +1,10 @@
 //! What the relocations that a program brings along fill: the slots of its global offset table, and its copies of libraries' variables.
 //! Found in one pass within a bound: sections may lie over each other and be as many as the file likes.
 
-use super::NoSymbols;
-use super::clock::Clock;
 use super::section::Section;
 use super::source::Source;
+use crate::symbol::NoSymbols;
+use crate::symbol::clock::Clock;
 use object::Endianness;
 use object::elf::{self as format, FileHeader32, FileHeader64, RelocationType};
 use object::pod::Pod;
@@ -21,29 +21,33 @@ const MOST_SLOTS: usize = 1 << 18;
 const MOST_COPIES: usize = 1 << 16;
 
 /// A slot that functions of other files are called through.
-pub(super) struct Slot {
+pub(in crate::symbol) struct Slot {
     /// Number in `.dynsym` of the function.
-    pub(super) function: u32,
+    pub(in crate::symbol) function: u32,
     /// Whether nothing but stubs uses the slot.
-    pub(super) is_jump: bool,
+    pub(in crate::symbol) is_jump: bool,
 }
 
 /// What is filled, by file address.
 #[derive(Default)]
-pub(super) struct Filled {
-    pub(super) slots: HashMap<u64, Slot>,
+pub(in crate::symbol) struct Filled {
+    pub(in crate::symbol) slots: HashMap<u64, Slot>,
     /// Variables of libraries of which the program holds the copy that everybody uses. A program that is not position-independent code
     /// all through has room for them in its own `.bss`; a copy relocation has the dynamic linker fill it.
-    pub(super) copies: HashSet<u64>,
+    pub(in crate::symbol) copies: HashSet<u64>,
 }
 
 /// What the relocations of a file fill, once that was asked.
 #[derive(Default)]
-pub(super) struct Relocations(OnceLock<Filled>);
+pub(in crate::symbol) struct Relocations(OnceLock<Filled>);
 
 impl Relocations {
     /// The first question is a pass over the relocations. An error once `clock` has run out.
-    pub(super) fn of(&self, source: &Source, clock: &mut Clock) -> Result<&Filled, NoSymbols> {
+    pub(in crate::symbol) fn of(
+        &self,
+        source: &Source,
+        clock: &mut Clock,
+    ) -> Result<&Filled, NoSymbols> {
         match self.0.get() {
             Some(known) => Ok(known),
             None => {
@@ -97,7 +101,7 @@ fn kinds(
 }
 
 /// Visits the relocations of `source` until `visit` breaks. An error once `clock` has run out: then not all were visited.
-pub(super) fn visit(
+pub(in crate::symbol) fn visit(
     source: &Source,
     clock: &mut Clock,
     visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,

@@ -1,55 +1,55 @@
 //! Reading a module's file by offset: every read is checked against the file's length, and nothing is mapped, as the
 //! owner of the file may cut it short at any time.
 
-use super::NoSymbols;
 use crate::process::ReadAt;
 use crate::source::memory;
+use crate::symbol::NoSymbols;
 use object::pod::{self, Pod};
 use std::ops::ControlFlow;
 
 /// Names longer than this are not read on.
-pub(super) const LONGEST_NAME: usize = 64 * 1024;
+pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 
 /// How much is read at once when a table is passed over.
 const CHUNK: usize = 256 * 1024;
 
 /// How much is read or expanded between two questions whether to go on: xz gives some ten megabytes a second where it is slowest.
-pub(super) const BETWEEN_QUESTIONS: usize = 512 << 10;
+pub(in crate::symbol) const BETWEEN_QUESTIONS: usize = 512 << 10;
 
 /// Asked now and then whether somebody still waits.
-pub(super) type GoOn<'a> = dyn FnMut() -> bool + 'a;
+pub(in crate::symbol) type GoOn<'a> = dyn FnMut() -> bool + 'a;
 
 /// Bytes of a file: where they begin, and how many they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FileRange {
-    pub(super) offset: u64,
-    pub(super) size: u64,
+pub(in crate::symbol) struct FileRange {
+    pub(in crate::symbol) offset: u64,
+    pub(in crate::symbol) size: u64,
 }
 
 impl FileRange {
     /// `size` of its bytes, `at` bytes into it; `None` if they do not lie in it.
-    pub(super) fn part(self, at: u64, size: u64) -> Option<FileRange> {
+    pub(in crate::symbol) fn part(self, at: u64, size: u64) -> Option<FileRange> {
         let is_within = at.checked_add(size)? <= self.size;
         let offset = self.offset.checked_add(at).filter(|_| is_within)?;
         Some(FileRange { offset, size })
     }
 
     /// No more than its first `most` bytes.
-    pub(super) fn at_most(self, most: u64) -> FileRange {
+    pub(in crate::symbol) fn at_most(self, most: u64) -> FileRange {
         let size = self.size.min(most);
         FileRange { size, ..self }
     }
 }
 
 /// A file, or an image in memory, that claims to be an ELF file.
-pub(super) struct File {
+pub(in crate::symbol) struct File {
     bytes: Box<dyn ReadAt>,
     length: u64,
     fingerprint: [u64; 4],
 }
 
 impl File {
-    pub(super) fn new(bytes: Box<dyn ReadAt>) -> Self {
+    pub(in crate::symbol) fn new(bytes: Box<dyn ReadAt>) -> Self {
         File {
             length: bytes.len(),
             fingerprint: bytes.fingerprint(),
@@ -58,29 +58,33 @@ impl File {
     }
 
     /// Whether the file is still as it was when it was opened.
-    pub(super) fn is_unchanged(&self) -> bool {
+    pub(in crate::symbol) fn is_unchanged(&self) -> bool {
         self.bytes.fingerprint() == self.fingerprint
     }
 
     /// Its size in bytes when it was opened.
-    pub(super) fn length(&self) -> u64 {
+    pub(in crate::symbol) fn length(&self) -> u64 {
         self.length
     }
 
     /// Whether both are one file: device and inode are the same.
-    pub(super) fn is_same_as(&self, other: &File) -> bool {
+    pub(in crate::symbol) fn is_same_as(&self, other: &File) -> bool {
         self.fingerprint.first_chunk::<2>() == other.fingerprint.first_chunk::<2>()
             && self.length == other.length
     }
 
     /// Whether all of `range` lies in the file.
-    pub(super) fn holds(&self, range: FileRange) -> bool {
+    pub(in crate::symbol) fn holds(&self, range: FileRange) -> bool {
         let end = range.offset.checked_add(range.size);
         end.is_some_and(|end| end <= self.length)
     }
 
     /// Reads until `into` is full or the file ends; how much there was.
-    pub(super) fn read_up_to(&self, offset: u64, into: &mut [u8]) -> Result<usize, NoSymbols> {
+    pub(in crate::symbol) fn read_up_to(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, NoSymbols> {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let Some(at) = offset.checked_add(done as u64) else {
@@ -97,12 +101,16 @@ impl File {
     }
 
     /// Reads what lies in `range`; `what` names it if the file is too short. Nothing is allocated beyond the file's length.
-    pub(super) fn read(&self, range: FileRange, what: &'static str) -> Result<Vec<u8>, NoSymbols> {
+    pub(in crate::symbol) fn read(
+        &self,
+        range: FileRange,
+        what: &'static str,
+    ) -> Result<Vec<u8>, NoSymbols> {
         self.read_while(range, what, &mut || true)
     }
 
     /// The same, asking now and then whether to go on.
-    pub(super) fn read_while(
+    pub(in crate::symbol) fn read_while(
         &self,
         range: FileRange,
         what: &'static str,
@@ -127,7 +135,7 @@ impl File {
     }
 
     /// Reads the table that lies in `range`.
-    pub(super) fn table<T: Pod>(
+    pub(in crate::symbol) fn table<T: Pod>(
         &self,
         range: FileRange,
         what: &'static str,
@@ -138,7 +146,7 @@ impl File {
     }
 
     /// Passes over the table that lies in `range` in large reads, until `visit` breaks.
-    pub(super) fn pass<T: Pod>(
+    pub(in crate::symbol) fn pass<T: Pod>(
         &self,
         range: FileRange,
         what: &'static str,
@@ -158,7 +166,7 @@ impl File {
     }
 
     /// The string `at` bytes into the table of strings; `None` if it is empty, too long, or not in the table.
-    pub(super) fn string(&self, table: FileRange, at: u32) -> Option<Vec<u8>> {
+    pub(in crate::symbol) fn string(&self, table: FileRange, at: u32) -> Option<Vec<u8>> {
         let room = table.size.checked_sub(u64::from(at))?;
         let offset = table.offset.checked_add(u64::from(at))?;
         let room = usize::try_from(room)

@@ -1,32 +1,32 @@
 //! The sections of an ELF file, and which of them hold symbols, names and versions.
 
-use super::NoSymbols;
 use super::file::{File, FileRange};
+use crate::symbol::NoSymbols;
 use object::Endianness;
 use object::elf;
 use object::read::elf::{ProgramHeader, SectionHeader};
 
 /// A symbol table of more bytes than this is not passed over (16 million symbols).
-pub(super) const LARGEST_TABLE: u64 = 384 << 20;
+pub(in crate::symbol) const LARGEST_TABLE: u64 = 384 << 20;
 /// More places with notes are not looked at.
-pub(super) const MOST_NOTES: usize = 64;
+pub(in crate::symbol) const MOST_NOTES: usize = 64;
 
 /// A section header, as much of it as is used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Section {
-    pub(super) name: u32,
-    pub(super) kind: elf::SectionType,
-    pub(super) flags: elf::SectionFlags,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) link: u32,
-    pub(super) alignment: u64,
+pub(in crate::symbol) struct Section {
+    pub(in crate::symbol) name: u32,
+    pub(in crate::symbol) kind: elf::SectionType,
+    pub(in crate::symbol) flags: elf::SectionFlags,
+    pub(in crate::symbol) address: u64,
+    pub(in crate::symbol) offset: u64,
+    pub(in crate::symbol) size: u64,
+    pub(in crate::symbol) link: u32,
+    pub(in crate::symbol) alignment: u64,
 }
 
 impl Section {
     /// What its header says.
-    pub(super) fn of<S: SectionHeader<Endian = Endianness>>(
+    pub(in crate::symbol) fn of<S: SectionHeader<Endian = Endianness>>(
         header: &S,
         endian: Endianness,
     ) -> Self {
@@ -43,7 +43,7 @@ impl Section {
     }
 
     /// Where its bytes are in the file, if it has any there.
-    pub(super) fn in_file(&self) -> FileRange {
+    pub(in crate::symbol) fn in_file(&self) -> FileRange {
         FileRange {
             offset: self.offset,
             size: self.size,
@@ -51,25 +51,25 @@ impl Section {
     }
 
     /// Whether it is part of the running program.
-    pub(super) fn is_loaded(&self) -> bool {
+    pub(in crate::symbol) fn is_loaded(&self) -> bool {
         self.flags.contains(elf::SHF_ALLOC)
     }
 
     /// Whether the file has bytes for it.
-    pub(super) fn has_bytes(&self) -> bool {
+    pub(in crate::symbol) fn has_bytes(&self) -> bool {
         self.kind != elf::SHT_NOBITS && self.size > 0
     }
 }
 
 /// Where notes lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Notes {
-    pub(super) bytes: FileRange,
-    pub(super) alignment: u64,
+pub(in crate::symbol) struct Notes {
+    pub(in crate::symbol) bytes: FileRange,
+    pub(in crate::symbol) alignment: u64,
 }
 
 /// Where the notes are that sections hold.
-pub(super) fn notes(sections: &[Section]) -> Vec<Notes> {
+pub(in crate::symbol) fn notes(sections: &[Section]) -> Vec<Notes> {
     let notes = sections.iter().filter(|one| one.kind == elf::SHT_NOTE);
     let notes = notes.map(|one| Notes {
         bytes: one.in_file(),
@@ -80,18 +80,18 @@ pub(super) fn notes(sections: &[Section]) -> Vec<Notes> {
 
 /// A load segment (`PT_LOAD`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Segment {
-    pub(super) offset: u64,
-    pub(super) file_size: u64,
-    pub(super) address: u64,
-    pub(super) memory_size: u64,
-    pub(super) writable: bool,
-    pub(super) executable: bool,
+pub(in crate::symbol) struct Segment {
+    pub(in crate::symbol) offset: u64,
+    pub(in crate::symbol) file_size: u64,
+    pub(in crate::symbol) address: u64,
+    pub(in crate::symbol) memory_size: u64,
+    pub(in crate::symbol) writable: bool,
+    pub(in crate::symbol) executable: bool,
 }
 
 impl Segment {
     /// What its header says.
-    pub(super) fn of<P: ProgramHeader<Endian = Endianness>>(
+    pub(in crate::symbol) fn of<P: ProgramHeader<Endian = Endianness>>(
         header: &P,
         endian: Endianness,
     ) -> Self {
@@ -108,33 +108,33 @@ impl Segment {
 
 /// A symbol table and its company.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Table {
-    pub(super) symbols: FileRange,
-    pub(super) strings: FileRange,
+pub(in crate::symbol) struct Table {
+    pub(in crate::symbol) symbols: FileRange,
+    pub(in crate::symbol) strings: FileRange,
     /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
-    pub(super) full: bool,
+    pub(in crate::symbol) full: bool,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
-    pub(super) versions: Option<u64>,
+    pub(in crate::symbol) versions: Option<u64>,
 }
 
 /// Where a table of version names lies, and where its strings do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct VersionTable {
-    pub(super) entries: FileRange,
-    pub(super) strings: FileRange,
+pub(in crate::symbol) struct VersionTable {
+    pub(in crate::symbol) entries: FileRange,
+    pub(in crate::symbol) strings: FileRange,
 }
 
 /// A section that has addresses in the running program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AddressedSection {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) number: u32,
+pub(in crate::symbol) struct AddressedSection {
+    pub(in crate::symbol) start: u64,
+    pub(in crate::symbol) end: u64,
+    pub(in crate::symbol) number: u32,
 }
 
 impl AddressedSection {
     /// The load segments, for a file without section headers: a symbol without a size reaches no further than its segment.
-    pub(super) fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
+    pub(in crate::symbol) fn of_segments(segments: &[Segment]) -> Vec<AddressedSection> {
         let placed = (0..)
             .zip(segments)
             .map(|(number, segment)| AddressedSection {
@@ -147,7 +147,7 @@ impl AddressedSection {
 }
 
 /// The sections that have addresses, in order. They do not overlap in a sound file; of those that do the first is kept.
-pub(super) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
+pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     let placed = (0..)
         .zip(sections)
         .filter(|(_, section)| {
@@ -178,7 +178,7 @@ fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
 }
 
 /// The first table of version names of a kind.
-pub(super) fn version_table(
+pub(in crate::symbol) fn version_table(
     sections: &[Section],
     wanted: elf::SectionType,
 ) -> Option<VersionTable> {
@@ -191,7 +191,10 @@ pub(super) fn version_table(
 }
 
 /// The symbol tables, `.symtab` first: it knows more.
-pub(super) fn tables(file: &File, sections: &[Section]) -> Result<Vec<Table>, NoSymbols> {
+pub(in crate::symbol) fn tables(
+    file: &File,
+    sections: &[Section],
+) -> Result<Vec<Table>, NoSymbols> {
     let mut found = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
         let is_wanted = |(_, one): &(u32, &Section)| one.kind == wanted && one.size > 0;

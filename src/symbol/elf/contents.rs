@@ -1,11 +1,11 @@
 //! The bytes of a section, expanded where they are compressed. How far they expand is somebody else's word: it is bounded.
 
-use super::NoSymbols;
-use super::clock::Clock;
-use super::elf::Elf;
 use super::file::{BETWEEN_QUESTIONS, File, GoOn};
+use super::headers::Elf;
 use super::section::Section;
 use crate::source::memory;
+use crate::symbol::NoSymbols;
+use crate::symbol::clock::Clock;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
 use object::Endianness;
@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::io::{self, Read};
 
 /// The bytes of `section`; `None` if it has none in this file. `go_on` is asked now and then.
-pub(super) fn of(
+pub(in crate::symbol) fn of(
     file: &File,
     elf: &Elf,
     section: &Section,
@@ -76,17 +76,18 @@ fn plausible(compressed: usize) -> u64 {
         .max(ALWAYS_PLAUSIBLE)
 }
 
-pub(super) const TOO_LARGE: NoSymbols = NoSymbols::Damaged("a section of implausible size");
+pub(in crate::symbol) const TOO_LARGE: NoSymbols =
+    NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
 /// The name that a compressed `.debug_x` had before the format knew compression.
-pub(super) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::symbol) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
     let rest = name.strip_prefix(b".debug_")?;
     Some([b".zdebug_", rest].concat())
 }
 
 /// The same for files of binutils before 2.26: `.zdebug_info` begins with `ZLIB` and the size, in big-endian order.
-pub(super) fn of_old_compressed(
+pub(in crate::symbol) fn of_old_compressed(
     file: &File,
     elf: &Elf,
     name: &[u8],
@@ -135,7 +136,7 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
 }
 
 /// Expands what xz compressed; `None` if that is more than `most` bytes. An error once `clock` has run out.
-pub(super) fn expand_xz(
+pub(in crate::symbol) fn expand_xz(
     bytes: &[u8],
     most: u64,
     clock: &mut Clock,

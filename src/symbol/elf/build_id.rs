@@ -1,7 +1,7 @@
 //! `.note.gnu.build-id`: a number that the linker makes of what it has linked, the same in a program and in what was stripped from it.
 
-use super::elf::Elf;
 use super::file::File;
+use super::headers::Elf;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::NoteIterator;
@@ -12,7 +12,7 @@ const LARGEST: u64 = 64 << 10;
 const LONGEST: usize = 64;
 
 /// The build-id of a file, if it has one.
-pub(super) fn of(file: &File, elf: &Elf) -> Option<Vec<u8>> {
+pub(in crate::symbol) fn of(file: &File, elf: &Elf) -> Option<Vec<u8>> {
     elf.notes.iter().find_map(|notes| {
         let range = Some(notes.bytes).filter(|range| range.size <= LARGEST)?;
         let bytes = file.read(range, "notes").ok()?;
@@ -37,6 +37,6 @@ fn among(bytes: &[u8], endian: Endianness, alignment: u64) -> Option<Vec<u8>> {
 }
 
 /// Its digits, as `file` and gdb write them.
-pub(super) fn digits(id: &[u8]) -> String {
+pub(in crate::symbol) fn digits(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

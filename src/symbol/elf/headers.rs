@@ -2,13 +2,13 @@
 //!
 //! Every count and offset in the file may be a lie. Each is checked against the file's length and a limit before it is used.
 
-use super::NoSymbols;
 use super::dynamic;
 use super::file::{File, FileRange};
 use super::section::{
     AddressedSection, MOST_NOTES, Notes, Section, Segment, Table, VersionTable, layout, notes,
     tables, version_table,
 };
+use crate::symbol::NoSymbols;
 use object::Endianness;
 use object::elf;
 use object::pod;
@@ -22,27 +22,27 @@ const MOST_SECTIONS: u64 = 1 << 18;
 const MOST_SECTION_NAMES: u64 = 1 << 20;
 
 /// What the headers say.
-pub(super) struct Elf {
-    pub(super) is_64: bool,
-    pub(super) endian: Endianness,
-    pub(super) machine: elf::Machine,
-    pub(super) segments: Vec<Segment>,
-    pub(super) sections: Vec<Section>,
+pub(in crate::symbol) struct Elf {
+    pub(in crate::symbol) is_64: bool,
+    pub(in crate::symbol) endian: Endianness,
+    pub(in crate::symbol) machine: elf::Machine,
+    pub(in crate::symbol) segments: Vec<Segment>,
+    pub(in crate::symbol) sections: Vec<Section>,
     layout: Vec<AddressedSection>,
     section_names: Vec<u8>,
     /// Where its notes are.
-    pub(super) notes: Vec<Notes>,
+    pub(in crate::symbol) notes: Vec<Notes>,
     /// `.gnu.version_d`: names of the versions of what the file defines.
-    pub(super) versions_defined: Option<VersionTable>,
+    pub(in crate::symbol) versions_defined: Option<VersionTable>,
     /// `.gnu.version_r`: names of the versions that it wants of others.
-    pub(super) versions_needed: Option<VersionTable>,
+    pub(in crate::symbol) versions_needed: Option<VersionTable>,
     /// `.symtab` first, then `.dynsym`.
-    pub(super) tables: Vec<Table>,
+    pub(in crate::symbol) tables: Vec<Table>,
 }
 
 impl Elf {
     /// Reads the headers, not the tables.
-    pub(super) fn read(file: &File) -> Result<Elf, NoSymbols> {
+    pub(in crate::symbol) fn read(file: &File) -> Result<Elf, NoSymbols> {
         let mut start = [0; size_of::<elf::FileHeader64<Endianness>>()];
         let length = file.read_up_to(0, &mut start)?;
         let start = start.get(..length).unwrap_or_default();
@@ -57,25 +57,25 @@ impl Elf {
     }
 
     /// The section of the running program that holds a file address, by number.
-    pub(super) fn section_at(&self, address: u64) -> Option<u32> {
+    pub(in crate::symbol) fn section_at(&self, address: u64) -> Option<u32> {
         let after = self.layout.partition_point(|one| one.start <= address);
         let placed = self.layout.get(after.checked_sub(1)?)?;
         (address < placed.end).then_some(placed.number)
     }
 
     /// Where sections of the running program begin and end.
-    pub(super) fn section_bounds(&self) -> impl Iterator<Item = u64> {
+    pub(in crate::symbol) fn section_bounds(&self) -> impl Iterator<Item = u64> {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
     /// The name of a section.
-    pub(super) fn section_name(&self, number: u32) -> Option<&[u8]> {
+    pub(in crate::symbol) fn section_name(&self, number: u32) -> Option<&[u8]> {
         let section = self.sections.get(usize::try_from(number).ok()?)?;
         self.name_of(section).filter(|name| !name.is_empty())
     }
 
     /// The first section of that name.
-    pub(super) fn section_called(&self, name: &[u8]) -> Option<&Section> {
+    pub(in crate::symbol) fn section_called(&self, name: &[u8]) -> Option<&Section> {
         let mut sections = self.sections.iter();
         sections.find(|section| {
             let rest = usize::try_from(section.name)
@@ -93,17 +93,17 @@ impl Elf {
     }
 
     /// Whether it has `.symtab`, which is the first thing that is stripped.
-    pub(super) fn has_full_table(&self) -> bool {
+    pub(in crate::symbol) fn has_full_table(&self) -> bool {
         self.tables.iter().any(|table| table.full)
     }
 
     /// How wide an address is, in bytes.
-    pub(super) fn pointer_bytes(&self) -> u64 {
+    pub(in crate::symbol) fn pointer_bytes(&self) -> u64 {
         if self.is_64 { 8 } else { 4 }
     }
 
     /// How large an entry of a symbol table is, in bytes.
-    pub(super) fn symbol_bytes(&self) -> u64 {
+    pub(in crate::symbol) fn symbol_bytes(&self) -> u64 {
         match self.is_64 {
             true => size_of::<elf::Sym64<Endianness>>() as u64,
             false => size_of::<elf::Sym32<Endianness>>() as u64,
@@ -111,7 +111,7 @@ impl Elf {
     }
 
     /// Whether `$x`, `$d` and the like are marks of this machine's assemblers between code and data, not names.
-    pub(super) fn has_mapping_symbols(&self) -> bool {
+    pub(in crate::symbol) fn has_mapping_symbols(&self) -> bool {
         matches!(
             self.machine,
             elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV | elf::EM_CSKY

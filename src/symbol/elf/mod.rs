@@ -1,0 +1,31 @@
+//! One ELF file: what it says of itself, read by offset within bounds. Both widths, both byte orders.
+//!
+//! Nothing here knows of a process: where the file is loaded, and which other files speak for it, is told above.
+//!
+//! ```text
+//! source       a file with its headers read, and its sections
+//! headers      segments, sections, symbol tables, notes   section: of what they consist; dynamic: the same without sections
+//! file         reads by offset, checked against its length   contents: the bytes of a section, expanded
+//! build_id     what tells this build from all others      relocations: what they fill, in one pass
+//! ```
+
+mod build_id;
+mod contents;
+mod dynamic;
+mod file;
+mod headers;
+mod relocations;
+mod section;
+mod source;
+
+pub(super) use build_id::digits;
+#[cfg(test)]
+pub(super) use contents::old_spelling;
+pub(super) use contents::{TOO_LARGE, expand_xz};
+pub(super) use file::{File, FileRange, LONGEST_NAME};
+pub(super) use headers::Elf;
+pub(super) use relocations::Relocations;
+#[cfg(test)]
+pub(super) use relocations::visit as visit_relocations;
+pub(super) use section::{Section, Segment, Table, VersionTable};
+pub(super) use source::Source;

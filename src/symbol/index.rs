@@ -1,13 +1,13 @@
-//! The index over a module's symbols: the address space of the file cut into stretches, each with its answer.
+//! The index over a module's symbols: the address space of the file cut into intervals, each with its answer.
 //!
 //! It gives the same answers as [`look_up`](super::lookup::look_up), found by halving instead of by passing over the table.
 
 use super::NoSymbols;
 use super::elf::Elf;
+use super::interval_map::{IntervalMap, NONE};
 use super::lookup::{Best, Nearest};
 use super::names::{Names, Spot};
 use super::sources::Sources;
-use super::stretches::{NONE, Stretches};
 use super::table::{self, Kind, NO_NAME, Rank, Symbol};
 use crate::source::memory;
 use std::cmp::Reverse;
@@ -16,12 +16,12 @@ use std::ops::ControlFlow;
 
 /// Beyond this many symbols no index is built (it would take hundreds of megabytes): every look-up stays one pass.
 const MOST_SYMBOLS: usize = 2 << 20;
-/// What a symbol takes while the index is built: itself, as the vector doubles, and its places and stretches.
+/// What a symbol takes while the index is built: itself, as the vector doubles, and its places and intervals.
 const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
 
 /// What is kept of all symbols.
 pub(super) struct Index {
-    stretches: Stretches,
+    intervals: IntervalMap,
     /// In order of address.
     symbols: Vec<Symbol>,
     /// Where the name of each is, beside them: both are then waited for at the same time.
@@ -57,7 +57,7 @@ impl Index {
         symbols.sort_unstable_by_key(order);
         let names = Names::read(sources)?;
         Ok(Some(Index {
-            stretches: sweep(&sources.image.elf, &symbols, &names),
+            intervals: sweep(&sources.image.elf, &symbols, &names),
             spots: symbols.iter().map(Spot::of).collect(),
             symbols,
             names,
@@ -66,7 +66,7 @@ impl Index {
 
     /// The symbol at a file address, and its name.
     pub(super) fn symbol_at(&self, address: u64) -> Option<(Symbol, &[u8])> {
-        let position = usize::try_from(self.stretches.at(address)?).ok()?;
+        let position = usize::try_from(self.intervals.at(address)?).ok()?;
         let symbol = *self.symbols.get(position)?;
         let name = self.names.at(*self.spots.get(position)?)?;
         Some((symbol, name))
@@ -92,7 +92,7 @@ struct Covering {
 }
 
 /// Goes through all places where the answer can change, in order, with what covers each at hand.
-fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Stretches {
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
     let mut places: Vec<u64> = symbols
         .iter()
         .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
@@ -104,7 +104,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Stretches {
     let mut coming = (0..).zip(symbols).peekable();
     let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
     let mut nearest: HashMap<u16, Nearest> = HashMap::new();
-    let mut stretches = Stretches::default();
+    let mut intervals = IntervalMap::default();
     for place in places {
         while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
             if symbol.size > 0 {
@@ -135,9 +135,9 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> Stretches {
             .and_then(|symbol| symbols.binary_search_by_key(&order(&symbol), order).ok())
             .and_then(|position| u32::try_from(position).ok())
             .unwrap_or(NONE);
-        stretches.add(place, symbol);
+        intervals.add(place, symbol);
     }
-    stretches
+    intervals
 }
 
 /// The best of the symbols that cover `place`. Those that end before it leave the heap for good.

@@ -111,7 +111,7 @@ impl View<'_> {
     }
 
     /// Adds the names among them that begin so.
-    pub(super) fn complete_made(&self, prefix: &str, limit: usize, found: &mut BTreeSet<Name>) {
+    pub(super) fn complete_jit(&self, prefix: &str, limit: usize, found: &mut BTreeSet<Name>) {
         for symbol in self.jit_functions() {
             if found.len() >= limit {
                 break;
@@ -123,7 +123,7 @@ impl View<'_> {
     }
 
     /// Tells `each` of those whose names `is_match` takes.
-    pub(super) fn matching_made(
+    pub(super) fn matching_jit(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         check: &mut dyn FnMut() -> Result<(), Stopped>,

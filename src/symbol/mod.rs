@@ -7,10 +7,11 @@
 //!
 //! ```text
 //! asked       view                    what is asked about one target; survey: about all modules at once
-//!             symbols                 the files, kept for the session; searches: the names that were looked for
+//!             symbols                 the files, kept for the session
 //!             symbol_at, reason       what is found, or why nothing is
-//! names       query, search           a name that a person types → symbols; demangle_prefilter: which names to demangle; version
-//! addresses   lookup, names           an address → a symbol and its name; index, stretches: the same for many
+//! names       query, search           a name that a person types → symbols; search_cache: those found lately; version
+//!             demangle_prefilter      which names are worth demangling
+//! addresses   lookup, names           an address → a symbol and its name; index, interval_map: the same for many
 //! modules     module, load_bias       regions → modules, and where each was loaded; loaded_module: both together
 //!             module_symbols          a module with what is kept of it
 //!             sources, separate       its files together; debug information that was stripped off
@@ -27,6 +28,7 @@ mod elf;
 mod expanded;
 mod import;
 mod index;
+mod interval_map;
 mod jit;
 mod lines;
 mod load_bias;
@@ -40,10 +42,9 @@ mod plt_got;
 mod query;
 mod reason;
 mod search;
-mod searches;
+mod search_cache;
 mod separate;
 mod sources;
-mod stretches;
 mod survey;
 mod symbol_at;
 mod symbols;

@@ -8,7 +8,7 @@ use super::lines::CachedLines;
 use super::lookup;
 use super::names::Names;
 use super::plt_got;
-use super::searches::{Found, Searches};
+use super::search_cache::{Found, SearchCache};
 use super::sources::Sources;
 use super::table::{self, Symbol};
 use crate::kernel::Name;
@@ -33,7 +33,7 @@ pub(super) struct ModuleSymbols {
     fault: OnceLock<NoSymbols>,
     relocations: Relocations,
     /// What the latest searches by name found.
-    pub(super) searches: Searches,
+    pub(super) searches: SearchCache,
     /// Its debug information.
     pub(super) lines: CachedLines,
 }
@@ -47,7 +47,7 @@ impl ModuleSymbols {
             index: OnceLock::new(),
             fault: OnceLock::new(),
             relocations: Relocations::default(),
-            searches: Searches::default(),
+            searches: SearchCache::default(),
             lines: CachedLines::default(),
         }
     }

@@ -8,7 +8,7 @@ use super::clock::Clock;
 use super::demangle::{GOT, PLT};
 use super::elf::{Elf, Relocations, Section, Source};
 use super::import::Import;
-use super::searches::Found;
+use super::search_cache::Found;
 use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;

@@ -5,7 +5,7 @@ use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
 use super::demangle::{GOT, PLT, may_be_mangled, readable, split_version};
 use super::module_symbols::ModuleSymbols;
 use super::query::Query;
-use super::searches::Found;
+use super::search_cache::Found;
 use super::table::{Kind, Symbol};
 use super::version::Version;
 use crate::kernel::Name;

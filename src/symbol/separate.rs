@@ -6,7 +6,7 @@
 //! Each place where there was none, or another, is looked at again now and then: packages are installed meanwhile.
 
 use super::NoSeparate;
-use super::elf::{self, File, FileRange, Source};
+use super::elf::{File, FileRange, Source, build_id};
 use crate::kernel::Name;
 use crate::process::{self, Modules, ReadAt};
 use flate2::Crc;
@@ -236,7 +236,7 @@ pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
 
 /// Where the debug file of a build is kept.
 pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
-    let digits = elf::digits(id);
+    let digits = build_id::digits(id);
     let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
     [
         FOLDER,

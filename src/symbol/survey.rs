@@ -1,9 +1,10 @@
 //! Questions about a whole process: what every module's files are, and all symbols that match.
 
+use super::elf::build_id;
 use super::search::Limits;
 use super::sources::{Answers, Sources};
 use super::view::View;
-use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, elf, table};
+use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::kernel::{AddressRange, Name};
 use crate::report::Stopped;
 use crate::source::memory;
@@ -117,7 +118,9 @@ impl View<'_> {
                 Survey {
                     module,
                     copies: loaded.hulls(self.page()),
-                    build_id: build_id.map(|id| elf::digits(&id)).ok_or(NoBuildId::None),
+                    build_id: build_id
+                        .map(|id| build_id::digits(&id))
+                        .ok_or(NoBuildId::None),
                     answers: count(sources),
                     no_debugdata: sources.no_debugdata().cloned(),
                     separate: sources.separate().map(|one| one.path.clone()),
@@ -184,7 +187,7 @@ impl View<'_> {
                 Err(reason) => silent(module, reason),
             }
         }
-        self.matching_made(is_match, check, each)
+        self.matching_jit(is_match, check, each)
     }
 }
 

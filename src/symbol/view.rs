@@ -217,7 +217,7 @@ impl View<'_> {
             }
         }
         if module.is_none_or(|module| self.is_perf_map_name(module)) {
-            self.complete_made(prefix, limit, &mut found);
+            self.complete_jit(prefix, limit, &mut found);
         }
         found.into_iter().collect()
     }

@@ -9,7 +9,7 @@
 //! build_id     what tells this build from all others      relocations: what they fill, in one pass
 //! ```
 
-mod build_id;
+pub(super) mod build_id;
 mod contents;
 mod dynamic;
 mod file;
@@ -18,7 +18,6 @@ mod relocations;
 mod section;
 mod source;
 
-pub(super) use build_id::digits;
 #[cfg(test)]
 pub(super) use contents::old_spelling;
 pub(super) use contents::{TOO_LARGE, expand_xz};

@@ -7,13 +7,13 @@
 //!
 //! ```text
 //! ask        a view's questions        table    one file's answers     reason   why there is none
-//! kept       what was read before      split    units described in a file of their own (.dwo, .dwp)
+//! cache      what was read before      split    units described in a file of their own (.dwo, .dwp)
 //! units      address → unit            shared   what several modules keep together (dwz)
 //! rows       line programs             places   rows of a line          frames   functions at a row
 //! scopes     functions around          names    of functions            described  what tells of functions
 //! path       of source files           ranges   addresses of an entry   sections the bytes, unpacked
-//! later      what may be put there later   work     what a question may cost
-//! files      names of source files, while one is typed
+//! work       what a question may cost  files    names of source files, while one is typed
+//! until_found                          what may be put there later
 //! ```
 
 mod ask;

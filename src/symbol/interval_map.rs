@@ -1,17 +1,17 @@
-//! The address space of a file cut into stretches, each with the symbol that speaks there.
+//! The address space of a file cut into intervals, each with the symbol that speaks there.
 //!
-//! Questions come from all over the file, so a question costs what it waits for memory: stretches are laid out so that it
+//! Questions come from all over the file, so a question costs what it waits for memory: intervals are laid out so that it
 //! waits for one cache line of them, found by what is small enough to stay near the processor.
 
 /// In order of address; each goes up to the start of the next.
 #[derive(Default)]
-pub(super) struct Stretches {
+pub(super) struct IntervalMap {
     /// The first start of each [`STEP`] blocks.
     steps: Vec<u64>,
     /// The first start of each block.
     firsts: Vec<u64>,
     blocks: Vec<Block>,
-    /// How many stretches the last block has.
+    /// How many intervals the last block has.
     used: usize,
     last: Option<u32>,
 }
@@ -20,12 +20,12 @@ pub(super) struct Stretches {
 pub(super) const NONE: u32 = u32::MAX;
 /// Two cache lines of first starts.
 const STEP: usize = 16;
-/// As many stretches as a cache line takes.
+/// As many intervals as a cache line takes.
 const BLOCK: usize = 8;
-/// The distance of a stretch that is not there.
+/// The distance of an interval that is not there.
 const UNUSED: u32 = u32::MAX;
 
-/// Neighbouring stretches.
+/// Neighbouring intervals.
 #[repr(align(64))]
 struct Block {
     /// How far each starts behind the first.
@@ -33,7 +33,7 @@ struct Block {
     symbols: [u32; BLOCK],
 }
 
-impl Stretches {
+impl IntervalMap {
     /// Ends the last one at `start`, where another symbol begins to speak.
     pub(super) fn add(&mut self, start: u64, symbol: u32) {
         if self.last.replace(symbol) == Some(symbol) {
@@ -108,19 +108,19 @@ mod tests {
                 other => 1 + other * 7,
             };
         }
-        let mut stretches = Stretches::default();
+        let mut intervals = IntervalMap::default();
         for (&start, symbol) in starts.iter().zip(0..) {
-            stretches.add(start, symbol);
+            intervals.add(start, symbol);
             // The same symbol goes on.
-            stretches.add(start + 1, symbol);
+            intervals.add(start + 1, symbol);
         }
-        assert_eq!(stretches.at(0xfff), None);
+        assert_eq!(intervals.at(0xfff), None);
         for (pair, symbol) in starts.windows(2).zip(0..) {
             for address in [pair[0], (pair[0] + pair[1]) / 2, pair[1] - 1] {
-                assert_eq!(stretches.at(address), Some(symbol), "{address:#x}");
+                assert_eq!(intervals.at(address), Some(symbol), "{address:#x}");
             }
         }
-        assert_eq!(stretches.at(u64::MAX), Some(999));
-        assert_eq!(Stretches::default().at(5), None);
+        assert_eq!(intervals.at(u64::MAX), Some(999));
+        assert_eq!(IntervalMap::default().at(5), None);
     }
 }

@@ -17,9 +17,9 @@ pub(super) type Found = Vec<(Symbol, Name)>;
 
 /// The latest last.
 #[derive(Default)]
-pub(super) struct Searches(Mutex<VecDeque<(Box<str>, Found)>>);
+pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, Found)>>);
 
-impl Searches {
+impl SearchCache {
     /// What a search for `query` found.
     pub(super) fn find(&self, query: &str) -> Option<Found> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

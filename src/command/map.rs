@@ -209,10 +209,11 @@ pub(super) fn mark(page: &Page) -> Mark {
         State::Poisoned | State::Hwpoison => Mark::Poisoned,
         State::Guard => Mark::Guard,
         State::Swapped | State::Migrating => Mark::Swapped,
+        State::PfnMapped | State::Outside if page.kind == Some(Kind::Vdso) => Mark::Vdso,
         State::Device | State::PfnMapped => Mark::Device,
         State::Untouched | State::UffdWp => Mark::Untouched,
-        State::Unmapped => Mark::Nothing,
         State::Outside => Mark::Unknown,
+        State::Unmapped => Mark::Nothing,
         State::Present if page.huge == Some(true) => Mark::Huge,
         State::Present => match page.kind {
             Some(Kind::PrivateCopy) => Mark::PrivateCopy,
@@ -222,7 +223,8 @@ pub(super) fn mark(page: &Page) -> Mark {
             Some(Kind::File) => Mark::File,
             Some(Kind::Zero | Kind::HugeZero) => Mark::Zero,
             Some(Kind::Hugetlb) => Mark::Huge,
-            Some(Kind::Vdso | Kind::DeviceMemory) => Mark::Device,
+            Some(Kind::Vdso) => Mark::Vdso,
+            Some(Kind::DeviceMemory) => Mark::Device,
             _ => Mark::Unknown,
         },
     }

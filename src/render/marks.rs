@@ -107,6 +107,7 @@ pub(super) const fn letter(mark: Mark) -> char {
         Mark::Shmem => 'S',
         Mark::File => 'F',
         Mark::Device => 'D',
+        Mark::Vdso => 'V',
         Mark::Zero => 'Z',
         Mark::Unknown => '?',
         Mark::Untouched => '.',
@@ -123,7 +124,7 @@ pub(super) const fn role(mark: Mark) -> Role {
         Mark::Anonymous => Role::Good,
         Mark::Ksm | Mark::Shmem => Role::Keyword,
         Mark::File => Role::Address,
-        Mark::Device | Mark::Unknown => Role::Note,
+        Mark::Device | Mark::Vdso | Mark::Unknown => Role::Note,
         Mark::Zero | Mark::Untouched | Mark::Nothing => Role::Dim,
     }
 }

@@ -62,8 +62,10 @@ worded! {
         Shmem = "shmem",
         /// A page of a file.
         File = "file",
-        /// Code that the kernel lends, and memory of devices.
+        /// Memory of a device.
         Device = "device",
+        /// Code and data that the kernel lends to the process: `[vdso]`, `[vvar]`, `[vsyscall]`.
+        Vdso = "vdso",
         /// The shared page of zeros.
         Zero = "zero",
         /// Present, and nobody tells what it is; or hidden.

@@ -174,6 +174,24 @@ fn no_colours_unless_asked_for() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn what_the_kernel_lends_to_a_process_is_no_device_in_a_map() {
+    let home = Home::new();
+    let lent = ["-batch", "-p", "self", "-ex", "map [vdso]", "-ex", "map"];
+    let run = home.run(&lent);
+    let shown = &run.is_fine().out;
+    assert!(shown.contains("  [vdso]  a cell is 4 KiB\n  V"), "{shown}");
+    assert!(
+        shown.contains(" V vdso") && !shown.contains("device"),
+        "{shown}"
+    );
+    // Where there is one: it lies beyond the page map.
+    if let Some((_, vsyscall)) = shown.split_once("  [vsyscall]  ") {
+        assert!(vsyscall.starts_with("a cell is 4 KiB\n  V\n"), "{shown}");
+    }
+}
+
+#[test]
 fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
     let home = Home::new();
     let run = home.run(&["-batch", "-p", "self", "-ex", "map stack > ./stack.svg"]);

@@ -164,25 +164,28 @@ impl Layout {
                 column.width = column.uncut;
             }
         }
-        let mut shown = vec![true; columns.len()];
-        loop {
-            let ends = place(&columns, &shown);
-            let total = ends.iter().flatten().last().copied().unwrap_or(0);
-            let next = (0..columns.len())
-                .filter(|&index| shown[index] && columns[index].rank > 0)
-                .max_by_key(|&index| columns[index].rank);
-            match next {
-                Some(index) if width.is_some_and(|width| total > width) => shown[index] = false,
-                _ => {
-                    return Layout {
-                        columns,
-                        ends,
-                        width,
-                        line: Line::new(theme, None),
-                    };
-                }
+        Layout {
+            ends: ends(&columns, width),
+            columns,
+            width,
+            line: Line::new(theme, None),
+        }
+    }
+
+    /// Makes room for the addresses of this row. Returns whether columns stand elsewhere from here on, so that the titles are needed anew.
+    pub fn widen(&mut self, cells: &[Cell<'_>]) -> bool {
+        let mut is_wider = false;
+        for ((column, end), cell) in self.columns.iter_mut().zip(&self.ends).zip(cells) {
+            if let (Words::Hexadecimal(number), Some(_)) = (&cell.words, end) {
+                let width = Number::hexadecimal(*number).columns();
+                is_wider |= width > column.width;
+                column.width = column.width.max(width);
             }
         }
+        if is_wider {
+            self.ends = ends(&self.columns, self.width);
+        }
+        is_wider
     }
 
     /// The titles of the columns that the terminal is too narrow for.
@@ -201,7 +204,7 @@ impl Layout {
         self.row(&titles, out)
     }
 
-    /// Writes a row. A cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
+    /// Writes a row, for whose addresses there is room. Another cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let line = &mut self.line;
         let last = self.ends.iter().rposition(Option::is_some);
@@ -262,6 +265,22 @@ impl Layout {
             }
         }
         line.end(out)
+    }
+}
+
+/// Where the columns end that fit `width`: the highest rank is left out first.
+fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
+    let mut shown = vec![true; columns.len()];
+    loop {
+        let ends = place(columns, &shown);
+        let total = ends.iter().flatten().last().copied().unwrap_or(0);
+        let next = (0..columns.len())
+            .filter(|&index| shown[index] && columns[index].rank > 0)
+            .max_by_key(|&index| columns[index].rank);
+        match next {
+            Some(index) if width.is_some_and(|width| total > width) => shown[index] = false,
+            _ => return ends,
+        }
     }
 }
 
@@ -337,6 +356,22 @@ mod tests {
         };
         assert_eq!(table(None), "name       next\nabcdefghij one\n");
         assert_eq!(table(Some(40)), "name   next\nabcde… one\n");
+    }
+
+    #[test]
+    fn a_wider_address_moves_what_follows_it_once() {
+        let mut layout = Layout::new(Theme::PLAIN, COLUMNS.into(), Some(26));
+        let address = |number: u64| Words::Hexadecimal(number);
+        let row = |number| [Cell::new(address(number)), Cell::new("1")];
+        assert!(!layout.widen(&row(0xffff)));
+        assert_eq!(layout.left_out(), [""; 0]);
+        assert!(layout.widen(&row(0x10000)));
+        assert!(!layout.widen(&row(0x10000)) && !layout.widen(&row(0x10)));
+        let mut out = Vec::new();
+        layout.heading(&mut out).unwrap();
+        let heading = String::from_utf8(out).unwrap();
+        assert_eq!(heading, "start    size  name\n");
+        assert_eq!(layout.left_out(), ["flags"]);
     }
 
     #[test]

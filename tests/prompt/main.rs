@@ -384,6 +384,46 @@ fn ctrl_c_stops_a_watch_and_keeps_the_prompt() {
     assert!(terminal.answer("echo on").contains("on\r\n"));
 }
 
+/// The last picture stays, with its legend; then come the summary and the prompt.
+#[test]
+fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
+    let mut sleep = Command::new("sleep");
+    let mut watched = Running(sleep.arg("600").spawn().expect("it starts"));
+    let mut terminal = Terminal::new(&["-p", &watched.0.id().to_string()]);
+    let ends_in_order = |shown: &str, end: &str| {
+        let (_, picture) = shown.rsplit_once("looks 1 to ").expect("a picture");
+        let parts = ["letters, the most important first: ", "watched for ", end];
+        let places = parts.map(|part| {
+            picture
+                .find(part)
+                .unwrap_or_else(|| panic!("{part} is missing in {picture}"))
+        });
+        assert!(places.is_sorted(), "{picture}");
+        assert_eq!(picture.matches("letters, the most").count(), 1, "{picture}");
+    };
+    // This terminal does not say how high it is.
+    terminal.answer("set height 24");
+    terminal.answer("set pagination off");
+    let watch = "watch [stack] every 10ms as timeline";
+    terminal.enters(watch);
+    terminal.sees("looks 1 to 3, ");
+    terminal.types("\u{3}");
+    let shown = format!("looks 1 to 3, {}", terminal.sees(PROMPT));
+    ends_in_order(&shown, "ended by Ctrl-C");
+    assert!(
+        terminal
+            .answer("echo still here")
+            .contains("still here\r\n")
+    );
+
+    terminal.enters(watch);
+    terminal.sees("looks 1 to 3, ");
+    watched.0.kill().expect("it is there");
+    watched.0.wait().expect("it ends");
+    let shown = format!("looks 1 to 3, {}", terminal.sees(PROMPT));
+    ends_in_order(&shown, "ended as the process exited");
+}
+
 #[test]
 #[allow(unsafe_code)]
 fn long_work_says_how_far_it_has_got_and_ctrl_c_stops_it_with_what_was_found() {

@@ -187,6 +187,7 @@ impl Renderer for Svg {
     /// Nothing is written where a command said nothing.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.piece()?;
+        self.draw_legend();
         self.timeline = Timeline::default();
         let mut text = Vec::new();
         self.text.finish(&mut text)?;

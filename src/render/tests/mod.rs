@@ -15,7 +15,7 @@ use super::{Json, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
     Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record,
-    SearchEnd, Translation, WhoCounts, WhoSummary,
+    RegionReport, SearchEnd, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -594,4 +594,35 @@ fn json_escapes_what_a_terminal_would_obey_and_loses_nothing() {
     let json: Value =
         serde_json::from_str(&rendered(&mut Json, &[Record::ProcessEntry(row)])).unwrap();
     assert_eq!(json["name"], "\\xff\\\\xff");
+}
+
+/// Addresses of the kernel's half have more digits than others: the titles come anew above them.
+#[test]
+fn every_row_stands_under_its_titles() {
+    let vsyscall = RegionReport {
+        start: va(0xffff_ffff_ff60_0000),
+        end: va(0xffff_ffff_ff60_1000),
+        name: Name::from("[vsyscall]"),
+        ..region_row()
+    };
+    let records = [region_row(), vsyscall].map(|row| Record::Region(Box::new(row)));
+    for width in [60, 80, 100, 110, 120] {
+        let shown = text(Some(width), &records);
+        let mut titles = "";
+        for line in shown.lines().take(4) {
+            if line.starts_with("start ") {
+                titles = line;
+                continue;
+            }
+            let [name, perms] = ["name", "perms"].map(|title| titles.find(title));
+            assert_eq!(line.find("r--p"), perms, "{shown}");
+            let named = name.and_then(|name| line.get(name..)).expect("a name");
+            assert!(!named.starts_with(' '), "{shown}");
+            assert!(
+                line.get(..name.unwrap()).unwrap().ends_with("  "),
+                "{shown}"
+            );
+        }
+        assert_eq!(shown.matches("start ").count(), 2, "{shown}");
+    }
 }

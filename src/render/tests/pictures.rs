@@ -203,6 +203,19 @@ fn a_picture_is_as_wide_as_it_was_asked_to_be() {
     assert!(width(160, &timeline(150)) > width(80, &timeline(150)));
 }
 
+/// What fails has no summary.
+#[test]
+fn a_picture_without_a_summary_has_its_legend_once() {
+    let mut broken = timeline(24);
+    broken.pop();
+    for records in [&broken[..], &map()[..1], &timeline(24)[..], &map()[..]] {
+        let svg = rendered(&mut Svg::new("demo", None), records);
+        for shown in [text(Some(80), records), svg] {
+            assert_eq!(shown.matches("letters, the most").count(), 1, "{shown}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_written_for_a_command_that_said_nothing() {
     assert_eq!(rendered(&mut Svg::new("demo", None), &[]), "");

@@ -85,17 +85,21 @@ impl Text {
 
     fn row(&mut self, table: Table, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let (theme, width) = (self.look.theme, self.look.width);
-        let (_, layout) = match &mut self.layout {
-            Some(open) if open.0 == table => open,
-            other => {
-                let mut layout = Layout::new(theme, table.columns(), width);
-                if table.has_heading() {
-                    layout.heading(out)?;
-                }
-                self.left_out = layout.left_out();
-                other.insert((table, layout))
-            }
+        let is_open = matches!(&self.layout, Some(open) if open.0 == table);
+        if !is_open {
+            self.layout = Some((table, Layout::new(theme, table.columns(), width)));
+        }
+        let Some((_, layout)) = &mut self.layout else {
+            return Ok(());
         };
+        if layout.widen(cells) || !is_open {
+            if table.has_heading() {
+                layout.heading(out)?;
+            }
+            let missing = |title: &&str| !self.left_out.contains(title);
+            let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
+            self.left_out.extend(left_out);
+        }
         layout.row(cells, out)
     }
 
@@ -243,6 +247,8 @@ impl Renderer for Text {
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.drawing.finish(&self.look, &mut self.legend, out)?;
+        // Of a command that failed, and has no summary.
+        map::legend(&self.look, &mut self.legend, out)?;
         self.drawing.timeline = Default::default();
         self.notes(out)?;
         self.layout = None;

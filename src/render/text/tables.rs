@@ -81,15 +81,15 @@ pub static RUNS: Table = Table::of(&[
 /// `walk`
 pub static PAGE_ROWS: Table = Table::of(&[
     START,
-    END.rank(4),
+    END.rank(3),
     SIZE,
-    PAGES.rank(5),
+    PAGES.rank(4),
     STATE,
     Column::word("kind", 14, Role::Plain),
     FRAME.rank(1),
     COUNT.rank(2),
     Column::name("region", 12, Role::Name),
-    FLAGS.rank(3),
+    FLAGS.rank(5),
 ]);
 /// `walk` of frames
 pub static FRAME_ROWS: Table = Table::of(&[
@@ -149,28 +149,28 @@ pub static MODULES: Table = Table::of(&[
 /// `regions`
 pub static REGIONS: Table = Table::of(&[
     START,
-    END.rank(3),
+    END.rank(4),
     Column::word("perms", 5, Role::Plain),
     SIZE,
     Column::number("present", 8, Role::Size),
-    Column::number("swapped", 8, Role::Size),
-    Column::number("shared", 8, Role::Size),
-    Column::number("private", 8, Role::Size).rank(2),
-    Column::number("huge", 8, Role::Size).rank(1),
+    Column::number("swapped", 8, Role::Size).rank(1),
+    Column::number("shared", 8, Role::Size).rank(2),
+    Column::number("private", 8, Role::Size).rank(5),
+    Column::number("huge", 8, Role::Size).rank(3),
     Column::name("name", 16, Role::Name),
 ]);
 /// `regions`, with the proportional share
 pub static SHARES: Table = Table::of(&[
     START,
-    END.rank(3),
+    END.rank(4),
     Column::word("perms", 5, Role::Plain),
     SIZE,
     Column::number("present", 8, Role::Size),
     Column::number("pss", 8, Role::Size),
-    Column::number("swapped", 8, Role::Size),
-    Column::number("shared", 8, Role::Size),
-    Column::number("private", 8, Role::Size).rank(2),
-    Column::number("huge", 8, Role::Size).rank(1),
+    Column::number("swapped", 8, Role::Size).rank(1),
+    Column::number("shared", 8, Role::Size).rank(2),
+    Column::number("private", 8, Role::Size).rank(5),
+    Column::number("huge", 8, Role::Size).rank(3),
     Column::name("name", 16, Role::Name),
 ]);
 /// Where the proportional share stands among them.

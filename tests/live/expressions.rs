@@ -90,7 +90,8 @@ fn memory_is_what_the_process_says() {
     assert_eq!(text(&state, &format!("{number:#x} - &{name}")), "0");
     assert_eq!(text(&state, &format!("size({name})")), "8");
     assert_eq!(text(&state, &format!("u64({name})")), holds.to_string());
-    let signed = (holds as u32) as i32;
+    let [a, b, c, d, ..] = holds.to_ne_bytes();
+    let signed = i32::from_ne_bytes([a, b, c, d]);
     assert_eq!(
         text(&state, &format!("i32({number:#x})")),
         signed.to_string()

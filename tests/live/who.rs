@@ -371,9 +371,11 @@ fn the_page_of_zeros() {
     let own = heard
         .places
         .range((pid, memory)..(pid, memory + 40 * page_bytes()));
+    // s390x has several pages of zeros.
     let expected = (0..20)
         .chain([30])
-        .map(|nth| (pid, memory + nth * page_bytes()));
+        .map(|nth| (pid, memory + nth * page_bytes()))
+        .filter(|&(_, address)| frame_at((pid, address)) == frame_at(place));
     assert_eq!(
         own.copied().collect::<Vec<_>>(),
         expected.collect::<Vec<_>>()

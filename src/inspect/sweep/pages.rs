@@ -124,10 +124,6 @@ impl Pages<'_> {
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
-        if parted {
-            alike = 1;
-        }
-        self.next += alike;
         let flags = flags.map(PageFlags::from_bits_retain);
         let evidence = PageObservation {
             entry: Some(entry),
@@ -136,6 +132,11 @@ impl Pages<'_> {
             content,
         };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
+        // A run of zero pages has one frame. s390x and MIPS have several zero pages, one behind the other (ZERO_PAGE in asm/pgtable.h).
+        if parted || kind == Some(Kind::Zero) {
+            alike = 1;
+        }
+        self.next += alike;
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
         let page = Page {
             address: VirtualAddress::new(self.chunk.start.get() + into),

@@ -315,6 +315,19 @@ fn only_what_may_be_the_zero_page_is_asked_about() {
     );
 }
 
+#[test]
+fn zero_pages_with_consecutive_frames_keep_them() {
+    let mut world = World::new([region(0x1000, 3)]);
+    world.maps(0x1000, 3, 9);
+    for frame in 9..12 {
+        world.flags.insert(frame, PageFlags::ZERO_PAGE.bits());
+    }
+    let (world, target) = world.target();
+    let (pages, _) = swept(&target, Need::KINDS | Need::FLAGS);
+    assert!(pages.iter().all(|page| page.kind == Some(Kind::Zero)));
+    assert_complete(&world, &pages);
+}
+
 /// Flags of a folio of this order from `frame` on.
 fn make_folio(world: &mut World, frame: u64, order: u8) {
     for index in 0..1u64 << order {

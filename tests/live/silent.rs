@@ -254,7 +254,7 @@ impl Running {
         let pid = child.id();
         let (done, is_done) = std::sync::mpsc::channel();
         std::thread::spawn(move || done.send(child.wait_with_output()));
-        match is_done.recv_timeout(Duration::from_secs(30)) {
+        match is_done.recv_timeout(Duration::from_secs(120)) {
             Ok(output) => {
                 let output = output.expect("its output");
                 (

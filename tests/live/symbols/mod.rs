@@ -143,6 +143,11 @@ fn statics_of_this_program() {
     let attached = target.attach();
     let symbols = Symbols::default();
     with_names(&symbols, &attached, |names, regions| {
+        // What rustc does with constants.
+        let constants = match std::env::consts::ARCH {
+            "powerpc64" => ".data.rel.ro",
+            _ => ".rodata",
+        };
         let expected = [
             (
                 "live::symbols::ZEROED_BUFFER",
@@ -156,7 +161,7 @@ fn statics_of_this_program() {
                 words[1],
                 12_345,
                 Kind::Object,
-                ".rodata",
+                constants,
             ),
             (
                 "live::symbols::a_function_with_a_name",

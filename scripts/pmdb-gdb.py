@@ -614,10 +614,10 @@ refused; gdb's own shell, pipe and set logging do that."""
 class Pmdb(gdb.Command):
     """Ask pmdb about the pages behind expressions: frames, sharing, swap, huge pages.
 
-pmdb COMMAND EXPR looks at the selected inferior, whether it runs or not. EXPR
-means what it means to gdb's x: a pointer or a number is the address; an array,
-a structure or a function is where it lies, with its size where pmdb wants a
-range.
+pmdb COMMAND EXPR looks at the memory of the selected inferior, also while it
+runs. EXPR is an expression of gdb. A pointer or a number is an address, as for
+x. An array, a structure or a function stands for the address where it lies;
+where the command takes a range, for all of its bytes.
 
   L@N            N objects like L, from where that lies
   A, +LENGTH     LENGTH bytes from A on
@@ -657,8 +657,14 @@ class Prefix(gdb.Command):
     """A word before commands."""
 
     def __init__(self, name, text):
-        self.__doc__ = text
+        self.__doc__, self.name = text, name
         super().__init__(name, gdb.COMMAND_DATA, prefix=True)
+
+    @plainly
+    def invoke(self, argument, _from_tty):
+        if argument.strip():
+            raise gdb.GdbError("{} has no {}: help {} lists what it has".format(self.name, argument.strip(), self.name))
+        gdb.execute("help " + self.name)
 
 
 class Program(gdb.Parameter):
@@ -783,6 +789,8 @@ kernel marks pages that are read as used. `info pmdb track` lists the ranges."""
         if expression.strip() == "off":
             untrack()
             return
+        if not expression.strip():
+            raise gdb.GdbError("pmdb track wants a range, as in pmdb track buf; info pmdb track lists what is tracked")
         refuse_shell(expression)
         track = Track(live_process(), ranged(expression), expression.strip(), bool(options))
         TRACKED.append(track)
@@ -821,6 +829,8 @@ example `break f if $_resident(buf, 65536) > 3`."""
 
     @plainly
     def invoke(self, argument, _from_tty):
+        if not argument.strip():
+            raise gdb.GdbError("pmdb until-change wants a range, as in pmdb until-change buf")
         refuse_shell(argument)
         inferior = live_process()
         where, name = ranged(argument), "_gdb_until"

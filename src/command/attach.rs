@@ -2,6 +2,7 @@
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, ps};
 use crate::eval::{Scope, Value};
+use crate::lang::habits::{self, Does};
 use crate::lang::{COMMANDS, TargetName};
 use crate::process;
 use crate::report::{Record, Sink, TargetReport};
@@ -36,6 +37,18 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             let what = format!(
                 "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
             );
+            Err(process::Error::Gone { what }.into())
+        }
+        // Nor is `pmdb track`, which gdb has.
+        Err(process::Error::Gone { what }) => {
+            let habit = habits::of(asked).filter(|habit| habit.words == asked);
+            let what = match habit.map(|habit| (habit, habit.does)) {
+                Some((habit, Does::Refuse(hint))) => format!("{what}; {}", habit.hint(hint)),
+                Some((_, Does::Run(ours, _))) => {
+                    format!("{what}; as a command it is {ours}: pmdb PID {ours}")
+                }
+                _ => what,
+            };
             Err(process::Error::Gone { what }.into())
         }
         resolved => Ok(resolved?),

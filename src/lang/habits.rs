@@ -91,6 +91,7 @@ pub static HABITS: &[Habit] = &[
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
     refuse("help cookbook says which commands answer which question; pmdb demo -x :tour, from a shell, shows them", &["recipes", "tutorial", "tour"]),
+    refuse("{} is a command of pmdb in gdb (help gdb); here watch RANGE says what changes, and snapshot, later diff", &["track", "until-change"]),
     refuse("this is its prompt: leave the word out", &["pmdb"]),
 
     // ---- Settings of a ~/.gdbinit that change nothing here.

@@ -13,6 +13,10 @@ fn first_touches_and_writes_show_at_the_next_stop() {
         &before,
         &[
             ("info pmdb track", "No range is tracked."),
+            ("info pmdb", "info pmdb track -- What pmdb compares"),
+            ("info pmdb tracks", "info pmdb has no tracks"),
+            ("pmdb track", "pmdb track wants a range"),
+            ("pmdb until-change", "until-change wants a range"),
             ("pmdb track object", "tracking object"),
             ("pmdb track/content *pool@16", "tracking *pool@16"),
             ("info pmdb track", "inferior 1: *pool@16"),

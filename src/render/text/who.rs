@@ -37,13 +37,12 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
     line.end(out)?;
-    let looked_at = format!(
-        "looked at {} of {}",
-        count(summary.counts.looked_at),
-        processes(summary.counts.listed)
-    );
+    let looked_at = format!("looked at {}", of(summary));
     let (role, text) = match summary.ended {
-        SearchEnd::Counted => (Role::Note, format!("{looked_at}: all mappings are found")),
+        SearchEnd::Counted => (
+            Role::Note,
+            format!("all mappings found, after looking at {}", of(summary)),
+        ),
         SearchEnd::Limit => {
             let more = match missing(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
@@ -95,6 +94,16 @@ fn moved(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<(
         }
         false => Ok(()),
     }
+}
+
+/// `12 of 113 processes`
+fn of(summary: &WhoSummary) -> String {
+    let counts = &summary.counts;
+    format!(
+        "{} of {}",
+        count(counts.looked_at),
+        processes(counts.listed)
+    )
 }
 
 /// What it means that the search went through everything.

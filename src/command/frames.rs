@@ -5,7 +5,7 @@ use super::page_sweep::{Arguments, finish};
 use super::{Context, Error, Flow, Outcome, Resume, groups};
 use crate::eval;
 use crate::inspect::{
-    self, Frames, GroupBy, Groups, Need, frame_words, require_of_frames, sweep_frames,
+    self, Frames, GroupBy, Groups, Need, Question, frame_words, require_of_frames, sweep_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::process::Machine;
@@ -35,11 +35,8 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         let and = and.map_or(Need::empty(), GroupBy::need_of_frames);
         by.need_of_frames() | and
     });
-    let mut need = Need::FLAGS | Need::COUNTS;
-    need |= by_need;
-    need |= filter
-        .as_ref()
-        .map_or(Need::empty(), |filter| filter.need());
+    let need = Need::FLAGS | Need::COUNTS | by_need;
+    let question = Question::new(filter.as_ref(), need);
     let range = match context.resume {
         Some(Resume::Frame(from)) => FrameRange::new(range.start().max(from), range.end()),
         _ => Some(range),
@@ -55,42 +52,22 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     let mut left = Cut::limit(arguments.cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(arguments.cut).map(Largest::new);
     let mut more = None;
-    let mut visit = |frames: &Frames, counted: &mut u64, sink: &mut dyn Sink| {
-        if !filter
-            .as_ref()
-            .is_none_or(|filter| filter.matches(&frames.as_page(&machine), None))
-        {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if grouped.is_none() && left == 0 {
-            more = Some(frames.first);
-            return Ok(ControlFlow::Break(()));
-        }
-        *counted += frames.frames;
-        left -= u64::from(grouped.is_none());
-        match (&mut grouped, &mut largest) {
-            (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
-            (None, Some(largest)) => largest.add(frames.frames, *frames),
-            (None, None) => sink.emit(row(&machine, frames))?,
-        }
-        Ok(ControlFlow::Continue(()))
-    };
-    let one_by_one = filter
-        .as_ref()
-        .is_some_and(|filter| filter.need().contains(Need::EACH));
     let ended = sweep(
         &machine,
         range,
-        need,
+        question,
         context.sink,
         |frames, counted, sink| {
-            if !one_by_one {
-                return visit(frames, counted, sink);
+            if grouped.is_none() && left == 0 {
+                more = Some(frames.first);
+                return Ok(ControlFlow::Break(()));
             }
-            for frame in frames.each() {
-                if visit(&frame, counted, sink)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+            *counted += frames.frames;
+            left -= u64::from(grouped.is_none());
+            match (&mut grouped, &mut largest) {
+                (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+                (None, Some(largest)) => largest.add(frames.frames, *frames),
+                (None, None) => sink.emit(row(&machine, frames))?,
             }
             Ok(ControlFlow::Continue(()))
         },
@@ -131,12 +108,12 @@ impl Ended {
     }
 }
 
-/// Sweeps frames; `each` takes neighbours that are alike, and adds those that count to the number that it is given. It breaks off before
+/// Sweeps frames; `each` takes those that are asked about, and adds those that count to the number that it is given. It breaks off before
 /// frames that are too many.
-pub(super) fn sweep(
+pub(super) fn sweep<'f>(
     machine: &Machine,
     range: FrameRange,
-    need: Need,
+    question: impl Into<Question<'f>>,
     sink: &mut dyn Sink,
     mut each: impl FnMut(&Frames, &mut u64, &mut dyn Sink) -> Result<ControlFlow<()>, Stopped>,
 ) -> Result<Ended, Error> {
@@ -146,7 +123,7 @@ pub(super) fn sweep(
     let swept = sweep_frames(
         machine,
         range,
-        need,
+        question,
         &mut |done| sink.borrow_mut().progress(done, range.frames(), "frames"),
         &mut |frames| {
             let answer = each(frames, &mut counted, &mut **sink.borrow_mut())?;

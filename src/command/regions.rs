@@ -144,20 +144,17 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
                 .or_else(|| unknown(RegionField::Pss, &stats.pss))
                 .or_else(|| unknown(RegionField::Huge, &stats.huge));
             match (holds, stats.uncertain, hidden) {
-                (Some(true), ..) => {}
                 (None, Some(states), _) => {
                     undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
-                    return Ok(());
                 }
-                (None, None, Some(_)) if viewed.backing == Backing::Kernel => {
-                    of_the_kernel += 1;
-                    return Ok(());
-                }
+                (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
                 (None, None, Some(reason)) => {
                     unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
-                    return Ok(());
                 }
-                _ => return Ok(()),
+                _ => {}
+            }
+            if holds != Some(true) {
+                return Ok(());
             }
             uncertain = uncertain.or(stats.uncertain);
             let mut report = Box::new(region::report(viewed, Some(stats)));

@@ -4,7 +4,7 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::frame_filter;
 use super::{Integer, Value};
-use crate::inspect::{self, Frames, Need, sweep_frames};
+use crate::inspect::{self, Need, Question, sweep_frames};
 use crate::kernel::FrameRange;
 use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::report::Stopped;
@@ -32,36 +32,24 @@ impl Evaluator<'_> {
         let filter = filter
             .map(|filter| frame_filter(filter, machine, self.scope))
             .transpose()?;
-        let asked = filter.as_ref().map_or(Need::empty(), |one| one.need());
         // Where there are frames at all is read of each, whatever the filter asks.
-        let need = asked | Need::FLAGS;
+        let question = Question::new(filter.as_ref(), Need::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
         let mut enough = false;
-        let mut take = |one: &Frames| {
-            let page = one.as_page(machine);
-            if !filter
-                .as_ref()
-                .is_none_or(|filter| filter.matches(&page, None))
-            {
-                return Ok(());
-            }
-            frames += one.frames;
-            first = first.or(Some(one.first));
-            last = one.first.checked_add(one.frames - 1);
-            enough = function == Function::First;
-            match enough {
-                true => Err(Stopped::Closed),
-                false => Ok(()),
-            }
-        };
         let swept = sweep_frames(
             machine,
             range,
-            need,
+            question,
             &mut |done| self.scope.progress(done, range.frames(), "frames"),
-            &mut |one| match asked.contains(Need::EACH) {
-                true => one.each().try_for_each(|one| take(&one)),
-                false => take(one),
+            &mut |one| {
+                frames += one.frames;
+                first = first.or(Some(one.first));
+                last = one.first.checked_add(one.frames - 1);
+                enough = function == Function::First;
+                match enough {
+                    true => Err(Stopped::Closed),
+                    false => Ok(()),
+                }
             },
         );
         match swept {

@@ -1,6 +1,7 @@
 //! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
+use super::filter::Question;
 use super::folio::Folio;
 use super::ordered_pool::{self, Check, Planned, Producer, Work};
 use super::page::{InZone, Need, Page};
@@ -91,18 +92,31 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Has the frames of `range` delivered in order, neighbours that are the same together. Of `need`, [`Need::FLAGS`], [`Need::COUNTS`],
-/// [`Need::ORDER`] and [`Need::CGROUPS`] count. Between reads `check` receives how many frames have been read, and says whether to go on.
-/// Ends early where physical memory does, and returns the frames that were read.
+/// Has those frames of `range` delivered in order that the question keeps, neighbours that are the same together, unless it asks for
+/// [`Need::EACH`]. Of other needs, [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and [`Need::CGROUPS`] count. Between reads `check`
+/// receives how many frames have been read, and says whether to go on. Ends early where physical memory does, and returns the frames that
+/// were read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
-pub fn sweep_frames(
+pub fn sweep_frames<'f>(
     machine: &Machine,
     range: FrameRange,
-    need: Need,
+    question: impl Into<Question<'f>>,
     check: &mut dyn FnMut(u64) -> Result<(), Stopped>,
     visit: &mut dyn FnMut(&Frames) -> Result<(), Stopped>,
 ) -> Result<u64> {
+    let Question { need, filter } = question.into();
+    let is_kept = |frames: &Frames| {
+        filter.is_none_or(|filter| filter.matches(&frames.as_page(machine), None))
+    };
+    let mut kept = |frames: &Frames| match is_kept(frames) {
+        true => visit(frames),
+        false => Ok(()),
+    };
+    let mut visit = |frames: &Frames| match need.contains(Need::EACH) {
+        true => frames.each().try_for_each(|frame| kept(&frame)),
+        false => kept(frames),
+    };
     let zones = machine.zones().ok();
     let reader = Reader {
         machine,
@@ -115,7 +129,7 @@ pub fn sweep_frames(
         looked_at: 0,
         row: None,
         check,
-        visit,
+        visit: &mut visit,
     };
     ordered_pool::run(&reader, &mut delivery)?;
     if let Some(done) = delivery.row {

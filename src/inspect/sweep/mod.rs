@@ -24,7 +24,7 @@ pub use pages::Pages;
 
 /// The words as they were read, for callers that compare and do not decode.
 pub(super) mod raw {
-    pub(in crate::inspect) use super::chunk::{Content, UNREAD};
+    pub(in crate::inspect) use super::chunk::{Content, Entries, UNREAD};
 }
 
 use super::Result;

@@ -3,7 +3,7 @@
 use crate::inspect::classify::SwapAreas;
 use crate::inspect::page::Need;
 use crate::inspect::sweep::Chunk;
-use crate::inspect::sweep::raw::{Content, UNREAD};
+use crate::inspect::sweep::raw::{Content, Entries, UNREAD};
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
 use crate::process::Categories;
 use std::num::NonZeroU64;
@@ -62,24 +62,25 @@ fn kept(words: &[u64], keep: Need, one: Need) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
+/// Which entries are those of huge mappings.
+fn huge(words: &Entries<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let marks = words.marks.unwrap_or_default().iter();
+    let huge = marks.filter(|mark| mark.categories.contains(Categories::HUGE));
+    huge.map(|mark| (mark.first, mark.end))
+}
+
 impl Words {
     fn of(chunk: &Chunk<'_>, size: PageSize, keep: Need) -> Option<Words> {
         let Content::Read(words) = chunk.content else {
             return None;
         };
-        let huge = words
-            .marks
-            .unwrap_or_default()
-            .iter()
-            .filter(|mark| mark.categories.contains(Categories::HUGE))
-            .map(|mark| (mark.first, mark.end));
         Some(Words {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
             flags: kept(words.flags, keep, Need::FLAGS).to_vec(),
             counts: kept(words.counts, keep, Need::COUNTS).to_vec(),
-            huge: huge.collect(),
+            huge: huge(&words).collect(),
             contents: Vec::new(),
         })
     }
@@ -89,18 +90,12 @@ impl Words {
         let Content::Read(words) = chunk.content else {
             return false;
         };
-        let huge = words
-            .marks
-            .unwrap_or_default()
-            .iter()
-            .filter(|mark| mark.categories.contains(Categories::HUGE))
-            .map(|mark| (mark.first, mark.end));
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
             && self.flags == kept(words.flags, keep, Need::FLAGS)
             && self.counts == kept(words.counts, keep, Need::COUNTS)
-            && self.huge.iter().copied().eq(huge)
+            && self.huge.iter().copied().eq(huge(&words))
     }
 
     fn end(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! From the furthest failure to an error that a person can use.
 
-use super::slips;
+use super::slips::{self, CLAUSES, short};
 use super::stream::Notes;
 use super::typed_name;
 use crate::kernel::PageFlags;
@@ -181,11 +181,6 @@ fn path_without_quotes(
 /// Commands that are given two names where a range is meant.
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
-/// Words that begin a clause behind a range.
-pub(super) const CLAUSES: [&str; 8] = [
-    "where", "by", "limit", "top", "every", "for", "until", "with",
-];
-
 /// The remedy where a second value follows the first without anything between them.
 fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
     let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
@@ -364,16 +359,6 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
             Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into())
         }
         _ => None,
-    }
-}
-
-/// Long tokens, a pasted line for one, are told by their beginning.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 24;
-    if text.chars().count() <= MOST {
-        text.to_owned()
-    } else {
-        text.chars().take(MOST).chain(['…']).collect()
     }
 }
 

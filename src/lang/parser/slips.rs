@@ -1,12 +1,16 @@
 //! What beginners leave out, or write as in other languages, and how it is written here.
 
-use super::fault::{CLAUSES, short};
 use crate::kernel::words::Worded;
 use crate::lang::commands::{Resolved, is_looking, resolve_first};
 use crate::lang::expected::Expected;
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
+
+/// Words that begin a clause behind a range.
+pub(super) const CLAUSES: [&str; 8] = [
+    "where", "by", "limit", "top", "every", "for", "until", "with",
+];
 
 /// How what stands at `position`, or in front of it, is written here.
 pub(super) fn hint(
@@ -160,5 +164,15 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
             })
         }
         _ => None,
+    }
+}
+
+/// Long tokens, a pasted line for one, are told by their beginning.
+pub(super) fn short(text: &str) -> String {
+    const MOST: usize = 24;
+    if text.chars().count() <= MOST {
+        text.to_owned()
+    } else {
+        text.chars().take(MOST).chain(['…']).collect()
     }
 }

@@ -142,6 +142,10 @@ fn scan(
         };
         let (count, stopped) = source.scan(question, &mut found)?;
         let stretches = found.get(..count).unwrap_or_default();
+        // The kernel fills a buffer of one PMD's pages again and again. It says where the last full one ended, although it went on to the
+        // end with the next (do_pagemap_scan: "the walk_end isn't set when ret is zero"). With 64 KiB pages that is often.
+        let last = stretches.last().map_or(0, |stretch| stretch.end);
+        let stopped = stopped.max(last);
         for stretch in stretches {
             let mut categories = Categories::from_bits_retain(stretch.categories);
             if !categories.contains(Categories::WRITE_TRACKED) {

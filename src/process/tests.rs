@@ -4,7 +4,7 @@ use super::Target;
 use crate::kernel::{
     AddressRange, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress,
 };
-use crate::process::fake::Fake;
+use crate::process::fake::{Fake, World, region};
 use crate::process::{Categories, Populated};
 use crate::source::recorded::{Log, Reads};
 use std::collections::BTreeMap;
@@ -161,4 +161,26 @@ fn scans_and_regions_say_what_they_found() {
     let repeat = "grep ^700000000000-700000100000 /proc/4321/maps";
     assert_eq!(kept[1].repeat.as_deref(), Some(repeat));
     assert_eq!(kept[2].found.as_deref(), Some("none"));
+}
+
+#[test]
+fn no_stretch_comes_twice_from_a_scan_that_says_it_stopped_too_early() {
+    let mut world = World::new([region(0x1000, 400)]);
+    world.scan_buffer = 32;
+    for stretch in 0..100 {
+        world.maps(0x1000 + 3 * stretch, 1, 70 + 5 * stretch);
+    }
+    let (_, target) = world.target();
+    let range = AddressRange::new(at(0x1000 * 4096), at(0x1190 * 4096)).unwrap();
+    let mut starts = Vec::new();
+    let visit = &mut |found: Populated| {
+        starts.push(found.range.start().get() / 4096);
+        ControlFlow::Continue(())
+    };
+    target
+        .process
+        .populated(range, Categories::PRESENT, visit)
+        .unwrap();
+    let expected: Vec<u64> = (0..100).map(|stretch| 0x1000 + 3 * stretch).collect();
+    assert_eq!(starts, expected);
 }

@@ -44,6 +44,8 @@ pub struct World {
     pub refused: Vec<WordFile>,
     /// The kernel has PAGEMAP_SCAN.
     pub scans: bool,
+    /// Stretches that fill the buffer of a scan: where the last full one ended is where the scan says that it stopped.
+    pub scan_buffer: usize,
     /// The kernel has PROCMAP_QUERY.
     pub queries: bool,
     /// Pages that KSM has merged on this machine, on which KPF_KSM is set on every anonymous page.
@@ -142,6 +144,7 @@ impl World {
             counts: HashMap::new(),
             refused: vec![WordFile::FrameCgroups],
             scans: true,
+            scan_buffer: usize::MAX,
             queries: false,
             merged_pages: 0,
             swaps: false,

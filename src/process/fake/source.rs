@@ -321,6 +321,7 @@ impl Source for Bytes {
             return Ok((usize::from(is_there && !into.is_empty()), question.end));
         }
         let (mut count, most) = (0usize, into.len());
+        let mut stopped = question.end;
         for (&page, _) in world.entries.range(first..end) {
             let categories = world.categories(page);
             if !categories.intersects(any_of) {
@@ -334,6 +335,9 @@ impl Source for Bytes {
                 }
                 _ if count == most => return Ok((count, start)),
                 _ => {
+                    if count > 0 && count.is_multiple_of(world.scan_buffer) {
+                        stopped = start;
+                    }
                     into[count] = PageRegion {
                         start,
                         end: start + PAGE,
@@ -344,7 +348,7 @@ impl Source for Bytes {
             }
             world.scanned.fetch_add(1, Ordering::Relaxed);
         }
-        Ok((count, question.end))
+        Ok((count, stopped))
     }
 
     fn query(&self, question: Query) -> Result<Answer> {

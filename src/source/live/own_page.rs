@@ -3,7 +3,8 @@
 use super::directory::Directory;
 use super::frames::FrameFile;
 use crate::kernel::{PageFlags, PageMapEntry, PageSize};
-use crate::source::{covered_pages, sys};
+use crate::source::{PageRegion, Scan, covered_pages, sys};
+use rustix::io::Errno;
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
@@ -39,28 +40,35 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
     (read == 1).then_some(PageMapEntry::new(entry))
 }
 
-/// `end`, or where the address space of this program ends if that is lower. The stack is near its top and spares most questions.
+/// `end`, or where scans end that this program may ask for if that is lower. The stack is near its top and spares most questions.
 pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;
     match end <= here {
         true => end,
-        false => end.min(own_task_size(page)),
+        false => end.min(end_of_scans(page)),
     }
 }
 
-/// Where the address space of this program ends (TASK_SIZE): where its own page map does. 0 if that cannot be read.
-fn own_task_size(page: PageSize) -> u64 {
+/// Where scans end that this program may ask for: with its address space (`access_ok` in `pagemap_scan_get_args`), which may end before
+/// its page map does. 0 if that cannot be read.
+fn end_of_scans(page: PageSize) -> u64 {
     static PAGES: OnceLock<u64> = OnceLock::new();
     let pages = *PAGES.get_or_init(|| {
-        let Ok(own) =
-            super::directory::Directory::open("/proc/self").and_then(|own| own.file("pagemap"))
-        else {
+        let Ok(own) = Directory::open("/proc/self").and_then(|own| own.file("pagemap")) else {
             return 0;
         };
         let covers = |index: u64| {
-            let read = sys::read_words(&own, index, &mut [0]);
-            Ok::<_, Infallible>(read.is_ok_and(|read| read == 1))
+            let one = Scan {
+                start: index << page.shift(),
+                end: (index + 1) << page.shift(),
+                any_of: 0,
+                returned: 0,
+                max_pages: 1,
+            };
+            let is_read = sys::read_words(&own, index, &mut [0]).is_ok_and(|read| read == 1);
+            let is_scanned = || sys::scan(&own, one, &mut [PageRegion::default()]);
+            Ok::<_, Infallible>(is_read && is_scanned() != Err(Errno::FAULT))
         };
         covered_pages(page, covers).unwrap_or_else(|never| match never {})
     });

@@ -6,15 +6,17 @@ use crate::eval;
 use crate::inspect::{OwnerUntold, PageDetail, View, kind_untold};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::{Expression, Spanned};
+use crate::process::Target;
 use crate::report::{Explanation, FilePlace, Hex, Reason, Record};
+use crate::symbol::Symbols;
 
 pub(super) const ABOUT: About = About {
     name: "explain",
     group: Group::Look,
     summary: "what a page is, whose it is, and what the next access will do",
     text: "In sentences: what is there, whose page it is (of this mapping alone; shared with others until one of \
-           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, \
-           which slot of which swap area), and which symbol the address belongs to.\n\n\
+           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, but for `.bss`, which \
+           begins as zeros; which slot of which swap area), and which symbol the address belongs to.\n\n\
            Then what the target's next read and next write of it will do: nothing beyond the access; fill with \
            zeros; copy; take over; map what is cached; read the file; swap in; SIGSEGV or SIGBUS, and why; \
            or wait for a userfaultfd handler. Where what can be known here does not decide, the likeliest comes \
@@ -51,6 +53,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     let file = detail
         .region
         .as_ref()
+        .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
         .and_then(|region| file_place(region, address));
     let untold = consequences
         .owner
@@ -91,6 +94,14 @@ fn reason(untold: OwnerUntold, detail: &PageDetail) -> Option<Reason> {
             "it is mapped here alone, but of a large folio only the first page shows whether it was ever shared",
         ),
     }
+}
+
+/// Whether the loader cleared what the file has there.
+fn is_zeroed(symbols: &Symbols, target: &Target, region: &Region, address: VirtualAddress) -> bool {
+    symbols.may_name(target, region)
+        && symbols
+            .regions(target)
+            .is_ok_and(|regions| symbols.over(target, &*regions).is_zeroed(address))
 }
 
 /// Which byte of which file the region maps at an address.

@@ -266,6 +266,17 @@ impl View<'_> {
         elf.section_name(number).map(Name::new)
     }
 
+    /// Whether `address` lies in a section that the file has no bytes for, such as `.bss`: it begins in the file's last page, and the
+    /// loader clears the bytes of the file there.
+    pub fn is_zeroed(&self, address: VirtualAddress) -> bool {
+        let section = || {
+            let (_, loaded, copy) = self.copy_at(address)?;
+            let elf = loaded.symbols.elf();
+            Some(elf.is_zeroed(elf.section_at(copy.file_address(address))?))
+        };
+        section().unwrap_or(false)
+    }
+
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
     pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
         match self.loaded_as(module) {

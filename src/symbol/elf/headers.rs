@@ -68,6 +68,13 @@ impl Elf {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
+    /// Whether the file has no bytes for a section, which begins as zeros (SHT_NOBITS).
+    pub(in crate::symbol) fn is_zeroed(&self, number: u32) -> bool {
+        let section = usize::try_from(number).ok();
+        let section = section.and_then(|number| self.sections.get(number));
+        section.is_some_and(|section| !section.has_bytes())
+    }
+
     /// The name of a section.
     pub(in crate::symbol) fn section_name(&self, number: u32) -> Option<&[u8]> {
         let section = self.sections.get(usize::try_from(number).ok()?)?;

@@ -117,6 +117,8 @@ pub(super) fn however_a_program_is_linked() {
                     assert_eq!(found.offset, offset, "{name}");
                     assert_eq!(found.section, Some(Name::from(section)), "{name}");
                     assert!(size == 0 || found.size == size, "{name}: {found:?}");
+                    let is_zeroed = names.is_zeroed(at(address + offset));
+                    assert_eq!(is_zeroed, section == ".bss", "{name}: {symbol}");
                 }
             }
             let error = names

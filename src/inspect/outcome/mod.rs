@@ -92,7 +92,9 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUntold> {
             let exclusive = facts.exclusive.ok_or(OwnerUntold::Exclusive)?;
             match (exclusive, facts.own()) {
                 (false, _) => Owner::CopyOnWrite,
-                (true, Own::No) if facts.is_in_swap_cache() => return Err(OwnerUntold::SwapCache),
+                (true, Own::No | Own::Unknown) if facts.is_in_swap_cache() => {
+                    return Err(OwnerUntold::SwapCache);
+                }
                 // It may have the mark itself, or have been left over.
                 (true, Own::OfFolio(false)) => return Err(OwnerUntold::MarkOfFolio),
                 (true, Own::No) => Owner::LeftOver,

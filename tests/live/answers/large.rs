@@ -50,10 +50,11 @@ pub fn in_huge_pages(pid: u32, start: u64) -> u64 {
     kib.expect("a size").parse::<u64>().expect("a number") * 1024
 }
 
-/// The kernel gives the flags of the first page of a folio for all: whether another is its mapping's own they do not tell.
+/// The kernel gives the flags of the first page of a folio for all since Linux 6.10: whether another is its mapping's own they do not tell.
 fn of_folio(truth: Truth, page: u64) -> Truth {
     match page {
         0 => truth,
+        _ if ((5, 19)..(6, 10)).contains(&support::release()) => truth,
         _ => truth.when_written("nothing|reuse|copy"),
     }
 }
@@ -73,8 +74,8 @@ fn huge_pages() {
     ] {
         let mut truth = Truth::present(what, "anonymous").huge();
         // Whether one PMD maps it only a scan tells: if not, the mark would be that of its folio.
-        if !support::has_scan() {
-            truth = of_folio(truth, page);
+        if !support::has_scan() && page != 0 {
+            truth = truth.when_written("nothing|reuse|copy");
         }
         says(pid, memory + page * page_bytes(), &truth);
     }

@@ -23,6 +23,14 @@ pub fn has_scan() -> bool {
     release() >= (6, 7)
 }
 
+/// Whether not even root may change the pool of huge pages: the kernel of a guest may stop when memory of the pool is unmapped, also
+/// where no page was there.
+pub fn pool_is_hidden() -> bool {
+    let setting = "/proc/sys/vm/nr_hugepages";
+    rustix::process::geteuid().is_root()
+        && rustix::fs::access(setting, rustix::fs::Access::WRITE_OK).is_err()
+}
+
 /// Whether an older kernel lets nobody rule out that an access has this effect, so that pmdb says that it may. Before 5.19 no mark tells
 /// whether an anonymous page is one process's alone (PG_anon_exclusive); without a scan, poison in the hugetlb pool does not show.
 pub fn is_left_open(effect: &str) -> bool {

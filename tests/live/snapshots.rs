@@ -1,6 +1,7 @@
 //! Snapshots of a real process, compared with what the process did between them, and with the page maps of both processes.
 
 use super::Test;
+use super::answers::large::huge_page;
 use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
@@ -20,6 +21,10 @@ pub const TESTS: &[Test] = &[
     ("snapshots::guards_are_not_swapped", guards_are_not_swapped),
     ("snapshots::a_part_of_a_range", a_part_of_a_range),
     ("snapshots::beside_a_child", beside_a_child),
+    (
+        "snapshots::a_huge_page_beside_a_child",
+        a_huge_page_beside_a_child,
+    ),
     ("snapshots::a_page_takes_few_bytes", a_page_takes_few_bytes),
 ];
 
@@ -242,6 +247,45 @@ fn frames(pid: u64, start: u64, pages: u64) -> Vec<u64> {
             }
         })
         .collect()
+}
+
+/// The kernel calls the inner pages of a huge mapping exclusive although a child has them too: each write to one copies it.
+fn a_huge_page_beside_a_child() {
+    const NAME: &str = "snapshots::a_huge_page_beside_a_child";
+    if !support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    if !support::has_scan() {
+        return skip(NAME, "no PAGEMAP_SCAN");
+    }
+    let mut puppet = Puppet::start();
+    let (memory, pages) = match huge_page(&mut puppet) {
+        Ok(found) => found,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    // The child copies the first page.
+    let child = puppet.does("fork", &[memory, 1]);
+    let (here, there) = (
+        puppet.0.attach(),
+        pmdb::process::attach(child as u32).expect("the child"),
+    );
+    let span = support::range(memory, pages * page_bytes());
+    let (one, other) = (
+        snapshot(&here, Some(span), false),
+        snapshot(&there, None, false),
+    );
+    let mut about_to_copy = 0;
+    one.compare(span, &other, span.start(), |row| {
+        if row.relation == Relation::Shared && row.copied_by_next_write {
+            about_to_copy += row.pages;
+        }
+    });
+    assert_eq!(about_to_copy, pages - 1);
+    let before = frames(u64::from(puppet.0.pid()), memory, pages);
+    puppet.writes(memory + page_bytes(), pages - 1);
+    let after = frames(u64::from(puppet.0.pid()), memory, pages);
+    let copied = before.iter().zip(&after).skip(1).filter(|(a, b)| a != b);
+    assert_eq!(copied.count() as u64, pages - 1, "each write copied");
 }
 
 fn beside_a_child() {

@@ -251,7 +251,8 @@ impl Snapshot {
             let Some(relation) = relation(with_contents(one), with_contents(two)) else {
                 continue;
             };
-            let copied_by_next_write = one.is_some_and(is_copied_by_next_write);
+            let copied_by_next_write =
+                one.is_some_and(|one| is_copied_by_next_write(one, relation));
             match &mut open {
                 Some((at, row))
                     if *at + row.pages == index
@@ -306,10 +307,14 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Option<Relati
 }
 
 /// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in mm/memory.c, since
-/// Linux 5.19 by PG_anon_exclusive, which bit 56 shows).
-fn is_copied_by_next_write(seen: SampledPage) -> bool {
+/// Linux 5.19 by PG_anon_exclusive, which bit 56 shows). Inside what one PMD maps that bit is wrong (see [`Page::exclusive`]), but a frame that
+/// both map is neither's alone.
+///
+/// [`Page::exclusive`]: crate::inspect::Page::exclusive
+fn is_copied_by_next_write(seen: SampledPage, relation: Relation) -> bool {
     let entry = seen.entry;
-    entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive()
+    let is_exclusive = entry.is_exclusive() && !(seen.huge && relation == Relation::Shared);
+    entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 
 /// Hashes the pages from `start` on, as far as they are resident; returns how many were read. Others stay `None`.

@@ -60,7 +60,7 @@ fn end_of_scans(page: PageSize) -> u64 {
         };
         let covers = |index: u64| {
             let one = Scan {
-                start: index << page.shift(),
+                start: 0,
                 end: (index + 1) << page.shift(),
                 any_of: 0,
                 returned: 0,

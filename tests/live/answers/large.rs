@@ -22,7 +22,7 @@ const TAIL: u64 = 1 << 16;
 const THP: u64 = 1 << 22;
 
 /// A huge page, and how many small ones are in it.
-fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
+pub fn huge_page(puppet: &mut Puppet) -> Result<(u64, u64), String> {
     let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
     let pages = bytes / page_bytes();
     let memory = puppet.maps("huge", pages);

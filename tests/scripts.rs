@@ -85,8 +85,8 @@ fn each_script_is_known_here() {
     );
 }
 
-/// The regions of a picture, without their addresses, and what the letters mean. A block of untouched addresses is as long as it happens
-/// to be, between two that are placed by their alignment.
+/// The regions of a picture, without their addresses, and what the letters mean. Regions of which nothing was touched are left out: how
+/// long they are between aligned ones is chance.
 fn regions_and_letters(svg: &str) -> (Vec<String>, Vec<String>) {
     let document = roxmltree::Document::parse(svg).expect("well-formed");
     let texts = |parent: roxmltree::Node| {

@@ -88,8 +88,9 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
 pub(super) struct Ended {
     /// Frames that were counted.
     counted: u64,
-    /// Whether it was broken off, and why, unless by who takes the frames.
+    /// Whether frames of the range were left out.
     cut_short: bool,
+    /// Why the sweep was broken off, unless `each` did that.
     stopped: Option<Stopped>,
     /// The frame at which memory ends, if that is within the range.
     memory_ends: Option<FrameNumber>,

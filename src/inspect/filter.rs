@@ -38,8 +38,7 @@ impl<'f> Filter<'f> {
         (self.test)(page, region)
     }
 
-    /// Whether the page is left out for no other reason than that its state is not certain: it would be kept, if it were in one of those
-    /// that it may be in.
+    /// Whether the page is left out only because its state is not certain: in one of the states that it may be in, it would be kept.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         if page.states.is_certain() || self.matches(page, region) {
             return false;
@@ -88,7 +87,7 @@ impl<'f> Question<'f> {
         }
     }
 
-    /// The same with a filter that may be missing: it then is of all pages.
+    /// The same, where there may be no filter: then `need` is of all pages.
     pub fn new(filter: Option<&'f Filter<'f>>, need: Need) -> Self {
         match filter {
             Some(filter) => Question::of_kept(filter, need),

@@ -76,7 +76,7 @@ fn counts(are_exact: bool) -> Need {
 pub enum GroupKey {
     /// The states that the pages are in, or may be in.
     State(StateSet),
-    /// Kind; for pages of which it is not known, the states that they may be in if that is why.
+    /// Kind. Where it is unknown because the state is uncertain: the states that the pages may be in.
     Kind(Option<Kind>, Option<StateSet>),
     /// Flags as a raw word.
     Flags(OfFrame<u64>),

@@ -3,7 +3,7 @@
 use crate::kernel::State;
 use crate::report::{Reason, Why};
 
-/// The states that a page may be in, as far as what was read of it tells, and the likeliest of them. Nearly always there is but one.
+/// The states that a page may be in by what was read of it, and the likeliest of them. Nearly always there is only one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct StateSet {
     likeliest: State,
@@ -20,9 +20,9 @@ enum Cause {
     Hidden,
     /// The type is none of a swap area, and without the kernel's configuration it cannot be told which of the others it is.
     Special,
-    /// Of the hugetlb pool the page map shows nothing that is not present, and a scan says that something is there.
+    /// The page map shows no markers of hugetlb pages, and a scan says that there is one.
     Pool,
-    /// The same, and there is no scan to say so.
+    /// The page map shows no markers of hugetlb pages, and there is no scan to say whether there is one.
     PoolUnasked,
 }
 
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_not_empty_is_never_what_leaves_it_empty() {
-        // Of the pool what is shown is empty.
+        // Only an entry of the hugetlb pool may be empty and uncertain.
         for set in all().filter(|set| set.likeliest() != State::Untouched) {
             for state in [
                 State::Present,

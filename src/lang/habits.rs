@@ -87,7 +87,7 @@ pub static HABITS: &[Habit] = &[
     run("history", &["show commands"]),
     refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
     run("help", &["man", "?"]),
-    // The topic is what was typed, so that it has to be the same word.
+    // The word that was typed is the topic of the help, so each topic has a row of its own.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
     refuse("help cookbook says which commands answer which question; pmdb demo -x :tour, from a shell, shows them", &["recipes", "tutorial", "tour"]),

@@ -142,8 +142,9 @@ fn scan(
         };
         let (count, stopped) = source.scan(question, &mut found)?;
         let stretches = found.get(..count).unwrap_or_default();
-        // The kernel fills a buffer of one PMD's pages again and again. It says where the last full one ended, although it went on to the
-        // end with the next (do_pagemap_scan: "the walk_end isn't set when ret is zero"). With 64 KiB pages that is often.
+        // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and empties it when it is
+        // full. If it then comes to the end of the range, it still says that it stopped where the buffer was last full (do_pagemap_scan:
+        // "the walk_end isn't set when ret is zero"). On ppc64le with the radix MMU and pages of 64 KiB the buffer has 32 entries.
         let last = stretches.last().map_or(0, |stretch| stretch.end);
         let stopped = stopped.max(last);
         for stretch in stretches {

@@ -172,7 +172,7 @@ impl Layout {
         }
     }
 
-    /// Makes room for the addresses of this row. Returns whether columns stand elsewhere from here on, so that the titles are needed anew.
+    /// Makes room for the addresses of this row. Returns whether columns have moved: then the titles have to be written again.
     pub fn widen(&mut self, cells: &[Cell<'_>]) -> bool {
         let mut is_wider = false;
         for ((column, end), cell) in self.columns.iter_mut().zip(&self.ends).zip(cells) {
@@ -204,7 +204,8 @@ impl Layout {
         self.row(&titles, out)
     }
 
-    /// Writes a row, for whose addresses there is room. Another cell wider than its column pushes the next ones to the right only as far as they have no blanks to give.
+    /// Writes a row whose addresses fit their columns. Any other cell that is wider than its column takes the blanks of the next ones, and
+    /// pushes them to the right only where they have none left.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let line = &mut self.line;
         let last = self.ends.iter().rposition(Option::is_some);

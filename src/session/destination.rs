@@ -25,7 +25,7 @@ pub enum Destination<'a> {
         output: BufWriter<Stdout>,
         /// Counts rows and asks.
         pager: Option<Pager<'a>>,
-        /// The first rows, where a program shows them if they are many.
+        /// Rows held back for the user's pager, if there is one.
         held: Option<HeldRows>,
         /// Whether it is a terminal, which shows each record at once.
         live: bool,
@@ -160,7 +160,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Hands what is held to the user's pager, as all that follows.
+    /// Starts the user's pager, which takes what is held and all that follows.
     fn start_pager(&mut self) -> io::Result<()> {
         let Destination::Screen { held, .. } = self else {
             return Ok(());
@@ -175,7 +175,7 @@ impl<'a> Destination<'a> {
         self.write(held.text())
     }
 
-    /// Hands on what is buffered. Held rows go to the screen: they have waited long enough.
+    /// Writes out what is buffered. Held rows go to the screen too, and the user's pager is then not started.
     ///
     /// # Errors
     /// Those of writing.

@@ -1,14 +1,14 @@
-//! Rows that wait until they fill the screen: then a program shows them, and the rest.
+//! Output that is held back while it fits the screen. If it does not, the user's pager shows all of it.
 
 use super::pager::rows;
 use super::shell::{self, ShellIo};
 use std::io;
 use std::process::Child;
 
-/// The options of less, unless the user has set some: it passes colours on, and what it showed stays on the screen.
+/// The options of less, unless LESS is set: it shows colours, and what it showed stays on the screen.
 const LESS: &str = "RX";
 
-/// The first rows of an output, and the program that shows it if it turns out to be long.
+/// The first rows of an output, and the pager that shows the output if it does not fit the screen.
 #[derive(Debug)]
 pub struct HeldRows {
     program: String,
@@ -19,7 +19,7 @@ pub struct HeldRows {
 }
 
 impl HeldRows {
-    /// Nothing is held yet. The program is a line for the shell; the screen has so many rows and columns.
+    /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
     pub fn new(program: String, height: usize, width: usize) -> Self {
         HeldRows {
             program,

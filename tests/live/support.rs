@@ -23,8 +23,8 @@ pub fn has_scan() -> bool {
     release() >= (6, 7)
 }
 
-/// Whether not even root may change the pool of huge pages: the kernel of a guest may stop when memory of the pool is unmapped, also
-/// where no page was there.
+/// Whether not even root may change the pool of huge pages. It is hidden in a guest whose kernel stops when memory of the pool is
+/// unmapped, even if none of it was touched.
 pub fn pool_is_hidden() -> bool {
     let setting = "/proc/sys/vm/nr_hugepages";
     rustix::process::geteuid().is_root()

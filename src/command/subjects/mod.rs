@@ -135,7 +135,7 @@ impl Subject {
     }
 }
 
-/// The words that a row of a table is about: all before the gap in front of the meaning, without brackets and arguments.
+/// The words that a row of a table explains: those in front of the two blanks before the meaning, without brackets and arguments.
 fn terms(line: &str) -> impl Iterator<Item = &str> {
     let row = line.strip_prefix("  ").unwrap_or_default();
     let before = row

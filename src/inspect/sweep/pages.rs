@@ -132,7 +132,8 @@ impl Pages<'_> {
             content,
         };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-        // A run of zero pages has one frame. s390x and MIPS have several zero pages, one behind the other (ZERO_PAGE in asm/pgtable.h).
+        // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and their frames follow
+        // each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
         if parted || kind == Some(Kind::Zero) {
             alike = 1;
         }

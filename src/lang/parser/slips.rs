@@ -12,7 +12,7 @@ pub(super) const CLAUSES: [&str; 8] = [
     "where", "by", "limit", "top", "every", "for", "until", "with",
 ];
 
-/// How what stands at `position`, or in front of it, is written here.
+/// How to write here what stands at `position` or in front of it.
 pub(super) fn hint(
     line: &str,
     tokens: &[Token<'_>],
@@ -167,7 +167,7 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
     }
 }
 
-/// Long tokens, a pasted line for one, are told by their beginning.
+/// The beginning of a long token, such as a pasted line.
 pub(super) fn short(text: &str) -> String {
     const MOST: usize = 24;
     if text.chars().count() <= MOST {

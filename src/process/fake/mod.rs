@@ -44,7 +44,7 @@ pub struct World {
     pub refused: Vec<WordFile>,
     /// The kernel has PAGEMAP_SCAN.
     pub scans: bool,
-    /// Stretches that fill the buffer of a scan: where the last full one ended is where the scan says that it stopped.
+    /// How many stretches the kernel's buffer of a scan holds. A scan says that it stopped where the buffer was last full.
     pub scan_buffer: usize,
     /// The kernel has PROCMAP_QUERY.
     pub queries: bool,

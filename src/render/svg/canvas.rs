@@ -57,8 +57,8 @@ impl Canvas {
         self.down += CELL_HEIGHT;
     }
 
-    /// A cell and what it means, at `left` in this line, or in the next one if it would not end before `limit`. Returns where the next
-    /// one begins.
+    /// A cell and what it means, at `left` in this line, or at the start of the next one if it would go beyond `limit`. Returns where the
+    /// next sample begins.
     pub fn sample(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
         let ink = CELL_WIDTH + CHARACTER / 10;
         let left = match left + ink + width(columns(meaning)) > limit {

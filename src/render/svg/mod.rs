@@ -14,10 +14,10 @@ use crate::report::{MapRegion, Record};
 use canvas::Canvas;
 use std::io::{self, Write};
 
-/// Columns of text where nothing is said of a width, and the fewest.
+/// The width in columns of text where none is set, and the smallest width.
 const COLUMNS: usize = 160;
 const FEWEST: usize = 60;
-/// The cells of a row are a multiple of this, and the looks of the other.
+/// A row of a map has a multiple of so many cells, a piece of a timeline a multiple of so many looks.
 const CELLS: usize = 32;
 const LOOKS: usize = 10;
 /// Before the first look: the address, and so many characters of the name.

@@ -40,7 +40,7 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
     (read == 1).then_some(PageMapEntry::new(entry))
 }
 
-/// `end`, or where scans end that this program may ask for if that is lower. The stack is near its top and spares most questions.
+/// The lower of `end` and the end of what this program may scan. The stack is near that end: below it the kernel need not be asked.
 pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;
@@ -50,8 +50,8 @@ pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     }
 }
 
-/// Where scans end that this program may ask for: with its address space (`access_ok` in `pagemap_scan_get_args`), which may end before
-/// its page map does. 0 if that cannot be read.
+/// The end of what this program may scan: that of its own address space (`access_ok` in `pagemap_scan_get_args`), which may end before
+/// its page map does. 0 if the page map cannot be read.
 fn end_of_scans(page: PageSize) -> u64 {
     static PAGES: OnceLock<u64> = OnceLock::new();
     let pages = *PAGES.get_or_init(|| {

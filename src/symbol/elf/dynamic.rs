@@ -58,7 +58,7 @@ fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
 }
 
 /// How many symbols there are: one more than the last that a chain ends with. Where the table itself ends stands nowhere, so more of
-/// it is read until that chain ends. In a table without symbols none does: there are only those before its first.
+/// it is read until that chain ends. Where no chain ends, the table has no symbols, and there are only those in front of its first.
 fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
     file: &File,
     endian: Endianness,

@@ -82,8 +82,8 @@ fn filled(source: &Source, clock: &mut Clock) -> Result<Filled, NoSymbols> {
     Ok(filled)
 }
 
-/// What the machine calls the relocations of copied variables, of slots that nothing but stubs uses, and, where stubs are known that
-/// jump through others, of those.
+/// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share with other
+/// code, where such stubs are known.
 fn kinds(
     machine: format::Machine,
 ) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {

@@ -50,7 +50,8 @@ pub fn in_huge_pages(pid: u32, start: u64) -> u64 {
     kib.expect("a size").parse::<u64>().expect("a number") * 1024
 }
 
-/// The kernel gives the flags of the first page of a folio for all since Linux 6.10: whether another is its mapping's own they do not tell.
+/// Since Linux 6.10 the kernel gives the flags of a folio's first page for all its pages: they do not tell whether another page is
+/// exclusive (PG_anon_exclusive).
 fn of_folio(truth: Truth, page: u64) -> Truth {
     match page {
         0 => truth,
@@ -73,7 +74,7 @@ fn huge_pages() {
         (pages - 1, "huge page, its last"),
     ] {
         let mut truth = Truth::present(what, "anonymous").huge();
-        // Whether one PMD maps it only a scan tells: if not, the mark would be that of its folio.
+        // Only a scan tells whether one PMD maps the page: then the mark of the first page (PG_anon_exclusive) counts, otherwise its own.
         if !support::has_scan() && page != 0 {
             truth = truth.when_written("nothing|reuse|copy");
         }

@@ -15,8 +15,8 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "what a page is, whose it is, and what the next access will do",
     text: "In sentences: what is there, whose page it is (of this mapping alone; shared with others until one of \
-           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, but for `.bss`, which \
-           begins as zeros; which slot of which swap area), and which symbol the address belongs to.\n\n\
+           them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, unless the address is in `.bss`; \
+           which slot of which swap area), and which symbol the address belongs to.\n\n\
            Then what the target's next read and next write of it will do: nothing beyond the access; fill with \
            zeros; copy; take over; map what is cached; read the file; swap in; SIGSEGV or SIGBUS, and why; \
            or wait for a userfaultfd handler. Where what can be known here does not decide, the likeliest comes \

@@ -57,6 +57,7 @@ impl Timeline {
         let mut parts = Vec::new();
         for (index, viewed) in view.regions().iter().enumerate() {
             for asked in viewed.range().within(ranges) {
+                let asked = asked.to_pages(self.size);
                 parts.extend(asked.outside(&covered).map(|part| (part, index)));
             }
         }

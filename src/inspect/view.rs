@@ -14,7 +14,7 @@ use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Region, SwapEntry,
     VirtualAddress,
 };
-use crate::process::{self, Categories, MapsText, Merging, Target};
+use crate::process::{self, MapsText, Merging, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, OnceLock};
 
@@ -280,8 +280,7 @@ impl<'a> View<'a> {
     /// which is ordinary memory. The page map does not show it, and smaps counts it since Linux 6.2 (`walk_page_vma` passed such regions
     /// over before).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
-        // Of the releases from then on, those with a scan (6.7) are certain.
-        let is_counted = self.target.process.categories().contains(Categories::HUGE);
+        let is_counted = self.kernel() >= (6, 2);
         let copied = || {
             Smaps::at(self.smaps(), viewed.range().start())?
                 .field("Anonymous")

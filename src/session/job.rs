@@ -385,7 +385,7 @@ impl Session {
         match status {
             Ok(status) if is_pager => {
                 if !status.success() && !shell::was_interrupted(status) {
-                    self.note("the pager failed; `set pager ask` does without it");
+                    self.note("the pager failed, and its output is lost: `set pager ask`, then run the command again");
                 }
                 Outcome::Done
             }

@@ -76,7 +76,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     let candidates: Vec<Vec<(u64, usize)>> = module
         .regions
         .iter()
-        .map(|region| candidates(region, segments, page))
+        .map(|region| candidates(region, segments, page, module.is_vdso()))
         .collect();
     for (region, biases) in module.regions.iter().zip(&candidates) {
         for &(bias, number) in biases {
@@ -117,8 +117,14 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     copies
 }
 
-/// The biases that would explain `region`, each with the number of the segment that says so.
-fn candidates(region: &Region, segments: &[Segment], page: PageSize) -> Vec<(u64, usize)> {
+/// The biases that would explain `region`, each with the number of the segment that says so. Of a vdso the kernel maps the whole image,
+/// also what follows its last segment: `is_whole`.
+fn candidates(
+    region: &Region,
+    segments: &[Segment],
+    page: PageSize,
+    is_whole: bool,
+) -> Vec<(u64, usize)> {
     let Some(last) = region.offset.checked_add(region.range.len() - 1) else {
         return Vec::new();
     };
@@ -131,7 +137,7 @@ fn candidates(region: &Region, segments: &[Segment], page: PageSize) -> Vec<(u64
                 .iter()
                 .any(|other| moved(other) == moved(segment) && pages_hold(other, last, page))
         };
-        if pages_hold(segment, region.offset, page) && ends_in_one() {
+        if pages_hold(segment, region.offset, page) && (is_whole || ends_in_one()) {
             let bias = region
                 .range
                 .start()

@@ -266,15 +266,13 @@ impl View<'_> {
         elf.section_name(number).map(Name::new)
     }
 
-    /// Whether `address` lies in a section that the file has no bytes for, such as `.bss`: it begins in the file's last page, and the
-    /// loader clears the bytes of the file there.
+    /// Whether `address` lies behind the bytes that the file has of its load segment, as `.bss` does. That begins in the file's last page,
+    /// and the loader clears the bytes of the file there.
     pub fn is_zeroed(&self, address: VirtualAddress) -> bool {
-        let section = || {
-            let (_, loaded, copy) = self.copy_at(address)?;
+        self.copy_at(address).is_some_and(|(_, loaded, copy)| {
             let elf = loaded.symbols.elf();
-            Some(elf.is_zeroed(elf.section_at(copy.file_address(address))?))
-        };
-        section().unwrap_or(false)
+            elf.is_zeroed(copy.file_address(address))
+        })
     }
 
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.

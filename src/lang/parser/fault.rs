@@ -1,6 +1,6 @@
 //! From the furthest failure to an error that a person can use.
 
-use super::slips::{self, CLAUSES, short};
+use super::slips::{self, short};
 use super::stream::Notes;
 use super::typed_name;
 use crate::kernel::PageFlags;
@@ -178,6 +178,11 @@ fn path_without_quotes(
     is_path.then(|| format!("a path goes in 'single quotes': '{path}'"))
 }
 
+/// Words that begin a clause behind a range.
+const BEHIND_RANGE: [&str; 8] = [
+    "where", "by", "limit", "top", "every", "for", "until", "with",
+];
+
 /// Commands that are given two names where a range is meant.
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
@@ -190,7 +195,7 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
     let before = tokens.get(position.checked_sub(1)?)?;
     let is_value = |token: &Token<'_>| match token.kind {
         TokenKind::Number(_) => true,
-        TokenKind::Name => TAKE_RANGES.contains(&command) && !CLAUSES.contains(&token.text),
+        TokenKind::Name => TAKE_RANGES.contains(&command) && !BEHIND_RANGE.contains(&token.text),
         _ => false,
     };
     if !is_value(token) || token.glued {

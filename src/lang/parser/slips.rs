@@ -7,11 +7,6 @@ use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
 
-/// Words that begin a clause behind a range.
-pub(super) const CLAUSES: [&str; 8] = [
-    "where", "by", "limit", "top", "every", "for", "until", "with",
-];
-
 /// How to write here what stands at `position` or in front of it.
 pub(super) fn hint(
     line: &str,
@@ -30,11 +25,10 @@ pub(super) fn hint(
 const PROMPTS: [&str; 5] = ["(gdb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
 
 fn behind_prompt(line: &str, position: usize) -> Option<String> {
-    let line = line.trim_start();
-    let is_beginning = position == 0;
-    let mut prompts = PROMPTS.iter().filter(|_| is_beginning);
-    let command = prompts.find_map(|prompt| line.strip_prefix(prompt))?;
-    Some(format!("leave the prompt out: {}", command.trim()))
+    let rest = line.trim_start();
+    let mut prompts = PROMPTS.iter().filter(|_| position == 0);
+    let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
+    (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
 }
 
 /// The first field of a line of maps alone: two addresses with `-` between them.
@@ -83,10 +77,13 @@ fn without_filter(
         "and" => Some("between values `and` is written &&: A && B".to_owned()),
         "or" => Some("between values `or` is written ||: A || B".to_owned()),
         "where" if !expected.contains(&Expected::Mark(")")) => {
-            let pages = line.get(tokens.get(1)?.at.start..)?.trim_end();
-            let than = if command == "print" { "" } else { " > 0" };
+            let pages = line.get(tokens.get(1)?.at.start..token.at.start)?.trim();
+            let than = match command {
+                "print" | "output" => "",
+                _ => " > 0",
+            };
             Some(format!(
-                "count(RANGE where FILTER) counts pages: {command} count({pages}){than}"
+                "count(RANGE where FILTER) counts pages: {command} count({pages} where FILTER){than}"
             ))
         }
         "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => Some(format!(
@@ -147,7 +144,8 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
         ("info", 2, word) if word.starts_with("reg") => {
             Some("one by itself: print $sp, print $pc; the other registers are gdb's".to_owned())
         }
-        ("walk" | "watch", 2, word) if CLAUSES.contains(&word) => {
+        ("walk", 2, word @ ("where" | "by" | "limit" | "top"))
+        | ("watch", 2, word @ ("every" | "for" | "count" | "until" | "with" | "as" | "by")) => {
             Some(format!("the range comes first: {name} all {word} \u{2026}"))
         }
         ("snapshot", 2.., _) => behind_snapshot(tokens, position, expected),

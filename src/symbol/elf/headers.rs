@@ -68,11 +68,12 @@ impl Elf {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
-    /// Whether the file has no bytes for a section, which begins as zeros (SHT_NOBITS).
-    pub(in crate::symbol) fn is_zeroed(&self, number: u32) -> bool {
-        let section = usize::try_from(number).ok();
-        let section = section.and_then(|number| self.sections.get(number));
-        section.is_some_and(|section| !section.has_bytes())
+    /// Whether an address lies behind the bytes that its load segment has in the file: it begins as zeros, as `.bss` does.
+    pub(in crate::symbol) fn is_zeroed(&self, address: u64) -> bool {
+        self.segments.iter().any(|one| {
+            let into = address.checked_sub(one.address);
+            into.is_some_and(|into| (one.file_size..one.memory_size).contains(&into))
+        })
     }
 
     /// The name of a section.

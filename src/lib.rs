@@ -68,7 +68,7 @@
 //!
 //! let target = process::attach(std::process::id())?;
 //! let (_, page) = View::detail_at(&target, address)?;
-//! assert_eq!(page.page.state, State::Present);
+//! assert_eq!(page.page.state(), State::Present);
 //! match page.physical {
 //!     Ok(physical) => println!("{address} is at {physical}"),
 //!     Err(reason) => println!("{address} is somewhere: {reason}"),

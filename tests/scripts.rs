@@ -515,14 +515,14 @@ fn what_a_fork_has_copied_is_added_up_and_bounded() {
 }
 
 #[test]
-fn what_grows_at_each_look_is_a_leak() {
+fn what_grows_in_each_interval_is_a_leak() {
     let still = Array::start();
     let pid = still.child.id().to_string();
     let output = succeed(&["-x", ":leak", &pid, "2", "1", "64K"]);
     // Where soft-dirty pages are not tracked, not every change can be seen.
     let is_still = ["nothing changed", "no change seen"].map(|words| output.contains(words));
     assert!(is_still.contains(&true), "{output}");
-    let closing = "Memory grew by more than 64 KiB in 0 of 2 pairs of looks.";
+    let closing = "Memory grew by more than 64 KiB in 0 of 2 intervals.";
     assert!(output.contains(closing), "{output}");
     let growing = program(
         "int main(void) {\n\
@@ -541,7 +541,7 @@ fn what_grows_at_each_look_is_a_leak() {
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(output.contains("(anonymous)"), "{output}");
     assert!(
-        errors.contains("memory grew in every pair of looks: $grown = 2; $looks = 2"),
+        errors.contains("memory grew in every interval: $grown = 2; $count = 2"),
         "{errors}"
     );
 }

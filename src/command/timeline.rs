@@ -1,29 +1,29 @@
-//! `watch … as timeline`: what each look has seen of each page or stretch of pages.
+//! `watch … as timeline`: what each sample shows of each page or stretch of pages.
 
 use super::map::{Cell, EMPTY, mark};
 use crate::inspect::{Change, Chunk, View};
 use crate::kernel::{AddressRange, PageSize};
-use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineLook, TimelineRow};
+use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineSample, TimelineRow};
 use std::time::SystemTime;
 
-/// Rows of what is there at the first look.
+/// The most rows that the first sample may use.
 const FIRST_ROWS: usize = 32;
-/// Rows at most, with those of what comes later.
+/// The most rows, those of later memory included.
 const MOST_ROWS: usize = 64;
 
-/// The rows so far, and what the look that is being taken has seen.
+/// The rows so far, and what the current sample has seen.
 pub(super) struct Timeline {
     size: PageSize,
     /// By address.
     rows: Vec<Row>,
-    /// Those that no look has had yet, in the order of their numbers.
+    /// Rows that have not been emitted yet, in the order of their numbers.
     new: Vec<TimelineRow>,
-    /// Pages that a row has at most.
+    /// The most pages in a row.
     stretch: u64,
-    /// Pages that have no row, if that is still to be said.
+    /// Pages that have no row.
     left_out: u64,
     left_out_said: bool,
-    /// Whether all of the range was gone through since the look began.
+    /// Whether the current sample covers the whole range.
     is_whole: bool,
 }
 
@@ -47,7 +47,7 @@ impl Timeline {
         }
     }
 
-    /// Begins a look at `ranges`. What has come into them since gets rows, as long as there are any left.
+    /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left.
     pub fn begin(&mut self, view: &View, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
@@ -64,7 +64,7 @@ impl Timeline {
         let is_first = self.rows.is_empty();
         let room = match is_first {
             true => FIRST_ROWS,
-            // Something is left for what comes after.
+            // Half of the rest stays free for later memory.
             false => (MOST_ROWS - self.rows.len()).div_ceil(2),
         };
         let together = match is_first {
@@ -87,7 +87,7 @@ impl Timeline {
             let region = group
                 .first()
                 .and_then(|(_, index)| view.regions().get(*index));
-            // Of several regions there is one row: between them is nothing.
+            // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
@@ -111,7 +111,7 @@ impl Timeline {
         self.rows.sort_by_key(|row| row.range);
     }
 
-    /// Takes what a chunk of the range has.
+    /// Adds the pages of a chunk to the sample.
     pub fn see(&mut self, chunk: &Chunk<'_>) {
         for page in chunk.pages() {
             if let Some(range) = page.range(self.size) {
@@ -121,10 +121,10 @@ impl Timeline {
         }
     }
 
-    /// Takes note of a change since the look before.
+    /// Marks the rows that changed since the sample before.
     pub fn change(&mut self, change: &Change) {
         if change.kind == EventKind::Executed {
-            // What was seen of the program before is no look.
+            // What was seen so far is of the program before.
             self.is_whole = false;
         }
         let pages = change.address.and_then(|start| {
@@ -136,12 +136,12 @@ impl Timeline {
         }
     }
 
-    /// Forgets what a look has begun with: nothing of it counts until it begins again.
+    /// Discards the current sample until the next one begins.
     pub fn end(&mut self) {
         self.is_whole = false;
     }
 
-    /// Says what the look has seen.
+    /// Emits new rows and the sample.
     pub fn emit(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         for row in self.new.drain(..) {
             sink.emit(Record::TimelineRow(row))?;
@@ -166,7 +166,7 @@ impl Timeline {
         }
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let time = time.map_or(0.0, |time| time.as_secs_f64());
-        sink.emit(Record::TimelineLook(TimelineLook { time, cells }))?;
+        sink.emit(Record::TimelineSample(TimelineSample { time, cells }))?;
         if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
             self.left_out_said = true;
             let message = format!(
@@ -191,7 +191,7 @@ impl Timeline {
     }
 }
 
-/// From the first to the last of neighbours.
+/// The range from the first to the last of neighbours.
 fn joined(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
     let (first, last) = (group.first()?, group.last()?);
     AddressRange::new(first.0.start(), last.0.end())

@@ -26,20 +26,21 @@ pub(super) const ABOUT: About = About {
     name: "watch",
     group: Group::Time,
     summary: "say what changes in a range",
-    text: "Looks at the range again and again, and says what changed between two looks: a page came, went, \
-           moved to another frame, was swapped out or in, copied on write, a huge page was split or \
-           collapsed, a guard was set; a region appeared, grew, went; the process executed another program \
+    text: "Samples the range again and again, and reports what changed between two samples: a page came, went, \
+           moved to another frame, was swapped out or in, or was copied on write; a huge page was split or \
+           collapsed; a guard was set; a region appeared, grew or went; the process executed another program \
            or exited. `with` adds changes that are frequent or need more rights: flags, mapcount, \
-           soft_dirty. What cannot be seen on this kernel, or with these rights, is said at the start.\n\n\
-           `every` sets the time between looks (100ms unless said otherwise), `for` the time to watch, \
-           `count` the pages to wait for (a change of a region or of the process counts as one): it ends after the row that reaches them, `until` a filter: it ends as soon as a page of the range \
-           matches; with `until all` as soon as each does, with `until none` as soon as none does, and \
-           `until rss(heap) < 1G` as soon as the comparison holds. An `until` that has not come true within `for` is \
-           an error, status 5; that the process exits before, one of status 3. With `by region` changes are not shown one by one: when the \
-           watch ends, after Ctrl-C too, they are added up by region, with the number of looks that saw some. Ctrl-C ends it with a summary. What comes and goes between two looks is not seen.\n\n\
-           `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each look, \
-           with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal the picture is drawn anew in its \
-           place; `> ./FILE.svg` writes it as SVG.",
+           soft_dirty. The first lines name the changes that this kernel or these rights do not show. \
+           What comes and goes between two samples is not seen.\n\n\
+           `every` sets the time between samples (default 100ms). `for` ends the watch after a time. `count` ends it after the row \
+           that reaches so many pages; a change of a region or of the process counts as one. `until` ends it as soon as a page of the \
+           range matches a filter, `until all` as soon as every page does, `until none` as soon as none does, and \
+           `until rss(heap) < 1G` as soon as the comparison holds. Ctrl-C ends it too. All end with a summary. If `for` passes \
+           before `until` comes true, that is an error with status 5; if the process exits before, one with status 3.\n\n\
+           `by region` adds the changes up by region instead, with the number of samples that saw some, and shows the sums when the watch ends.\n\n\
+           `as timeline` draws instead: a row for each page, or for a stretch of pages where there are many, and a column for each sample, \
+           with the letters of `map`; a star is a change that leaves the letter as it is. On a terminal each picture replaces the one \
+           before; `> ./FILE.svg` writes it as SVG.",
     examples: &[
         Example {
             line: "watch demo_busy for 1s",
@@ -55,7 +56,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "watch demo_busy every 20ms for 500ms as timeline",
-            does: "drawn: a column a look",
+            does: "drawn: a column for each sample",
         },
         Example {
             line: "watch all for 1s by region",
@@ -68,9 +69,9 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-/// Time between two looks when none is given: short enough for a person, long enough to cost next to nothing.
+/// Time between two samples when none is given: short enough for a person, long enough to cost next to nothing.
 const USUAL: Duration = Duration::from_millis(100);
-/// More often than this a look would only follow its own tail.
+/// Samples closer together than this would take longer than the time between them.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The arguments of `watch`, as written.
@@ -101,7 +102,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     };
     if arguments.is_timeline && arguments.by.is_some() {
         return Err(Error::Refused {
-            message: "a timeline shows each look, and `by region` adds looks up".to_owned(),
+            message: "a timeline shows each sample, and `by region` adds samples up".to_owned(),
             hint: Some("leave one of both out".to_owned()),
         });
     }
@@ -111,7 +112,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     let every = match arguments.every {
         Some(every) if every < SHORTEST => {
             return Err(Error::Refused {
-                message: "`every` is less than a millisecond: no look would be done by then"
+                message: "`every` is less than a millisecond: no sample would be done by then"
                     .to_owned(),
                 hint: Some("write `every 1ms` or more".to_owned()),
             });
@@ -150,7 +151,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         until: arguments.until,
         tally: Tally::until(arguments.count),
         sums: arguments.by.map(Sums::new),
-        looks: 0,
+        samples: 0,
         undecided_said: false,
         timeline: arguments
             .is_timeline
@@ -162,7 +163,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
         context.sink.emit(Record::EventGroup(group))?;
     }
     context.sink.emit(Record::WatchSummary(WatchSummary {
-        looks: watch.looks,
+        samples: watch.samples,
         seconds: began.elapsed().as_secs_f64(),
         events: Numbers(watch.tally.events.into_iter().collect()),
         rows: Numbers(watch.tally.rows.into_iter().collect()),
@@ -241,8 +242,8 @@ struct Sums {
 struct Sum {
     pages: u64,
     events: BTreeMap<EventKind, u64>,
-    looks: u64,
-    /// The last look that is in `looks`.
+    samples: u64,
+    /// The last sample that `samples` counts.
     last: Option<u64>,
 }
 
@@ -254,15 +255,15 @@ impl Sums {
         }
     }
 
-    fn add(&mut self, region: &Region, change: &Change, look: u64) {
+    fn add(&mut self, region: &Region, change: &Change, sample: u64) {
         let key = match self.by {
             WatchKey::Region => name_among_symbols(&region.name),
         };
         let sum = self.groups.entry(key).or_default();
         sum.pages += change.pages;
         *sum.events.entry(change.kind).or_default() += change.pages.max(1);
-        if sum.last.replace(look) != Some(look) {
-            sum.looks += 1;
+        if sum.last.replace(sample) != Some(sample) {
+            sum.samples += 1;
         }
     }
 
@@ -275,7 +276,7 @@ impl Sums {
                 by,
                 key,
                 pages: sum.pages,
-                looks: sum.looks,
+                samples: sum.samples,
                 events: Numbers(sum.events.into_iter().collect()),
             })
             .collect();
@@ -301,15 +302,15 @@ struct Watch<'a> {
     tally: Tally,
     /// Where changes add up instead of being shown.
     sums: Option<Sums>,
-    looks: u64,
-    /// Whether it was said that of some pages it cannot be known whether they are as `until` has it.
+    samples: u64,
+    /// Whether the note was shown that `until` cannot be evaluated for some pages.
     undecided_said: bool,
-    /// What is drawn, if no line a change is wanted.
+    /// The picture of `as timeline`.
     timeline: Option<RefCell<Timeline>>,
 }
 
 impl Watch<'_> {
-    /// Looks until there is a reason to end, and says which.
+    /// Takes samples until there is a reason to end, and returns that.
     fn follow(
         &mut self,
         sink: &mut dyn Sink,
@@ -319,9 +320,9 @@ impl Watch<'_> {
     ) -> Result<&'static str, Error> {
         let end = duration.and_then(|duration| Instant::now().checked_add(duration));
         loop {
-            let looked = self.look(sink, &mut watcher);
-            self.looks += 1;
-            match looked {
+            let sampled = self.sample(sink, &mut watcher);
+            self.samples += 1;
+            match sampled {
                 Ok(Sampled::Alive) if self.tally.left == 0 => return Ok("count"),
                 Ok(Sampled::Alive) => {}
                 Ok(Sampled::Exited) => return Ok("exited"),
@@ -333,7 +334,7 @@ impl Watch<'_> {
                 Ok(true) => return Ok("until"),
                 Ok(false) => {}
                 Err(Error::Stopped(Stopped::Interrupted)) => return Ok("interrupted"),
-                // It went while it was being searched: the next look says how.
+                // The target went during the sweep: the next sample reports it.
                 Err(error) if error.status() == 3 => continue,
                 Err(error) => return Err(error),
             }
@@ -350,10 +351,10 @@ impl Watch<'_> {
         }
     }
 
-    /// One look; what changed goes to the sink.
-    fn look(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
+    /// Takes one sample and shows what changed.
+    fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let Some(timeline) = &self.timeline else {
-            return self.tell(sink, watcher);
+            return self.report_changes(sink, watcher);
         };
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         let tally = &mut self.tally;
@@ -379,11 +380,11 @@ impl Watch<'_> {
         Ok(sampled)
     }
 
-    /// A line a change.
-    fn tell(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
+    /// Takes one sample and emits a record for each change.
+    fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
-        let (tally, sums, look) = (&mut self.tally, &mut self.sums, self.looks);
+        let (tally, sums, sample) = (&mut self.tally, &mut self.sums, self.samples);
         let (target, symbols, spans) = (self.target, self.symbols, self.spans);
         watcher.sample(
             target,
@@ -392,7 +393,7 @@ impl Watch<'_> {
             &mut |change| {
                 tally.add(&change);
                 if let (Some(sums), Some(region)) = (&mut *sums, &change.region) {
-                    sums.add(region, &change, look);
+                    sums.add(region, &change, sample);
                     return match tally.left {
                         0 => Err(Stopped::Closed),
                         _ => sink.borrow_mut().check(),
@@ -414,7 +415,7 @@ impl Watch<'_> {
         )
     }
 
-    /// Whether the pages of the range are as `until` has it now. Functions in it are worked out at each look.
+    /// Whether the condition of `until` holds now. Each call evaluates its functions anew.
     fn is_reached(&mut self, sink: &mut dyn Sink) -> Result<bool, Error> {
         let Some(Until { of, filter }) = self.until else {
             return Ok(false);

@@ -1,23 +1,23 @@
-//! A timeline as it grows: rows, and the last looks at them. The text and the SVG are drawn from it.
+//! A timeline as it grows: rows, and the last samples of them. The text and the SVG are drawn from it.
 
 use super::marks::{self, Cell};
 use crate::kernel::Name;
-use crate::report::{Mark, TimelineLook, TimelineRow};
+use crate::report::{Mark, TimelineSample, TimelineRow};
 use std::collections::VecDeque;
 
-/// The rows, and the looks that are to be drawn.
+/// The rows, and the samples that are to be drawn.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     rows: Vec<TimelineRow>,
-    looks: VecDeque<Look>,
-    /// The look before the first of those.
-    before: Option<Look>,
-    /// Looks that there were in all.
+    samples: VecDeque<Sample>,
+    /// The sample before the first of those.
+    before: Option<Sample>,
+    /// Samples that there were in all.
     pub number: u64,
 }
 
 #[derive(Debug)]
-struct Look {
+struct Sample {
     time: f64,
     cells: Vec<Cell>,
     changed: Vec<bool>,
@@ -28,20 +28,20 @@ pub(super) struct Drawn<'a> {
     pub row: &'a TimelineRow,
     /// Where it ends, if several were joined.
     pub last: &'a TimelineRow,
-    /// Rows in which nothing is in any look, folded to this one.
+    /// How many rows without pages in any sample are folded into this one.
     pub folded: u64,
     pub cells: Vec<Cell>,
 }
 
 impl Drawn<'_> {
-    /// Whether nothing is there in any look.
+    /// Whether nothing is there in any sample.
     fn is_quiet(&self) -> bool {
         self.cells
             .iter()
             .all(|cell| cell.mark >= Mark::Untouched && !cell.again)
     }
 
-    /// What stands for the name of its region: that, unless the row above says it, or how many rows it stands for.
+    /// The name of its region, unless the row above has the same, and how many rows are folded into it.
     pub fn label(&self, above: Option<&Drawn<'_>>) -> String {
         let name = self.name(above).map(|name| name.file_name().to_string());
         let name = name.filter(|name| !name.is_empty()).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The name of its region, unless that stands before the row above.
+    /// The name of its region, unless the row above has the same.
     fn name(&self, above: Option<&Drawn<'_>>) -> Option<&Name> {
         let name = self.row.region.as_ref()?;
         let same = above.is_some_and(|above| above.last.region.as_ref() == Some(name));
@@ -62,17 +62,17 @@ impl Drawn<'_> {
 
 impl Timeline {
     pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
+        self.samples.is_empty()
     }
 
-    /// Looks that are to be drawn.
+    /// Samples that are to be drawn.
     pub fn len(&self) -> usize {
-        self.looks.len()
+        self.samples.len()
     }
 
     /// The times of the first and the last.
     pub fn times(&self) -> Option<(f64, f64)> {
-        Some((self.looks.front()?.time, self.looks.back()?.time))
+        Some((self.samples.front()?.time, self.samples.back()?.time))
     }
 
     /// The most regions that share a row.
@@ -90,28 +90,28 @@ impl Timeline {
         self.rows.push(row.clone());
     }
 
-    pub fn add_look(&mut self, look: &TimelineLook) {
+    pub fn add_sample(&mut self, sample: &TimelineSample) {
         let (mut cells, mut changed) = (Vec::new(), Vec::new());
-        for alike in &look.cells {
+        for alike in &sample.cells {
             let cell = Cell::new(alike.mark, alike.mixed);
             let count = usize::try_from(alike.cells).unwrap_or(usize::MAX);
-            // No row has more than one.
+            // A sample has one cell for each row.
             let count = count.min(self.rows.len().saturating_sub(cells.len()));
             cells.extend(std::iter::repeat_n(cell, count));
             changed.extend(std::iter::repeat_n(alike.changed, count));
         }
         self.number += 1;
-        self.looks.push_back(Look {
-            time: look.time,
+        self.samples.push_back(Sample {
+            time: sample.time,
             cells,
             changed,
         });
     }
 
-    /// Leaves only the last `most` looks to be drawn.
+    /// Leaves only the last `most` samples to be drawn.
     pub fn keep(&mut self, most: usize) {
-        while self.looks.len() > most {
-            self.before = self.looks.pop_front();
+        while self.samples.len() > most {
+            self.before = self.samples.pop_front();
         }
     }
 
@@ -124,9 +124,9 @@ impl Timeline {
             let mut above = self
                 .before
                 .as_ref()
-                .map(|look| look.joined(first, rows.len()).0);
-            let cells = self.looks.iter().map(|look| {
-                let (cell, changed) = look.joined(first, rows.len());
+                .map(|sample| sample.joined(first, rows.len()).0);
+            let cells = self.samples.iter().map(|sample| {
+                let (cell, changed) = sample.joined(first, rows.len());
                 let is_same = above.replace(cell) == Some(cell);
                 Cell {
                     again: changed && is_same && !cell.is_blank(),
@@ -162,8 +162,8 @@ impl Timeline {
     }
 }
 
-impl Look {
-    /// Neighbouring rows as one. Of those that it has not, it says nothing.
+impl Sample {
+    /// Neighbouring rows as one. Rows that this sample does not have yet count as blank.
     fn joined(&self, first: usize, count: usize) -> (Cell, bool) {
         let some = first.min(self.cells.len())..(first + count).min(self.cells.len());
         let cells = self.cells.get(some.clone()).unwrap_or_default();
@@ -172,15 +172,15 @@ impl Look {
     }
 }
 
-/// The numbers of looks that stand above their columns, with these: the first, and every tenth one that has room.
-pub(super) fn ruler(last: u64, looks: usize) -> Vec<(usize, u64)> {
-    let first = last.saturating_sub(looks as u64) + 1;
+/// The columns of the ruler with the numbers above them: the first sample, and every tenth one that has room.
+pub(super) fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
+    let first = last.saturating_sub(samples as u64) + 1;
     let mut ruler = vec![(0, first)];
     let mut free = first.to_string().len() + 1;
-    for (column, look) in (first..=last).enumerate() {
-        let width = look.to_string().len();
-        if look % 10 == 0 && column >= free && column + width <= looks {
-            ruler.push((column, look));
+    for (column, sample) in (first..=last).enumerate() {
+        let width = sample.to_string().len();
+        if sample % 10 == 0 && column >= free && column + width <= samples {
+            ruler.push((column, sample));
             free = column + width + 1;
         }
     }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ruler_numbers_every_tenth_look() {
+    fn the_ruler_numbers_every_tenth_sample() {
         assert_eq!(ruler(25, 25), [(0, 1), (9, 10), (19, 20)]);
         assert_eq!(ruler(1, 1), [(0, 1)]);
         assert_eq!(ruler(31, 12), [(0, 20), (10, 30)]);

@@ -109,7 +109,7 @@ shapes! {
         /// A row of `watch … as timeline`.
         "timeline-row" TimelineRow(TimelineRow),
         /// A column of `watch … as timeline`.
-        "timeline-look" TimelineLook(TimelineLook),
+        "timeline-sample" TimelineSample(TimelineSample),
         /// `snapshot`, and a row of `info snapshots`.
         "snapshot" Snapshot(SnapshotRow),
         /// The totals of `diff`, which stand first.

@@ -31,7 +31,7 @@ pub trait Sink {
         self.check()
     }
 
-    /// Waits between two looks; ends at once when the command should stop.
+    /// Waits between two samples; ends at once when the command should stop.
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped>;
 }
 

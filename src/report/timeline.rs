@@ -5,7 +5,7 @@ use super::record::record;
 use crate::kernel::{Name, VirtualAddress};
 
 record! {
-    /// A row of a timeline: a page, or a stretch of neighbouring pages. It comes before the first look at it.
+    /// A row of a timeline: a page, or a stretch of neighbouring pages. It comes before its first sample.
     pub struct TimelineRow {
         /// Its place among the rows, from 0.
         row: u64,
@@ -23,8 +23,8 @@ record! {
 }
 
 record! {
-    /// A column of a timeline: what one look has seen.
-    pub struct TimelineLook {
+    /// A column of a timeline: one sample.
+    pub struct TimelineSample {
         /// Seconds since the epoch.
         time: f64,
         /// A cell for each row so far, in order, neighbours that are alike together.
@@ -33,7 +33,7 @@ record! {
 }
 
 record! {
-    /// Neighbouring rows that are alike in a look.
+    /// Neighbouring rows that are alike in a sample.
     #[derive(Copy, Eq)]
     pub struct TimelineCells {
         /// How many.
@@ -42,7 +42,7 @@ record! {
         mark: Mark,
         /// Whether there is something else in each.
         mixed: bool,
-        /// Whether something has changed in each since the look before.
+        /// Whether something has changed in each since the sample before.
         changed: bool,
     }
 }

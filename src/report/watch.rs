@@ -154,8 +154,8 @@ record! {
         key: String,
         /// Pages in all changes. A page that changed twice counts twice.
         pages: u64,
-        /// Looks that saw a change.
-        looks: u64,
+        /// Samples that showed a change.
+        samples: u64,
         /// Changes of each kind: of pages each page, of the region each change.
         events: Numbers<EventKind>,
     }
@@ -165,7 +165,7 @@ record! {
     /// How a watch ended.
     pub struct WatchSummary {
         /// Samples taken.
-        looks: u64,
+        samples: u64,
         /// Seconds it lasted.
         seconds: f64,
         /// Events of each kind. A change of several pages counts once for each page, a change of a region or of the process once.

@@ -31,17 +31,17 @@ fn cells_follow_the_pages() {
         serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     });
     let mut rows = Vec::new();
-    // The next look that is not as the one before: for each row the mark, and whether it changed.
+    // The next sample that differs from the one before: for each row the mark, and whether it changed.
     let mut next = |objects: &mut dyn Iterator<Item = Value>, before: &[(String, bool)]| loop {
-        let object = objects.next().expect("a look");
+        let object = objects.next().expect("a sample");
         match object["type"].as_str() {
             Some("timeline-row") => rows.push(object["start"].clone()),
-            Some("timeline-look") => {
+            Some("timeline-sample") => {
                 let cells = cells(&object);
                 let marks = |cells: &[(String, bool)]| -> Vec<String> {
                     cells.iter().map(|(mark, _)| mark.clone()).collect()
                 };
-                // A write may read first: a look in between sees a page of zeros.
+                // A write may read first: a sample in between sees a page of zeros.
                 let is_halfway = cells.iter().any(|(mark, _)| mark == "zero");
                 if marks(&cells) != marks(before) && !is_halfway {
                     return cells;

@@ -572,7 +572,7 @@ fn changes_add_up_by_region() {
         panic!("{out}");
     };
     assert_eq!(group["by"], "region");
-    assert!(group["looks"].as_u64() >= Some(1), "{out}");
+    assert!(group["samples"].as_u64() >= Some(1), "{out}");
     assert_eq!(group["events"], of("watch-summary")[0]["events"], "{out}");
 }
 

@@ -391,7 +391,7 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     let mut watched = Running(sleep.arg("600").spawn().expect("it starts"));
     let mut terminal = Terminal::new(&["-p", &watched.0.id().to_string()]);
     let ends_in_order = |shown: &str, end: &str| {
-        let (_, picture) = shown.rsplit_once("looks 1 to ").expect("a picture");
+        let (_, picture) = shown.rsplit_once("samples 1 to ").expect("a picture");
         let parts = ["letters, the most important first: ", "watched for ", end];
         let places = parts.map(|part| {
             picture
@@ -406,9 +406,9 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     terminal.answer("set pagination off");
     let watch = "watch [stack] every 10ms as timeline";
     terminal.enters(watch);
-    terminal.sees("looks 1 to 3, ");
+    terminal.sees("samples 1 to 3, ");
     terminal.types("\u{3}");
-    let shown = format!("looks 1 to 3, {}", terminal.sees(PROMPT));
+    let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
     ends_in_order(&shown, "ended by Ctrl-C");
     assert!(
         terminal
@@ -417,10 +417,10 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     );
 
     terminal.enters(watch);
-    terminal.sees("looks 1 to 3, ");
+    terminal.sees("samples 1 to 3, ");
     watched.0.kill().expect("it is there");
     watched.0.wait().expect("it ends");
-    let shown = format!("looks 1 to 3, {}", terminal.sees(PROMPT));
+    let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
     ends_in_order(&shown, "ended as the process exited");
 }
 

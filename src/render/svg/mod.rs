@@ -17,10 +17,10 @@ use std::io::{self, Write};
 /// The width in columns of text where none is set, and the smallest width.
 const COLUMNS: usize = 160;
 const FEWEST: usize = 60;
-/// A row of a map has a multiple of so many cells, a piece of a timeline a multiple of so many looks.
+/// A row of a map has a multiple of so many cells, a piece of a timeline a multiple of so many samples.
 const CELLS: usize = 32;
-const LOOKS: usize = 10;
-/// Before the first look: the address, and so many characters of the name.
+const SAMPLES: usize = 10;
+/// Before the first sample: the address, and so many characters of the name.
 const LABEL: usize = 280;
 const NAME: usize = 18;
 
@@ -83,7 +83,7 @@ impl Svg {
         Ok(())
     }
 
-    /// The looks so far, each row behind its address and region.
+    /// The samples so far, each row behind its address and region.
     fn piece(&mut self) -> io::Result<()> {
         if self.timeline.is_empty() {
             return Ok(());
@@ -163,9 +163,9 @@ impl Renderer for Svg {
                 self.timeline.add_row(row);
                 return Ok(());
             }
-            Record::TimelineLook(look) => {
-                self.timeline.add_look(look);
-                let room = fitting(self.width.saturating_sub(LABEL), LOOKS);
+            Record::TimelineSample(sample) => {
+                self.timeline.add_sample(sample);
+                let room = fitting(self.width.saturating_sub(LABEL), SAMPLES);
                 return match self.timeline.len() >= room {
                     true => self.piece(),
                     false => Ok(()),

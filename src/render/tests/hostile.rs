@@ -276,7 +276,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             region: Some(name.clone()),
             regions: number,
         }),
-        Record::TimelineLook(timeline_look(&[(number, Mark::Anonymous, true)])),
+        Record::TimelineSample(timeline_sample(&[(number, Mark::Anonymous, true)])),
         Record::Event(change),
         Record::Value(valued),
         Record::Symbol(named.clone()),

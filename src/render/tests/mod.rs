@@ -151,9 +151,9 @@ const FIELDS: &[(&str, &str)] = &[
     ),
     ("watch-start", "pages every blind"),
     ("timeline-row", "row start end pages region regions"),
-    ("timeline-look", "time cells"),
-    ("event-group", "by key pages looks events"),
-    ("watch-summary", "looks seconds events rows ended"),
+    ("timeline-sample", "time cells"),
+    ("event-group", "by key pages samples events"),
+    ("watch-summary", "samples seconds events rows ended"),
     (
         "snapshot",
         "name pid process time pages swapped with unread memory",

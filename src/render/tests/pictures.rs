@@ -75,25 +75,25 @@ fn a_picture_has_the_cells_of_the_record() {
 }
 
 /// A page that comes, is copied, and goes to swap; six rows stay empty, and in the end a region comes.
-fn timeline(looks: u64) -> Vec<Record> {
+fn timeline(samples: u64) -> Vec<Record> {
     let mut records = vec![Record::WatchStart(watch_start())];
     records.extend((0..8).map(|row| Record::TimelineRow(timeline_row(row))));
-    for look in 0..looks {
-        let first = match look {
+    for sample in 0..samples {
+        let first = match sample {
             0..2 => (1, Mark::Untouched, false),
             2 => (1, Mark::Anonymous, true),
             7 => (1, Mark::Anonymous, true),
             3..20 => (1, Mark::Anonymous, false),
-            20.. => (1, Mark::Swapped, look == 20),
+            20.. => (1, Mark::Swapped, sample == 20),
         };
         let mut rows = vec![first, (5, Mark::Untouched, false), (2, Mark::File, false)];
-        if look == 30 {
+        if sample == 30 {
             records.push(Record::TimelineRow(timeline_row(8)));
         }
-        if look >= 30 {
+        if sample >= 30 {
             rows.push((1, Mark::PrivateCopy, false));
         }
-        records.push(Record::TimelineLook(timeline_look(&rows)));
+        records.push(Record::TimelineSample(timeline_sample(&rows)));
     }
     records.push(Record::WatchSummary(watch_summary()));
     records
@@ -101,11 +101,11 @@ fn timeline(looks: u64) -> Vec<Record> {
 
 #[test]
 fn a_timeline_in_pieces_of_the_width() {
-    let both = |looks| {
+    let both = |samples| {
         format!(
             "{}\n---\n{}",
-            text(Some(60), &timeline(looks)),
-            text(None, &timeline(looks))
+            text(Some(60), &timeline(samples)),
+            text(None, &timeline(samples))
         )
     };
     assert_data_eq!(both(45), snapbox::file!["golden/timeline.txt"].raw());
@@ -157,17 +157,17 @@ fn screen(written: &str) -> Vec<String> {
 }
 
 #[test]
-fn on_a_terminal_the_last_looks_stand_in_one_place() {
+fn on_a_terminal_the_last_samples_stand_in_one_place() {
     let records = timeline(45);
     let mut renderer = Text::with_time_zone(Theme::PLAIN, Some(60), TimeZone::UTC).in_place(24);
     let shown = screen(&rendered(&mut renderer, &records));
-    // As many columns as there is room for, with the last look at the right.
+    // As many columns as there is room for, with the last sample at the right.
     let heads: Vec<&String> = shown
         .iter()
-        .filter(|line| line.starts_with("looks "))
+        .filter(|line| line.starts_with("samples "))
         .collect();
     assert_eq!(heads.len(), 1, "{shown:#?}");
-    assert!(heads[0].starts_with("looks 21 to 45, "), "{shown:#?}");
+    assert!(heads[0].starts_with("samples 21 to 45, "), "{shown:#?}");
     let heap = shown.iter().find(|line| line.contains("[heap]"));
     assert!(
         heap.is_some_and(|line| line.ends_with("wwwwwwww")),
@@ -183,7 +183,7 @@ fn on_a_terminal_the_last_looks_stand_in_one_place() {
     assert!(rows(8) <= 2, "{}", rows(8));
 }
 
-/// The width is what `set width` says: text, cells, looks and the legend keep to it.
+/// The width is what `set width` says: text, cells, samples and the legend keep to it.
 #[test]
 fn a_picture_is_as_wide_as_it_was_asked_to_be() {
     let width = |columns: usize, records: &[Record]| {

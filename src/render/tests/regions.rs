@@ -214,7 +214,7 @@ pub fn watch_start() -> WatchStart {
 
 pub fn watch_summary() -> WatchSummary {
     WatchSummary {
-        looks: 124,
+        samples: 124,
         seconds: 12.34,
         events: Numbers(vec![
             (EventKind::Came, 3),
@@ -235,7 +235,7 @@ pub fn event_group() -> EventGroup {
         by: "region",
         key: "[heap]".into(),
         pages: 1_536,
-        looks: 12,
+        samples: 12,
         events: Numbers(vec![
             (EventKind::Came, 1_024),
             (EventKind::CopiedOnWrite, 512),

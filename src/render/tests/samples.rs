@@ -92,8 +92,8 @@ pub fn all() -> Vec<(&'static str, Record)> {
         ("watch-summary", Record::WatchSummary(watch_summary())),
         ("timeline-row", Record::TimelineRow(timeline_row(0))),
         (
-            "timeline-look",
-            Record::TimelineLook(timeline_look(&[(1, Mark::Anonymous, true)])),
+            "timeline-sample",
+            Record::TimelineSample(timeline_sample(&[(1, Mark::Anonymous, true)])),
         ),
         ("read", Record::Read(read_of_words())),
         ("read", Record::Read(read_of_text())),

@@ -142,15 +142,15 @@ impl Renderer for Text {
                 self.drawing.timeline.add_row(row);
                 return Ok(());
             }
-            Record::TimelineLook(seen) => {
-                self.drawing.timeline.add_look(seen);
+            Record::TimelineSample(seen) => {
+                self.drawing.timeline.add_sample(seen);
                 let Text {
                     look,
                     legend,
                     drawing,
                     ..
                 } = self;
-                return drawing.looked(look, legend, out);
+                return drawing.sampled(look, legend, out);
             }
             _ => self.drawing.interrupted(),
         }
@@ -226,7 +226,7 @@ impl Renderer for Text {
             | Record::Module(_)
             | Record::Event(_)
             | Record::TimelineRow(_)
-            | Record::TimelineLook(_)
+            | Record::TimelineSample(_)
             | Record::Read(_)
             | Record::Snapshot(_)
             | Record::Change(_)

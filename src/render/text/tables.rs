@@ -186,7 +186,7 @@ pub static EVENTS: Table = Table::of(&[
 /// `watch … by KEY`
 pub static EVENT_GROUPS: Table = Table::of(&[
     Column::number("pages", 8, Role::Size),
-    Column::number("looks", 5, Role::Dim),
+    Column::number("samples", 7, Role::Dim),
     Column::name("region", 20, Role::Name),
     Column::word("changes", 30, Role::Plain),
 ]);

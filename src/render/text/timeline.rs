@@ -1,4 +1,4 @@
-//! `watch … as timeline`: a row a page or a stretch of pages, a column a look.
+//! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
 
 use super::look::Look;
 use super::map;
@@ -10,27 +10,27 @@ use crate::render::timeline::{Timeline, ruler};
 use crate::render::units::{counted, size, time_of_day};
 use std::io::{self, Write};
 
-/// Where nothing is said of a width.
+/// The width if none is known.
 const USUAL: usize = 80;
-/// Columns that a name takes at most.
+/// The most columns of a name.
 const NAME: usize = 16;
-/// Columns of cells at least, however narrow the terminal.
+/// The fewest columns of cells, however narrow the terminal.
 const FEWEST: usize = 8;
-/// Lines of a picture beside its rows: what it shows, the ruler, the legend, and where the cursor waits.
+/// Lines of a picture beside its rows: the head, the ruler, the legend, and the line of the cursor.
 const OTHER_LINES: usize = 6;
 
 /// What was drawn, and where.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     pub timeline: Timeline,
-    /// The lines of the terminal, if the picture is drawn anew in its place.
+    /// The lines of the terminal, if each picture replaces the one before.
     height: Option<usize>,
-    /// Lines above the cursor that the last picture takes.
+    /// How many lines above the cursor the last picture has.
     above: usize,
 }
 
 impl Drawing {
-    /// Drawn anew with each look, on a terminal of so many lines.
+    /// Drawn anew with each sample, on a terminal of so many lines.
     pub fn in_place(height: usize) -> Self {
         Drawing {
             height: Some(height),
@@ -38,8 +38,8 @@ impl Drawing {
         }
     }
 
-    /// After a look: the picture anew, or a piece of it that is as wide as it may be.
-    pub fn looked(
+    /// After a sample: draws the picture anew, or, in a stream, the next piece once it is as wide as the screen.
+    pub fn sampled(
         &mut self,
         look: &Look,
         legend: &mut Legend,
@@ -71,7 +71,7 @@ impl Drawing {
         out.write_all(b"\x1b[J")
     }
 
-    /// What is still to be drawn. What stands on the terminal stays, and the next picture begins below.
+    /// Draws the last piece. The picture on the terminal stays, and the next one begins below it.
     pub fn finish(
         &mut self,
         look: &Look,
@@ -85,7 +85,7 @@ impl Drawing {
         }
     }
 
-    /// Something else is said: the next picture begins below.
+    /// Other output follows: the next picture begins below it.
     pub fn interrupted(&mut self) {
         self.above = 0;
     }
@@ -153,14 +153,14 @@ fn draw(
     Ok(())
 }
 
-/// `looks 1 to 46, from 16:52:21 to 16:52:26; a row is at most 64 KiB`
+/// `samples 1 to 46, from 16:52:21 to 16:52:26; a row is at most 64 KiB`
 pub(in crate::render) fn head(look: &Look, timeline: &Timeline, together: usize) -> Line {
     let mut line = look.line();
     line.indent(2);
     let first = (timeline.number + 1).saturating_sub(timeline.len() as u64);
     line.plain(match first == timeline.number {
-        true => format!("look {first}"),
-        false => format!("looks {first} to {}", timeline.number),
+        true => format!("sample {first}"),
+        false => format!("samples {first} to {}", timeline.number),
     });
     if let Some((from, to)) = timeline.times() {
         let [from, to] = [from, to].map(|time| time_of_day(time, look.zone()));

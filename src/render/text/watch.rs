@@ -131,7 +131,7 @@ fn side(facts: &PageFacts) -> String {
 pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.plain(format!(
-        "watching {}, a look every {}; Ctrl-C ends it",
+        "watching {}, a sample every {}; Ctrl-C ends it",
         counted(start.pages, "page"),
         duration(start.every)
     ));
@@ -160,7 +160,7 @@ pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
     let changes: Vec<String> = group.events.iter().map(kind).collect();
     vec![
         Cell::new(count(group.pages)),
-        Cell::new(count(group.looks)),
+        Cell::new(count(group.samples)),
         Cell::new(&group.key),
         Cell::new(changes.join(", ")),
     ]
@@ -172,7 +172,7 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
     line.plain(format!(
         "watched for {} in {}; ",
         duration(summary.seconds),
-        counted(summary.looks, "look")
+        counted(summary.samples, "sample")
     ))
     .indent(2);
     if summary.events.is_empty() {

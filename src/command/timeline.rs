@@ -3,7 +3,7 @@
 use super::map::{Cell, EMPTY, mark};
 use crate::inspect::{Change, Chunk, View};
 use crate::kernel::{AddressRange, PageSize};
-use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineSample, TimelineRow};
+use crate::report::{EventKind, Record, Sink, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
 
 /// The most rows that the first sample may use.

@@ -381,7 +381,11 @@ impl Watch<'_> {
     }
 
     /// Takes one sample and emits a record for each change.
-    fn report_changes(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> inspect::Result<Sampled> {
+    fn report_changes(
+        &mut self,
+        sink: &mut dyn Sink,
+        watcher: &mut Watcher,
+    ) -> inspect::Result<Sampled> {
         let sink = RefCell::new(sink);
         let mut regions: Option<Vec<Region>> = None;
         let (tally, sums, sample) = (&mut self.tally, &mut self.sums, self.samples);

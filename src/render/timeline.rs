@@ -2,7 +2,7 @@
 
 use super::marks::{self, Cell};
 use crate::kernel::Name;
-use crate::report::{Mark, TimelineSample, TimelineRow};
+use crate::report::{Mark, TimelineRow, TimelineSample};
 use std::collections::VecDeque;
 
 /// The rows, and the samples that are to be drawn.

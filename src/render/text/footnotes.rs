@@ -56,21 +56,6 @@ impl Footnotes {
         add(&mut self.reasons, field, reason);
     }
 
-    /// Takes those of another collection too.
-    pub fn append(&mut self, others: Footnotes) {
-        self.has_values |= others.has_values;
-        for (mine, theirs) in [
-            (&mut self.reasons, others.reasons),
-            (&mut self.by_nature, others.by_nature),
-        ] {
-            for (reason, fields) in theirs {
-                for field in fields {
-                    add(mine, field, &reason);
-                }
-            }
-        }
-    }
-
     /// Writes them and forgets them.
     pub fn write(&mut self, look: &Look, out: &mut dyn Write) -> io::Result<()> {
         let Footnotes {
@@ -135,9 +120,7 @@ mod tests {
         let written = |rows: &[bool]| {
             let mut notes = Footnotes::default();
             for &has_values in rows {
-                let mut row = Footnotes::default();
-                row.collect_with_nature(&why, has_values);
-                notes.append(row);
+                notes.collect_with_nature(&why, has_values);
             }
             let mut out = Vec::new();
             notes

@@ -27,7 +27,7 @@ use super::Renderer;
 use super::columns::{Cell, Layout};
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use crate::report::Record;
+use crate::report::{Record, Why};
 use footnotes::Footnotes;
 use jiff::tz::TimeZone;
 use look::Look;
@@ -54,6 +54,9 @@ enum Shape {
     Block,
     Row(Table),
 }
+
+/// How a record is written that is no row.
+type WriteRecord<T> = fn(&Look, &T, &mut dyn Write) -> io::Result<()>;
 
 impl Text {
     /// With this theme. `width` is the terminal's, in columns, and `None` for a pipe or a file: nothing is then cut, wrapped or
@@ -83,7 +86,22 @@ impl Text {
         text
     }
 
-    fn row(&mut self, table: Table, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
+    /// A row of a table.
+    fn row(&mut self, table: Table, cells: Vec<Cell<'_>>, out: &mut dyn Write) -> io::Result<()> {
+        self.row_with_notes(table, cells, |_| {}, out)
+    }
+
+    /// A row of a table, and the reasons of what it misses.
+    fn row_with_notes(
+        &mut self,
+        table: Table,
+        cells: Vec<Cell<'_>>,
+        note: impl FnOnce(&mut Footnotes),
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        // A table that ends here has its own notes.
+        self.separate(Shape::Row(table), out)?;
+        note(&mut self.footnotes);
         let (theme, width) = (self.look.theme, self.look.width);
         let is_open = matches!(&self.layout, Some(open) if open.0 == table);
         if !is_open {
@@ -92,7 +110,7 @@ impl Text {
         let Some((_, layout)) = &mut self.layout else {
             return Ok(());
         };
-        if layout.widen(cells) || !is_open {
+        if layout.widen(&cells) || !is_open {
             if table.has_heading() {
                 layout.heading(out)?;
             }
@@ -100,7 +118,29 @@ impl Text {
             let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
             self.left_out.extend(left_out);
         }
-        layout.row(cells, out)
+        layout.row(&cells, out)
+    }
+
+    /// Labelled lines that stand apart.
+    fn block<T>(
+        &mut self,
+        write: WriteRecord<T>,
+        record: &T,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.separate(Shape::Block, out)?;
+        write(&self.look, record, out)
+    }
+
+    /// A line, or a few.
+    fn line<T>(
+        &mut self,
+        write: WriteRecord<T>,
+        record: &T,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        self.separate(Shape::Line, out)?;
+        write(&self.look, record, out)
     }
 
     /// What belongs under a table: the reasons of what is missing in it, and the columns that are.
@@ -113,8 +153,9 @@ impl Text {
         self.footnotes.write(&self.look, out)
     }
 
-    /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends.
+    /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a drawing.
     fn separate(&mut self, shape: Shape, out: &mut dyn Write) -> io::Result<()> {
+        self.drawing.interrupted();
         let blank = match (self.before, shape) {
             (Shape::Nothing, _) => false,
             (Shape::Row(open), Shape::Row(next)) => open != next,
@@ -133,115 +174,148 @@ impl Text {
 
 impl Renderer for Text {
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()> {
-        // `end` is for programs; `echo` is the user's own text, to the byte.
         match record {
-            // An assertion that holds is silent, and one that fails is an error.
-            Record::Hello(_) | Record::End(_) | Record::Assertion(_) => return Ok(()),
-            Record::Text(text) => return out.write_all(text.text.as_bytes()),
-            Record::TimelineRow(row) => {
-                self.drawing.timeline.add_row(row);
-                return Ok(());
+            Record::Translation(translation) => self.block(translation::write, translation, out),
+            Record::Explanation(explanation) => self.block(explanation::write, explanation, out),
+            Record::Run(run) => {
+                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(run));
+                self.row_with_notes(tables::RUNS, rows::run(run), note, out)
             }
-            Record::TimelineSample(seen) => {
-                self.drawing.timeline.add_sample(seen);
-                let Text {
-                    look,
-                    legend,
-                    drawing,
-                    ..
-                } = self;
-                return drawing.sampled(look, legend, out);
+            Record::Pages(pages) => {
+                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(pages));
+                self.row_with_notes(tables::PAGE_ROWS, rows::pages(pages), note, out)
             }
-            _ => self.drawing.interrupted(),
-        }
-        if let Record::Read(read) = record {
-            self.separate(Shape::Row(tables::READS), out)?;
-            let mut rows = reads::rows(read).into_iter();
-            return rows.try_for_each(|cells| self.row(tables::READS, &cells, out));
-        }
-        let mut footnotes = Footnotes::default();
-        if let Some((table, cells)) = rows::row(record, &self.look, &mut footnotes) {
-            // What ends here has its own notes.
-            self.separate(Shape::Row(table), out)?;
-            self.footnotes.append(footnotes);
-            return self.row(table, &cells, out);
-        }
-        self.separate(shape(record), out)?;
-        let look = &self.look;
-        match record {
-            Record::Translation(translation) => translation::write(look, translation, out),
-            Record::Explanation(explanation) => explanation::write(look, explanation, out),
-            Record::Region(region) => region::write(look, region, out),
-            Record::PageFlags(flags) => flags::write(look, flags, out),
-            Record::Decoded(decoded) => flags::decoded(look, decoded, out),
+            Record::Frames(frames) => self.row(tables::FRAME_ROWS, rows::frames(frames), out),
             Record::WalkSummary(summary) => {
-                map::legend(look, &mut self.legend, out)?;
-                totals::walk_summary(look, summary, out)?;
+                self.separate(Shape::Line, out)?;
+                map::legend(&self.look, &mut self.legend, out)?;
+                totals::walk_summary(&self.look, summary, out)?;
                 self.notes(out)
             }
-            Record::FramesSummary(summary) => totals::frames_summary(look, summary, out),
-            Record::WhoSummary(summary) => who::summary(look, summary, out),
-            Record::MapRegion(region) => map::region(look, &mut self.legend, region, out),
+            Record::FramesSummary(summary) => self.line(totals::frames_summary, summary, out),
+            Record::Group(group) => {
+                let table = Table::groups(group.by, group.second_by);
+                let note = |notes: &mut Footnotes| notes.collect(&group.doubts);
+                self.row_with_notes(table, rows::group(group), note, out)
+            }
+            Record::MapRegion(region) => {
+                self.separate(Shape::Line, out)?;
+                map::region(&self.look, &mut self.legend, region, out)
+            }
+            Record::Summary(summary) => {
+                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(summary));
+                self.row_with_notes(tables::SUMMARY, rows::summary(summary), note, out)
+            }
+            Record::Mapper(mapper) => {
+                let cells = rows::mapper(&self.look, mapper);
+                self.row(tables::MAPPERS, cells, out)
+            }
+            Record::WhoSummary(summary) => self.line(who::summary, summary, out),
+            Record::Region(region) if region::is_row(region) => {
+                let (table, cells) = rows::region(&self.look, region);
+                let has_values = region.present.is_some();
+                let note =
+                    |notes: &mut Footnotes| notes.collect_with_nature(&region.why, has_values);
+                self.row_with_notes(table, cells, note, out)
+            }
+            Record::Region(region) => self.block(region::write, region, out),
             Record::RegionsSummary(summary) => {
-                totals::regions_summary(look, summary, out)?;
+                self.line(totals::regions_summary, summary, out)?;
                 self.notes(out)
             }
-            Record::DiffSummary(summary) => changes::summary(look, summary, out),
-            Record::ComparisonSummary(summary) => changes::comparison_summary(look, summary, out),
-            Record::SoftDirty(report) => changes::soft_dirty(look, report, out),
-            Record::SoftDirtyCleared(report) => changes::soft_dirty_cleared(look, report, out),
-            Record::WatchStart(start) => watch::start(look, start, out),
+            Record::PageFlags(flags) => self.block(flags::write, flags, out),
+            Record::Decoded(decoded) => self.block(flags::decoded, decoded, out),
+            Record::Event(event) => {
+                let cells = watch::cells(&self.look, event);
+                self.row(tables::EVENTS, cells, out)
+            }
+            Record::WatchStart(start) => self.line(watch::start, start, out),
+            Record::EventGroup(group) => {
+                self.row(tables::EVENT_GROUPS, watch::group_cells(group), out)
+            }
             Record::WatchSummary(summary) => {
+                self.separate(Shape::Line, out)?;
+                let look = &self.look;
                 self.drawing.finish(look, &mut self.legend, out)?;
                 map::legend(look, &mut self.legend, out)?;
                 watch::summary(look, summary, out)
             }
-            Record::ReadsSummary(summary) => reads::summary(look, summary, out),
-            Record::Memory(memory) => memory::row(look, memory, out),
-            Record::Match(place) => memory::found(look, place, out),
-            Record::FindSummary(summary) => memory::find_summary(look, summary, out),
-            Record::Patch(patch) => memory::patch(look, patch, out),
-            Record::PatchedSummary(summary) => memory::patched_summary(look, summary, out),
-            Record::Telescope(row) => memory::telescope(look, row, out),
-            Record::Value(value) => session::value(look, value, out),
-            Record::Display(display) => session::display(look, display, out),
-            Record::Symbol(symbol) => session::symbol(look, symbol, out),
-            Record::SymbolsSummary(summary) => session::symbols_summary(look, summary, out),
-            Record::Line(report) => line::write(look, report, out),
-            Record::Process(process) => session::process(look, process, out),
-            Record::Capabilities(report) => capabilities::write(look, report, out),
-            Record::Target(target) => session::target(look, target, out),
-            Record::Help(help) => message::help(look, help, out),
-            Record::Note(note) => message::note(look, note, out),
-            Record::AssertionsSummary(summary) => message::assertions(look, summary, out),
-            Record::Error(error) => message::error(look, error, out),
-            // Rows, and what was written above.
-            Record::Run(_)
-            | Record::Pages(_)
-            | Record::Frames(_)
-            | Record::Group(_)
-            | Record::Summary(_)
-            | Record::Mapper(_)
-            | Record::SymbolRow(_)
-            | Record::Module(_)
-            | Record::Event(_)
-            | Record::TimelineRow(_)
-            | Record::TimelineSample(_)
-            | Record::Read(_)
-            | Record::Snapshot(_)
-            | Record::Change(_)
-            | Record::EventGroup(_)
-            | Record::ChangeGroup(_)
-            | Record::Comparison(_)
-            | Record::ComparisonGroup(_)
-            | Record::ProcessEntry(_)
-            | Record::Thread(_)
-            | Record::Setting(_)
-            | Record::History(_)
-            | Record::Text(_)
-            | Record::Assertion(_)
-            | Record::Hello(_)
-            | Record::End(_) => Ok(()),
+            Record::TimelineRow(row) => {
+                self.drawing.timeline.add_row(row);
+                Ok(())
+            }
+            Record::TimelineSample(seen) => {
+                self.drawing.timeline.add_sample(seen);
+                self.drawing.sampled(&self.look, &mut self.legend, out)
+            }
+            Record::Snapshot(snapshot) => {
+                let cells = changes::snapshot_cells(&self.look, snapshot);
+                self.row(tables::SNAPSHOTS, cells, out)
+            }
+            Record::DiffSummary(summary) => self.line(changes::summary, summary, out),
+            Record::Change(change) => {
+                let cells = changes::cells(&self.look, change);
+                self.row(tables::CHANGES, cells, out)
+            }
+            Record::ChangeGroup(group) => {
+                let table = Table::change_groups(group.by);
+                self.row(table, changes::group_cells(group), out)
+            }
+            Record::Comparison(row) => {
+                let cells = changes::comparison_cells(&self.look, row);
+                self.row(tables::COMPARISONS, cells, out)
+            }
+            Record::ComparisonGroup(row) => {
+                let cells = changes::comparison_group_cells(row);
+                self.row(tables::COMPARISON_GROUPS, cells, out)
+            }
+            Record::ComparisonSummary(summary) => {
+                self.line(changes::comparison_summary, summary, out)
+            }
+            Record::SoftDirty(report) => self.line(changes::soft_dirty, report, out),
+            Record::SoftDirtyCleared(report) => self.line(changes::soft_dirty_cleared, report, out),
+            Record::Read(read) => {
+                let mut rows = reads::rows(read).into_iter();
+                rows.try_for_each(|cells| self.row(tables::READS, cells, out))
+            }
+            Record::ReadsSummary(summary) => self.line(reads::summary, summary, out),
+            Record::Memory(memory) => self.line(memory::row, memory, out),
+            Record::Match(place) => self.line(memory::found, place, out),
+            Record::FindSummary(summary) => self.line(memory::find_summary, summary, out),
+            Record::Patch(patch) => self.line(memory::patch, patch, out),
+            Record::PatchedSummary(summary) => self.line(memory::patched_summary, summary, out),
+            Record::Telescope(row) => self.line(memory::telescope, row, out),
+            Record::Value(value) => self.line(session::value, value, out),
+            Record::Display(display) => self.line(session::display, display, out),
+            Record::Symbol(symbol) => self.line(session::symbol, symbol, out),
+            Record::SymbolRow(symbol) => self.row(tables::SYMBOLS, rows::symbol(symbol), out),
+            Record::SymbolsSummary(summary) => self.line(session::symbols_summary, summary, out),
+            Record::Module(module) => {
+                let cells = rows::module(&self.look, module);
+                self.row(tables::MODULES, cells, out)
+            }
+            Record::Line(report) => self.block(line::write, report, out),
+            Record::Process(process) => self.block(session::process, process, out),
+            Record::Capabilities(report) => self.block(capabilities::write, report, out),
+            Record::ProcessEntry(process) => {
+                let (table, cells) = rows::process(process);
+                self.row(table, cells, out)
+            }
+            Record::Thread(thread) => {
+                let note = |notes: &mut Footnotes| notes.collect(&Why::of_row(thread));
+                self.row_with_notes(tables::THREADS, rows::thread(thread), note, out)
+            }
+            Record::Target(target) => self.line(session::target, target, out),
+            Record::Setting(setting) => self.row(tables::SETTINGS, rows::setting(setting), out),
+            Record::History(entry) => self.row(tables::HISTORY, rows::history(entry), out),
+            // The user's own text, to the byte.
+            Record::Text(text) => out.write_all(text.text.as_bytes()),
+            Record::Help(help) => self.block(message::help, help, out),
+            Record::Note(note) => self.line(message::note, note, out),
+            Record::AssertionsSummary(summary) => self.line(message::assertions, summary, out),
+            Record::Error(error) => self.line(message::error, error, out),
+            // An assertion that holds is silent, and one that fails is an error; the others are for programs.
+            Record::Assertion(_) | Record::Hello(_) | Record::End(_) => Ok(()),
         }
     }
 
@@ -254,20 +328,5 @@ impl Renderer for Text {
         self.layout = None;
         self.before = Shape::Nothing;
         Ok(())
-    }
-}
-
-fn shape(record: &Record) -> Shape {
-    match record {
-        Record::Translation(_)
-        | Record::Explanation(_)
-        | Record::Region(_)
-        | Record::PageFlags(_)
-        | Record::Decoded(_)
-        | Record::Line(_)
-        | Record::Process(_)
-        | Record::Capabilities(_)
-        | Record::Help(_) => Shape::Block,
-        _ => Shape::Line,
     }
 }

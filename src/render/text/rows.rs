@@ -1,90 +1,16 @@
-//! How a record fills a row of its table.
+//! The cells of records that are rows.
 
 use super::block::{ANONYMOUS, missing, region_file_name, region_name, symbol_text};
-use super::footnotes::Footnotes;
 use super::look::Look;
 use super::tables::{self, SHARE, Table, is_reversed};
-use super::{changes, watch, words};
+use super::words;
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::columns::{Cell, Words};
 use crate::render::theme::Role;
 use crate::render::units::count;
 use crate::report::*;
 
-/// The row that a record is, if it is one. Reasons for what is missing go to the footnotes.
-pub fn row<'a>(
-    record: &'a Record,
-    look: &Look,
-    notes: &mut Footnotes,
-) -> Option<(Table, Vec<Cell<'a>>)> {
-    let row = match record {
-        Record::Run(run) => {
-            notes.collect(&Why::of_row(run));
-            (tables::RUNS, run_cells(run))
-        }
-        Record::Pages(pages) => {
-            notes.collect(&Why::of_row(pages));
-            (tables::PAGE_ROWS, page_cells(pages))
-        }
-        Record::Frames(frames) => (tables::FRAME_ROWS, frame_cells(frames)),
-        Record::Group(group) => {
-            notes.collect(&group.doubts);
-            let table = Table::groups(group.by, group.second_by);
-            (table, group_cells(group))
-        }
-        Record::Summary(summary) => {
-            notes.collect(&Why::of_row(summary));
-            (tables::SUMMARY, summary_cells(summary))
-        }
-        Record::Mapper(mapper) => (tables::MAPPERS, mapper_cells(look, mapper)),
-        Record::Region(region) if super::region::is_row(region) => {
-            notes.collect_with_nature(&region.why, region.present.is_some());
-            let has_share = region.pss.is_some() || region.why.of("pss").is_some();
-            let table = if has_share {
-                tables::SHARES
-            } else {
-                tables::REGIONS
-            };
-            (table, region_cells(look, region))
-        }
-        Record::SymbolRow(symbol) => (tables::SYMBOLS, symbol_cells(symbol)),
-        Record::Module(module) => (tables::MODULES, module_cells(look, module)),
-        Record::Event(event) => (tables::EVENTS, watch::cells(look, event)),
-        Record::Snapshot(snapshot) => (tables::SNAPSHOTS, changes::snapshot_cells(look, snapshot)),
-        Record::Change(change) => (tables::CHANGES, changes::cells(look, change)),
-        Record::EventGroup(group) => (tables::EVENT_GROUPS, watch::group_cells(group)),
-        Record::ChangeGroup(group) => (Table::change_groups(group.by), changes::group_cells(group)),
-        Record::Comparison(row) => (tables::COMPARISONS, changes::comparison_cells(look, row)),
-        Record::ComparisonGroup(row) => (
-            tables::COMPARISON_GROUPS,
-            changes::comparison_group_cells(row),
-        ),
-        Record::ProcessEntry(process) => match &process.memory {
-            None => (tables::PROCESSES, process_cells(process)),
-            Some(memory) => (tables::PROCESS_MEMORY, memory_cells(process, memory)),
-        },
-        Record::Thread(thread) => {
-            notes.collect(&Why::of_row(thread));
-            (tables::THREADS, thread_cells(thread))
-        }
-        Record::Setting(setting) => (
-            tables::SETTINGS,
-            vec![
-                Cell::new(&setting.name),
-                Cell::new(&setting.value),
-                Cell::new(&setting.meaning),
-            ],
-        ),
-        Record::History(entry) => (
-            tables::HISTORY,
-            vec![Cell::new(entry.number.to_string()), Cell::new(&entry.line)],
-        ),
-        _ => return None,
-    };
-    Some(row)
-}
-
-fn run_cells(run: &Run) -> Vec<Cell<'_>> {
+pub fn run(run: &Run) -> Vec<Cell<'_>> {
     vec![
         Cell::new(run.start),
         Cell::new(run.end),
@@ -96,7 +22,7 @@ fn run_cells(run: &Run) -> Vec<Cell<'_>> {
     ]
 }
 
-fn page_cells(pages: &Pages) -> Vec<Cell<'_>> {
+pub fn pages(pages: &Pages) -> Vec<Cell<'_>> {
     let (role, name) = match &pages.region {
         Some(name) => region_file_name(name),
         None => (Role::Dim, "-".into()),
@@ -135,7 +61,7 @@ fn is_of_zeros(kind: Kind) -> bool {
     matches!(kind, Kind::Zero | Kind::HugeZero)
 }
 
-fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
+pub fn frames(frames: &Frames) -> Vec<Cell<'_>> {
     let unknown = || Cell::of(Role::Warn, "?");
     vec![
         Cell::new(frames.pfn),
@@ -149,7 +75,7 @@ fn frame_cells(frames: &Frames) -> Vec<Cell<'_>> {
     ]
 }
 
-fn group_cells(group: &Group) -> Vec<Cell<'_>> {
+pub fn group(group: &Group) -> Vec<Cell<'_>> {
     let second = group.second_by.zip(group.second_key.as_deref());
     let keys = std::iter::once((group.by, group.key.as_str())).chain(second);
     let mut keys: Vec<Cell<'_>> = keys.map(|(by, key)| key_cell(by, key)).collect();
@@ -176,7 +102,7 @@ fn key_cell<'a>(by: &str, key: &'a str) -> Cell<'a> {
     }
 }
 
-fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
+pub fn summary(row: &SummaryRow) -> Vec<Cell<'_>> {
     let none = || Cell::of(Role::Dim, "-");
     vec![
         Cell::new(count(row.pages)),
@@ -196,7 +122,7 @@ fn summary_cells(row: &SummaryRow) -> Vec<Cell<'_>> {
     ]
 }
 
-fn mapper_cells<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
+pub fn mapper<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
     let region = mapper.region.as_ref();
     vec![
         Cell::new(mapper.pid.to_string()),
@@ -215,7 +141,7 @@ fn mapper_cells<'a>(look: &Look, mapper: &'a Mapper) -> Vec<Cell<'a>> {
     ]
 }
 
-fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell<'_>> {
+pub fn symbol(symbol: &SymbolReport) -> Vec<Cell<'_>> {
     vec![
         Cell::new(symbol.address),
         match symbol.size {
@@ -228,7 +154,7 @@ fn symbol_cells(symbol: &SymbolReport) -> Vec<Cell<'_>> {
     ]
 }
 
-fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
+pub fn module<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     let none = || Cell::of(Role::Dim, "-");
     let remark = match (&module.debug_file, module.why.of("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
@@ -256,7 +182,8 @@ fn module_cells<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     ]
 }
 
-fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
+/// With the share of each page, where that was asked for.
+pub fn region<'a>(look: &Look, region: &'a RegionReport) -> (Table, Vec<Cell<'a>>) {
     let part = |bytes: Option<u64>, field| match bytes {
         Some(0) => Cell::of(Role::Dim, Words::Size(0)),
         Some(bytes) => Cell::size(bytes),
@@ -276,8 +203,9 @@ fn region_cells<'a>(look: &Look, region: &'a RegionReport) -> Vec<Cell<'a>> {
     ];
     if region.pss.is_some() || region.why.of("pss").is_some() {
         cells.insert(SHARE, part(region.pss, "pss"));
+        return (tables::SHARES, cells);
     }
-    cells
+    (tables::REGIONS, cells)
 }
 
 /// The name of a region, without its folder where there is no room for that.
@@ -289,6 +217,14 @@ fn named_region<'a>(look: &Look, name: &'a Name, deleted: bool) -> Cell<'a> {
         Some(_) => cell.or(region_file_name(name).1 + deleted),
         // Nothing is cut.
         None => cell,
+    }
+}
+
+/// With what the kernel counts of its memory, where that was asked for.
+pub fn process(process: &ProcessRow) -> (Table, Vec<Cell<'_>>) {
+    match &process.memory {
+        None => (tables::PROCESSES, process_cells(process)),
+        Some(memory) => (tables::PROCESS_MEMORY, memory_cells(process, memory)),
     }
 }
 
@@ -309,7 +245,7 @@ fn process_cells(process: &ProcessRow) -> Vec<Cell<'_>> {
     ]
 }
 
-fn thread_cells(thread: &ThreadRow) -> Vec<Cell<'_>> {
+pub fn thread(thread: &ThreadRow) -> Vec<Cell<'_>> {
     vec![
         Cell::new(thread.id.to_string()),
         Cell::new(&thread.name),
@@ -344,6 +280,18 @@ fn memory_cells<'a>(process: &'a ProcessRow, memory: &ProcessMemory) -> Vec<Cell
             None => Cell::of(Role::Warn, "?"),
         },
     ]
+}
+
+pub fn setting(setting: &SettingReport) -> Vec<Cell<'_>> {
+    vec![
+        Cell::new(&setting.name),
+        Cell::new(&setting.value),
+        Cell::new(&setting.meaning),
+    ]
+}
+
+pub fn history(entry: &HistoryEntry) -> Vec<Cell<'_>> {
+    vec![Cell::new(entry.number.to_string()), Cell::new(&entry.line)]
 }
 
 fn state(state: State) -> Cell<'static> {

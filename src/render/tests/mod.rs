@@ -15,7 +15,7 @@ use super::{Json, Renderer, Text, Theme, printable};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::report::{
     Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, RECORDS, Record,
-    RegionReport, SearchEnd, Translation, WhoCounts, WhoSummary,
+    RegionReport, SearchEnd, Shape, Translation, WhoCounts, WhoSummary,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -37,9 +37,15 @@ fn text(width: Option<usize>, records: &[Record]) -> String {
     rendered(&mut renderer, records)
 }
 
+/// The name of its type in JSON.
+fn name(record: &Record) -> String {
+    let json = serde_json::to_value(record).unwrap();
+    json["type"].as_str().unwrap().to_owned()
+}
+
 /// Every sample by itself, under its name.
 fn gallery(width: Option<usize>) -> String {
-    let one = |(name, record)| format!("--- {name}\n{}\n", text(width, &[record]));
+    let one = |record: Record| format!("--- {}\n{}\n", name(&record), text(width, &[record]));
     samples::all().into_iter().map(one).collect()
 }
 
@@ -81,221 +87,55 @@ fn every_record_in_a_pipe_is_whole() {
 
 #[test]
 fn every_record_in_json() {
-    let records: Vec<Record> = all().into_iter().map(|(_, record)| record).collect();
-    let json = rendered(&mut Json, &records);
+    let json = rendered(&mut Json, &all());
     assert_data_eq!(json, file!["golden/records.jsonl"].raw());
 }
 
-/// The fields that the JSON interface promises, by type. Those in brackets are there only when they say something.
-const FIELDS: &[(&str, &str)] = &[
-    (
-        "translation",
-        "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count [map_count_average] folio zone node iomem cgroup \
-         cgroup_path region symbol [nearest] why",
-    ),
-    (
-        "explanation",
-        "pid address physical pfn pfn_hidden state kind entry page_offset page_size soft_dirty exclusive uffd_wp guard \
-         file_mapped huge swap flags flags_raw map_count [map_count_average] folio zone node iomem cgroup \
-         cgroup_path region symbol [nearest] why owner file next_read next_write",
-    ),
-    ("run", "start end physical pfn pages state [why]"),
-    (
-        "pages",
-        "start end pages state kind pfn [frames] flags flags_raw map_count [map_count_average] order huge region [why]",
-    ),
-    (
-        "frames",
-        "pfn physical frames bytes flags flags_raw map_count [map_count_average] zone node [why]",
-    ),
-    (
-        "walk-summary",
-        "pages bytes runs longest_run_bytes longest_run_start changed cut_short present swapped guard poisoned uffd_wp migrating hwpoison \
-         device untouched pfn_mapped outside unmapped",
-    ),
-    ("frames-summary", "frames bytes cut_short memory_ends"),
-    ("group", "by key [second_by] [second_key] pages bytes [why]"),
-    ("map-region", "start end perms name pages cell_pages cells"),
-    ("summary", "flags flags_raw letters state pages bytes [why]"),
-    ("mapper", "pid name address pages region symbol"),
-    (
-        "who-summary",
-        "pfn physical flags flags_raw map_count [map_count_average] mappings left processes looked_at listed unreadable gone same_memory ended \
-         [because] moved why",
-    ),
-    (
-        "region",
-        "start end perms offset device inode name deleted size present swapped shared private zero huge [map_count_average] [folios] [states] [at] [pss] \
-         [vm_flags] [smaps] [changed] why",
-    ),
-    (
-        "regions-summary",
-        "regions size present swapped changed cut_short",
-    ),
-    (
-        "capabilities",
-        "kernel pid user rights first_user_namespace capabilities",
-    ),
-    (
-        "page-flags",
-        "address pfn physical flags flags_raw map_count [map_count_average] folio zone node iomem cgroup cgroup_path meanings why",
-    ),
-    (
-        "decoded",
-        "as raw [state] [pfn] [physical] [swap] [flags] bits",
-    ),
-    (
-        "event",
-        "time address pages kind before after region symbol [detail]",
-    ),
-    ("watch-start", "pages every blind"),
-    ("timeline-row", "row start end pages region regions"),
-    ("timeline-sample", "time cells"),
-    ("event-group", "by key pages samples events"),
-    ("watch-summary", "samples seconds events rows ended"),
-    (
-        "snapshot",
-        "name pid process time pages swapped with unread memory",
-    ),
-    (
-        "diff-summary",
-        "from to seconds changes came went cut uncompared blind",
-    ),
-    (
-        "change",
-        "change start end pages before after region symbol [detail]",
-    ),
-    ("change-group", "by key pages came went"),
-    (
-        "comparison",
-        "other start end region shared copied only_here only_there about_to_copy",
-    ),
-    (
-        "comparison-group",
-        "other symbol shared copied only_here only_there about_to_copy",
-    ),
-    ("soft-dirty", "pid process pages huge hugetlb [why]"),
-    ("soft-dirty-cleared", "pid process seconds pages"),
-    (
-        "comparison-summary",
-        "pid other process page_size [memory] shared copied only_here only_there about_to_copy",
-    ),
-    ("read", "file offset length words what found times repeat"),
-    ("reads-summary", "reads more_reads more_words repeat"),
-    (
-        "memory",
-        "address symbol length format unit bytes values [symbols] source [faulted] state kind [unread] \
-         [cut_by] [why]",
-    ),
-    ("match", "address symbol region source"),
-    (
-        "find-summary",
-        "matches searched unread cached cache_unread cut_short present swapped guard poisoned uffd_wp migrating hwpoison device untouched \
-         pfn_mapped outside unmapped [why]",
-    ),
-    (
-        "patch",
-        "address length symbol memory file file_offset breakpoint region",
-    ),
-    (
-        "patched-summary",
-        "private_copies equal stretches bytes breakpoints uncompared cut_short [why]",
-    ),
-    (
-        "telescope",
-        "address offset symbol value state source chain ends [why]",
-    ),
-    ("value", "number [name] kind value [also] symbol region"),
-    (
-        "symbol",
-        "name mangled address size offset kind section module file_address",
-    ),
-    ("symbols-summary", "symbols cut_short silent"),
-    (
-        "module",
-        "start end name deleted build_id answers debug_file symbols [why]",
-    ),
-    (
-        "process",
-        "pid parent name state threads user tracer executable command_line age page_size pointer_bytes memory \
-         frames_hidden",
-    ),
-    (
-        "process-entry",
-        "pid user state resident [memory] name command_line",
-    ),
-    ("thread", "id name state sp pc symbol [why]"),
-    (
-        "line",
-        "address start end module symbol file line column [first] frames why",
-    ),
-    ("target", "event pid name executable regions [remarks]"),
-    ("display", "number expression value [reason]"),
-    ("setting", "name value meaning"),
-    ("history", "number line"),
-    ("text", "text"),
-    (
-        "help",
-        "topic [name] [about] [commands] [short] [usage] [summary] [text] [examples]",
-    ),
-    ("note", "message"),
-    ("assertion", "expression holds message values where"),
-    ("assertions-summary", "held failed unknown"),
-    ("error", "message where [expected] hint [nearest]"),
-    ("hello", "program version protocol"),
-    ("end", "id status"),
-];
+/// The fields of a type as they are described. Those in brackets are there only when they say something.
+fn fields(shape: &Shape) -> Vec<String> {
+    let written = |field: &FieldDescription| match field.is_optional {
+        true => format!("[{}]", field.name),
+        false => field.name.to_owned(),
+    };
+    shape.form.fields().iter().map(written).collect()
+}
+
+/// What the JSON interface promises: a change of this file is a change of the interface.
+#[test]
+fn the_fields_of_every_record() {
+    let line = |shape: &Shape| format!("{}: {}\n", shape.name, fields(shape).join(" "));
+    let all: String = RECORDS.iter().map(line).collect();
+    assert_data_eq!(all, file!["golden/fields.txt"].raw());
+    for shape in RECORDS {
+        for field in shape.form.fields() {
+            assert!(!field.about.is_empty(), "{} of {}", field.name, shape.name);
+        }
+    }
+}
 
 #[test]
-fn json_has_the_promised_fields_and_no_others() {
+fn json_has_the_described_fields_and_no_others() {
     let mut seen = BTreeSet::new();
-    for (name, record) in all() {
-        let json: Value = serde_json::from_str(&rendered(&mut Json, &[record])).unwrap();
-        let object = json.as_object().unwrap();
-        assert_eq!(object["type"], name);
-        let (_, promised) = FIELDS.iter().find(|(of, _)| *of == name).unwrap();
-        let mut rest: BTreeSet<&str> = object.keys().map(String::as_str).collect();
+    for record in all() {
+        let json = serde_json::to_value(&record).unwrap();
+        let name = name(&record);
+        let mut rest: BTreeSet<&str> = json
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         rest.remove("type");
-        for field in promised.split_whitespace() {
+        let shape = RECORDS.iter().find(|shape| shape.name == name).unwrap();
+        for field in fields(shape) {
             let bare = field.trim_matches(['[', ']']);
             assert!(rest.remove(bare) || field != bare, "{name} lacks {field}");
         }
         assert!(rest.is_empty(), "{name} has also {rest:?}");
         seen.insert(name);
     }
-    for (name, _) in FIELDS {
-        assert!(seen.contains(name), "no sample of {name}");
-    }
-}
-
-/// The reference that is made of the declarations says the same.
-#[test]
-fn the_description_of_each_record_has_the_promised_fields() {
-    for (name, promised) in FIELDS {
-        let mut described: Vec<FieldDescription> = Vec::new();
-        for shape in RECORDS.iter().filter(|shape| shape.name == *name) {
-            described = shape.form.fields();
-        }
-        let described: BTreeSet<String> = described
-            .iter()
-            .map(|field| match field.is_optional {
-                true => format!("[{}]", field.name),
-                false => field.name.to_owned(),
-            })
-            .collect();
-        let promised: BTreeSet<String> = promised.split_whitespace().map(str::to_owned).collect();
-        assert_eq!(described, promised, "{name}");
-    }
     for shape in RECORDS {
-        assert!(
-            FIELDS.iter().any(|(name, _)| *name == shape.name),
-            "{}",
-            shape.name
-        );
-        for field in shape.form.fields() {
-            assert!(!field.about.is_empty(), "{} of {}", field.name, shape.name);
-        }
+        assert!(seen.contains(shape.name), "no sample of {}", shape.name);
     }
 }
 

@@ -145,6 +145,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lang::commands::second_words;
 
     fn at_end(line: &str) -> Expectation {
         expectation(line, line.len())
@@ -172,22 +173,8 @@ mod tests {
                 quote: None
             }
         );
-        assert_eq!(
-            kinds("info "),
-            [
-                Expected::Word("process"),
-                Expected::Word("threads"),
-                Expected::Word("registers"),
-                Expected::Word("capabilities"),
-                Expected::Word("symbol"),
-                Expected::Word("address"),
-                Expected::Word("symbols"),
-                Expected::Word("modules"),
-                Expected::Word("line"),
-                Expected::Word("snapshots"),
-                Expected::Word("display")
-            ]
-        );
+        let second: Vec<Expected> = second_words("info").map(Expected::Word).collect();
+        assert_eq!(kinds("info "), second);
         assert_eq!(kinds("pipe "), [Expected::Command]);
     }
 

@@ -13,25 +13,25 @@ worded! {
         Present = "present",
         /// Its contents are in a swap area.
         Swapped = "swapped",
-        /// A guard page installed by `MADV_GUARD_INSTALL`: any access is SIGSEGV.
+        /// A guard page (MADV_GUARD_INSTALL): any access is SIGSEGV.
         Guard = "guard",
-        /// A marker set by `UFFDIO_POISON` or memory failure: any access is SIGBUS.
+        /// A poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS.
         Poisoned = "poisoned",
-        /// Nothing there but a userfaultfd write-protection marker.
+        /// Nothing there but a write-protection marker of userfaultfd.
         UffdWp = "uffd_wp",
         /// On its way to another frame.
         Migrating = "migrating",
-        /// The frame failed in hardware.
+        /// The frame failed in hardware: an access is SIGBUS.
         Hwpoison = "hwpoison",
-        /// In device memory (device-private or device-exclusive).
+        /// In device memory: an access by the CPU brings it back.
         Device = "device",
-        /// In a region, nothing there yet (or no longer).
+        /// Nothing is mapped here yet, or no longer.
         Untouched = "untouched",
-        /// A VM_PFNMAP mapping: accessible, but the page map hides it.
+        /// Mapped straight to physical memory (VM_PFNMAP): the page map does not show it.
         PfnMapped = "pfn_mapped",
-        /// Beyond the page map (`[vsyscall]`).
+        /// Beyond the page map, which ends where user space does.
         Outside = "outside",
-        /// In no region.
+        /// In no region: an access is SIGSEGV, but for one that makes a stack grow.
         Unmapped = "unmapped",
     }
 }
@@ -42,33 +42,33 @@ worded! {
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
     pub enum Kind, word {
-        /// Private memory without a file.
+        /// Memory without a file.
         Anonymous = "anonymous",
-        /// A page of the page cache of a file.
+        /// A page of a file, in the page cache.
         File = "file",
-        /// Shared memory (tmpfs, memfd, shared anonymous).
+        /// Shared memory (tmpfs, memfd, System V, shared anonymous).
         Shmem = "shmem",
-        /// A private copy of a file page.
+        /// A private copy of a page of a file.
         PrivateCopy = "private_copy",
-        /// The shared page of zeros.
+        /// The shared page of zeros: a write brings a page of its own.
         Zero = "zero",
         /// The shared huge page of zeros.
         HugeZero = "huge_zero",
-        /// Merged by kernel samepage merging.
+        /// Merged with equal pages by samepage merging.
         Ksm = "ksm",
-        /// A page of the hugetlb pool.
+        /// From the hugetlb pool.
         Hugetlb = "hugetlb",
         /// Code that the kernel lends to the process.
         Vdso = "vdso",
         /// Memory of a device.
         DeviceMemory = "device_memory",
-        /// Untouched here, but in the page cache.
+        /// In the page cache: an access maps it without reading the file.
         Cached = "cached",
-        /// Untouched here and not in the page cache.
+        /// Not in the page cache: an access reads the file.
         NotCached = "not_cached",
         /// Beyond the end of the file: an access is SIGBUS.
         PastEnd = "past_end",
-        /// Shared memory with no page mapped here, maybe swapped out.
+        /// Shared memory that has contents, but not in memory: swapped out.
         MaybeSwapped = "maybe_swapped",
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::Worded;
+use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, Unit, grammar};
 use crate::report::{EventKind, Form, RECORDS, Shape};
@@ -14,6 +15,8 @@ pub(super) fn rows(name: &str) -> String {
         "needs" => needs(),
         "region-fields" => region_fields(),
         "group-keys" => worded::<GroupKey>(16),
+        "states" => worded::<State>(18),
+        "kinds" => worded::<Kind>(18),
         "events" => worded::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),

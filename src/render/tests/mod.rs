@@ -155,14 +155,14 @@ fn every_state_and_kind_reads_as_words() {
     assert_data_eq!(states.join("\n"), str![[r#"
 state     present                a page frame is mapped here
 state     swapped                its contents are in a swap area
-state     guard                  a guard page: any access is SIGSEGV
-state     poisoned               a poison marker: any access is SIGBUS
+state     guard                  a guard page (MADV_GUARD_INSTALL): any access is SIGSEGV
+state     poisoned               a poison marker (UFFDIO_POISON, or failed memory): any access is SIGBUS
 state     uffd_wp                nothing there but a write-protection marker of userfaultfd
 state     migrating              on its way to another frame
 state     hwpoison               the frame failed in hardware: an access is SIGBUS
 state     device                 in device memory: an access by the CPU brings it back
 state     untouched              nothing is mapped here yet, or no longer
-state     pfn_mapped             mapped straight to physical memory: the page map does not show it
+state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP): the page map does not show it
 state     outside                beyond the page map, which ends where user space does
 state     unmapped               in no region: an access is SIGSEGV, but for one that makes a stack grow
 state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page

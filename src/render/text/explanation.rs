@@ -11,6 +11,7 @@ use crate::render::units::size;
 use crate::report::{
     Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why,
 };
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes it.
@@ -83,12 +84,12 @@ fn may_be_dropped(page: &Translation) -> bool {
 }
 
 /// What the page is.
-fn what(page: &Translation) -> &'static str {
+fn what(page: &Translation) -> Cow<'static, str> {
     if page.doubts.of("state").is_some() {
-        return words::UNCERTAIN;
+        return words::UNCERTAIN.into();
     }
-    match (page.state, page.kind) {
-        (State::Present, Some(kind)) => words::kind_in(kind, page.region.as_ref()),
+    let what = match (page.state, page.kind) {
+        (State::Present, Some(kind)) => return words::kind_in(kind, page.region.as_ref()),
         (State::Untouched, Some(kind)) => match kind {
             // What an access does is said below.
             Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
@@ -97,13 +98,14 @@ fn what(page: &Translation) -> &'static str {
             Kind::Cached => "not mapped here, but its contents are in the page cache",
             Kind::NotCached => "not mapped here, and its contents are not in the page cache",
             Kind::PastEnd => "beyond the end of the file",
-            other => words::untouched(other),
+            other => return words::untouched(other),
         },
         (State::Unmapped, _) => "in no region",
         (State::Guard, _) => "a guard page (MADV_GUARD_INSTALL)",
         (State::Poisoned, _) => "a poison marker",
-        (state, _) => words::state(state),
-    }
+        (state, _) => return words::meaning(state),
+    };
+    what.into()
 }
 
 fn whose(owner: Owner, map_count: Option<u64>) -> String {

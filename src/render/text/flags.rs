@@ -123,7 +123,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                     .push(words::state_role(*state), state.word())
                     .tab_to(REMARK)
                     .indent_here()
-                    .push(Role::Dim, words::state(*state)),
+                    .push(Role::Dim, words::meaning(*state)),
                 None if raw.0 & SOMETHING != 0 => line
                     .push(Role::Warn, "not certain")
                     .tab_to(REMARK)

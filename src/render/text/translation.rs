@@ -109,7 +109,7 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
     let meaning = match (t.state, t.kind) {
         (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
         (State::Untouched, Some(kind)) => words::untouched(kind),
-        _ => words::state(t.state),
+        _ => words::meaning(t.state),
     };
     match t.doubts.of("state") {
         None => line.prose(Role::Dim, meaning),

@@ -1,5 +1,6 @@
 //! What a state, a kind or a field is, in words for a person.
 
+use crate::kernel::words::Worded;
 use crate::kernel::{Kind, PageFlags, State};
 use crate::render::theme::Role;
 use crate::report::RegionBrief;
@@ -19,65 +20,34 @@ pub fn state_role(state: State) -> Role {
 /// Said of a state that is no more than the likeliest.
 pub const UNCERTAIN: &str = "most likely; what else it may be stands below";
 
-/// What a state says.
-pub fn state(state: State) -> &'static str {
-    match state {
-        State::Present => "a page frame is mapped here",
-        State::Swapped => "its contents are in a swap area",
-        State::Guard => "a guard page: any access is SIGSEGV",
-        State::Poisoned => "a poison marker: any access is SIGBUS",
-        State::UffdWp => "nothing there but a write-protection marker of userfaultfd",
-        State::Migrating => "on its way to another frame",
-        State::Hwpoison => "the frame failed in hardware: an access is SIGBUS",
-        State::Device => "in device memory: an access by the CPU brings it back",
-        State::Untouched => "nothing is mapped here yet, or no longer",
-        State::PfnMapped => "mapped straight to physical memory: the page map does not show it",
-        State::Outside => "beyond the page map, which ends where user space does",
-        State::Unmapped => {
-            "in no region: an access is SIGSEGV, but for one that makes a stack grow"
-        }
-    }
+/// What a state or a kind is, as it stands behind its word.
+pub fn meaning(of: impl Worded) -> Cow<'static, str> {
+    let about = of.about().trim_end_matches('.');
+    let mut letters = about.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
-/// What a kind says.
-pub fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Anonymous => "memory without a file",
-        Kind::File => "a page of a file, in the page cache",
-        Kind::Shmem => "shared memory",
-        Kind::PrivateCopy => "a private copy of a page of a file",
-        Kind::Zero => "the shared page of zeros: a write brings a page of its own",
-        Kind::HugeZero => "the shared huge page of zeros",
-        Kind::Ksm => "merged with equal pages by samepage merging",
-        Kind::Hugetlb => "from the hugetlb pool",
-        Kind::Vdso => "code that the kernel lends to the process",
-        Kind::DeviceMemory => "memory of a device",
-        Kind::Cached => "in the page cache: an access maps it without reading the file",
-        Kind::NotCached => "not in the page cache: an access reads the file",
-        Kind::PastEnd => "beyond the end of the file: an access is SIGBUS",
-        Kind::MaybeSwapped => "shared memory that has contents, but not in memory: swapped out",
-    }
-}
-
-/// The same for a page of `region`.
-pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> &'static str {
+/// What the kind of a page of `region` is.
+pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> Cow<'static, str> {
     match kind {
         Kind::File if region.is_some_and(RegionBrief::is_secret) => {
-            "secret memory (memfd_secret): not even the kernel has it mapped"
+            "secret memory (memfd_secret): not even the kernel has it mapped".into()
         }
-        kind => self::kind(kind),
+        kind => meaning(kind),
     }
 }
 
 /// What touching an untouched page would do.
-pub fn untouched(kind: Kind) -> &'static str {
-    match kind {
+pub fn untouched(kind: Kind) -> Cow<'static, str> {
+    let does = match kind {
         Kind::Anonymous => "nothing there yet: a read maps the page of zeros, a write a new page",
         Kind::File => "nothing mapped here: an access maps a page of the file",
         Kind::Shmem => "nothing mapped here: an access maps a page of the shared memory",
         Kind::Hugetlb => "nothing there yet: an access takes a page from the hugetlb pool",
-        other => self::kind(other),
-    }
+        other => return meaning(other),
+    };
+    does.into()
 }
 
 /// A map count; one that may be an average over a large folio is marked.

@@ -171,16 +171,16 @@ pub(super) fn sweep<'f>(
     })
 }
 
-/// Sweeps `spans` and emits the rows that are wanted, then the totals. Returns where the row begins that would be one too many.
-pub(super) fn rows<'f, N: Neighbours>(
+/// Sweeps `spans` and emits the rows of neighbours that are wanted, then the totals. Returns where the row begins that would be one too many.
+pub(super) fn rows<N: Neighbours>(
     view: &View,
     spans: &[AddressRange],
-    question: impl Into<Question<'f>>,
+    question: Question<'_>,
     cut: Option<Cut>,
     sink: &mut dyn Sink,
-    mut rows: N,
     emit: impl Fn(&N::Row, &mut dyn Sink) -> Result<(), Stopped>,
 ) -> Result<Option<VirtualAddress>, Error> {
+    let mut rows = N::new(view.page());
     let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;

@@ -232,13 +232,12 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     context.state.last_address = None;
     let view = View::of(target)?;
     let need = view.obtainable(Need::KINDS) | spans.holes();
-    let more = page_sweep::rows(
+    let more = page_sweep::rows::<Runs>(
         &view,
         &walk::rest(spans, context.resume),
-        need,
+        need.into(),
         cut,
         context.sink,
-        Runs::new(view.page()),
         |run, sink| sink.emit(Record::Run(row(run, view.page()))),
     )?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))

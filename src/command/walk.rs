@@ -126,13 +126,12 @@ impl Walk<'_> {
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Need::KINDS | Need::FLAGS | Need::COUNTS | Need::HUGE | Need::ORDER;
-        let more = page_sweep::rows(
+        let more = page_sweep::rows::<Rows>(
             self.view,
             &spans,
             self.question(shown),
             self.cut,
             context.sink,
-            Rows::new(self.view.page()),
             |row, sink| self.emit(row, sink),
         )?;
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
@@ -271,13 +270,12 @@ impl Walk<'_> {
                 doubts: run.states.why("state"),
             }))
         };
-        page_sweep::rows(
+        page_sweep::rows::<Runs>(
             self.view,
             self.spans.ranges(),
             self.question(Need::FRAMES),
             self.cut,
             context.sink,
-            Runs::new(size),
             emit,
         )?;
         Ok(Flow::Done)

@@ -21,6 +21,9 @@ pub trait Neighbours {
     /// What pages become.
     type Row;
 
+    /// For pages of `size` bytes.
+    fn new(size: PageSize) -> Self;
+
     /// Takes the next page, and the index of its region. Gives back the row before it, if the page does not belong to that.
     fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Self::Row>;
 
@@ -38,15 +41,12 @@ pub struct Rows {
     row: Option<Row>,
 }
 
-impl Rows {
-    /// For pages of `size` bytes.
-    pub fn new(size: PageSize) -> Self {
-        Rows { size, row: None }
-    }
-}
-
 impl Neighbours for Rows {
     type Row = Row;
+
+    fn new(size: PageSize) -> Self {
+        Rows { size, row: None }
+    }
 
     fn pages(row: &Row) -> u64 {
         row.page.pages
@@ -153,15 +153,12 @@ pub struct Runs {
     run: Option<(Page, bool)>,
 }
 
-impl Runs {
-    /// For pages of `size` bytes.
-    pub fn new(size: PageSize) -> Self {
-        Runs { size, run: None }
-    }
-}
-
 impl Neighbours for Runs {
     type Row = Run;
+
+    fn new(size: PageSize) -> Self {
+        Runs { size, run: None }
+    }
 
     fn pages(run: &Run) -> u64 {
         run.pages

@@ -92,15 +92,8 @@ pub(super) fn look_up(
     need: Need,
     chosen: &Chosen,
 ) -> process::Result<()> {
-    for index in 0..pieces.all.len() {
-        let words = pieces.all.get(index).map(|piece| &piece.words);
-        let Some(Words::Read { at, stride, .. }) = words else {
-            continue;
-        };
-        let (at, stride) = (at.clone(), *stride);
-        if stride > 1 {
-            look_up_piece(pieces, machine, need, chosen, index, at, stride)?;
-        }
+    for piece in 0..pieces.all.len() {
+        look_up_piece(pieces, machine, need, chosen, piece)?;
     }
     Ok(())
 }
@@ -111,9 +104,11 @@ fn look_up_piece(
     need: Need,
     chosen: &Chosen,
     piece: usize,
-    at: Range<usize>,
-    stride: u64,
 ) -> process::Result<()> {
+    let (at, stride) = match pieces.all.get(piece).map(|piece| &piece.words) {
+        Some(Words::Read { at, stride, .. }) if *stride > 1 => (at.clone(), *stride),
+        _ => return Ok(()),
+    };
     let mut differing = Vec::new();
     for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
         let Some(head) = pieces.entries.get(slot).and_then(|entry| entry.frame()) else {

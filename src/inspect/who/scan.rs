@@ -56,6 +56,15 @@ impl Scanned {
     }
 }
 
+/// A scan of one process.
+pub struct ProcessScan<'a, 'c> {
+    pub scanner: FrameScanner,
+    pub process: &'a Process,
+    pub scratch: &'a mut Scratch,
+    pub check: &'a mut Check<'c>,
+    pub scanned: Scanned,
+}
+
 impl FrameScanner {
     /// All addresses that there can be.
     pub fn everything(&self) -> Option<AddressRange> {
@@ -107,50 +116,6 @@ impl FrameScanner {
         process.categories().contains(Categories::HUGE)
     }
 
-    /// Scans `range`. It must be of one region unless the kernel [reports what is populated](Self::reports_populated). Returns the rest of
-    /// it if runs are to be reported first, or if `check` says to stop.
-    pub fn scan(
-        &self,
-        process: &Process,
-        range: AddressRange,
-        scanned: &mut Scanned,
-        scratch: &mut Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<Option<AddressRange>> {
-        let rest = |from: Option<VirtualAddress>| {
-            let from = from?;
-            AddressRange::new(from, range.end())
-        };
-        if !Self::reports_populated(process) {
-            return Ok(rest(self.read(process, range, scanned, scratch, check)?));
-        }
-        let mut ended = Ok(None);
-        // Populated stretches that one read takes.
-        let mut together: Option<AddressRange> = None;
-        process.populated(range, Categories::PRESENT, &mut |stretch| {
-            if !stretch.categories.contains(Categories::PRESENT) {
-                return ControlFlow::Continue(());
-            }
-            let whole = together.and_then(|near| self.joined(near, stretch.range));
-            if whole.is_some() {
-                together = whole;
-                return ControlFlow::Continue(());
-            }
-            let Some(before) = together.replace(stretch.range) else {
-                return ControlFlow::Continue(());
-            };
-            ended = self.read(process, before, scanned, scratch, check);
-            match ended {
-                Ok(None) => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(()),
-            }
-        })?;
-        if let (Ok(None), Some(last)) = (&ended, together) {
-            ended = self.read(process, last, scanned, scratch, check);
-        }
-        Ok(rest(ended?))
-    }
-
     /// Two stretches with the gap between them, if one read of all takes less time than two.
     fn joined(&self, one: AddressRange, next: AddressRange) -> Option<AddressRange> {
         let gap = AddressRange::new(one.end(), next.start())?;
@@ -159,23 +124,58 @@ impl FrameScanner {
             gap.pages(self.page) <= GAP_PAGES && whole.pages(self.page) <= READ_ENTRIES as u64;
         is_near.then_some(whole)
     }
+}
+
+impl ProcessScan<'_, '_> {
+    /// Scans `range`. It must be of one region unless the kernel [reports what is populated](FrameScanner::reports_populated). Returns the rest of
+    /// it if runs are to be reported first, or if `check` says to stop.
+    pub fn scan(&mut self, range: AddressRange) -> Result<Option<AddressRange>> {
+        let (scanner, process) = (self.scanner, self.process);
+        let rest = |from: Option<VirtualAddress>| {
+            let from = from?;
+            AddressRange::new(from, range.end())
+        };
+        if !FrameScanner::reports_populated(process) {
+            return Ok(rest(self.read(range)?));
+        }
+        let mut ended = Ok(None);
+        // Populated stretches that one read takes.
+        let mut together: Option<AddressRange> = None;
+        process.populated(range, Categories::PRESENT, &mut |stretch| {
+            if !stretch.categories.contains(Categories::PRESENT) {
+                return ControlFlow::Continue(());
+            }
+            let whole = together.and_then(|near| scanner.joined(near, stretch.range));
+            if whole.is_some() {
+                together = whole;
+                return ControlFlow::Continue(());
+            }
+            let Some(before) = together.replace(stretch.range) else {
+                return ControlFlow::Continue(());
+            };
+            ended = self.read(before);
+            match ended {
+                Ok(None) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        })?;
+        if let (Ok(None), Some(last)) = (&ended, together) {
+            ended = self.read(last);
+        }
+        Ok(rest(ended?))
+    }
 
     /// Reads the entries of `range`. Returns where it ended early.
-    fn read(
-        &self,
-        process: &Process,
-        range: AddressRange,
-        scanned: &mut Scanned,
-        Scratch(buffer): &mut Scratch,
-        check: &mut Check<'_>,
-    ) -> Result<Option<VirtualAddress>> {
-        let mut index = self.page.index(range.start());
-        let mut left = range.pages(self.page);
-        let address = |index: u64| VirtualAddress::new(index << self.page.shift());
+    fn read(&mut self, range: AddressRange) -> Result<Option<VirtualAddress>> {
+        let FrameScanner { frame, page } = self.scanner;
+        let (Scratch(buffer), scanned) = (&mut *self.scratch, &mut self.scanned);
+        let mut index = page.index(range.start());
+        let mut left = range.pages(page);
+        let address = |index: u64| VirtualAddress::new(index << page.shift());
         // The page that would continue the last run.
         let mut open = None;
         while left > 0 {
-            if let Err(why) = check() {
+            if let Err(why) = (self.check)() {
                 scanned.stopped = Some(why);
                 return Ok(Some(address(index)));
             }
@@ -186,10 +186,10 @@ impl FrameScanner {
                 .unwrap_or(READ_ENTRIES)
                 .min(READ_ENTRIES);
             let into = buffer.get_mut(..batch).unwrap_or_default();
-            let read = process.entries(index, into)?;
+            let read = self.process.entries(index, into)?;
             let entries = buffer.get(..read).unwrap_or_default();
             for (entry, index) in entries.iter().zip(index..) {
-                if entry.frame() != Some(self.frame) {
+                if entry.frame() != Some(frame) {
                     continue;
                 }
                 match scanned.runs.last_mut() {

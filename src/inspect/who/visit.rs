@@ -2,7 +2,7 @@
 
 use super::frame_class::FrameClass;
 use super::question::Question;
-use super::scan::{FrameScanner, Scanned, Scratch};
+use super::scan::{FrameScanner, ProcessScan, Scanned, Scratch};
 use crate::inspect::ordered_pool::{Check, Spread, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
@@ -179,19 +179,25 @@ impl Visitor<'_> {
         scratch: &mut Scratch,
         check: &mut Check<'_>,
     ) -> Result<Findings> {
-        let process = &target.process;
-        let mut scanned = Scanned::default();
+        let mut scan = ProcessScan {
+            scanner: self.scanner,
+            process: &target.process,
+            scratch,
+            check,
+            scanned: Scanned::default(),
+        };
         let mut ranges = ranges.into_iter();
         let mut rest = None;
         while rest.is_none()
             && let Some(range) = ranges.next()
         {
-            let scan = self
-                .scanner
-                .scan(process, range, &mut scanned, scratch, check);
-            rest = scan?;
+            rest = scan.scan(range)?;
         }
-        findings(target, scanned, rest.into_iter().chain(ranges).collect())
+        findings(
+            target,
+            scan.scanned,
+            rest.into_iter().chain(ranges).collect(),
+        )
     }
 }
 

@@ -43,17 +43,18 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
 mod tests {
     use super::*;
 
+    const WORDS: [&str; 7] = [
+        "walk",
+        "watch",
+        "print",
+        "pipe",
+        "ps",
+        "[heap]",
+        "translate",
+    ];
+
     #[test]
     fn a_letter_more_less_or_other_and_a_beginning_are_near() {
-        let words = [
-            "walk",
-            "watch",
-            "print",
-            "pipe",
-            "ps",
-            "[heap]",
-            "translate",
-        ];
         for (typed, meant) in [
             ("wlak", &["walk"][..]),
             ("printf", &["print"]),
@@ -63,23 +64,14 @@ mod tests {
             ("walker", &["walk"]),
             ("tarnslat", &["translate"]),
         ] {
-            assert_eq!(near(typed, words), meant, "{typed}");
+            assert_eq!(near(typed, WORDS), meant, "{typed}");
         }
     }
 
     #[test]
     fn short_words_and_two_letters_of_five_are_not_near() {
-        let words = [
-            "walk",
-            "watch",
-            "print",
-            "pipe",
-            "ps",
-            "[heap]",
-            "translate",
-        ];
         for typed in ["py", "all", "ptype", "pip", "wa", "zzzz", ""] {
-            assert_eq!(near(typed, words), [""; 0], "{typed}");
+            assert_eq!(near(typed, WORDS), [""; 0], "{typed}");
         }
     }
 }

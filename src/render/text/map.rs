@@ -32,17 +32,22 @@ pub(super) fn region(
     for row in cells.chunks(room) {
         let mut line = look.line();
         line.limit(None).plain(" ".repeat(INDENT));
-        for part in row.chunk_by(|one, other| marks::role(one.mark) == marks::role(other.mark)) {
-            let letters: String = part.iter().map(|cell| cell.letter()).collect();
-            let role = part
-                .first()
-                .map_or(Role::Plain, |cell| marks::role(cell.mark));
-            line.push(role, letters);
-        }
+        push_cells(&mut line, legend, row);
         line.end(out)?;
     }
-    cells.iter().for_each(|cell| legend.add(*cell));
     Ok(())
+}
+
+/// The letters of cells, which the legend then explains.
+pub(super) fn push_cells(line: &mut Line, legend: &mut Legend, cells: &[Cell]) {
+    for part in cells.chunk_by(|one, other| marks::role(one.mark) == marks::role(other.mark)) {
+        let letters: String = part.iter().map(|cell| cell.letter()).collect();
+        let role = part
+            .first()
+            .map_or(Role::Plain, |cell| marks::role(cell.mark));
+        line.push(role, letters);
+    }
+    cells.iter().for_each(|cell| legend.add(*cell));
 }
 
 /// What the region is, and what a cell is if `together` of those of the record are drawn as one.

@@ -3,7 +3,7 @@
 use super::look::Look;
 use super::map;
 use crate::render::line::Line;
-use crate::render::marks::{self, Legend};
+use crate::render::marks::Legend;
 use crate::render::printable::cut;
 use crate::render::theme::Role;
 use crate::render::timeline::{Timeline, ruler};
@@ -136,18 +136,8 @@ fn draw(
         line.plain("  ")
             .push(Role::Name, cut(&row.label(above), NAME));
         line.pad_to(label);
-        for part in row
-            .cells
-            .chunk_by(|one, other| marks::role(one.mark) == marks::role(other.mark))
-        {
-            let letters: String = part.iter().map(|cell| cell.letter()).collect();
-            let role = part
-                .first()
-                .map_or(Role::Plain, |cell| marks::role(cell.mark));
-            line.push(role, letters);
-        }
+        map::push_cells(&mut line, legend, &row.cells);
         line.end(out)?;
-        row.cells.iter().for_each(|cell| legend.add(*cell));
         above = Some(row);
     }
     Ok(())

@@ -32,10 +32,20 @@ pub fn walk_summary(look: &Look, summary: &WalkSummary, out: &mut dyn Write) -> 
         }
     }
     line.end(out)?;
-    if summary.cut_short {
+    remarks(look, summary.cut_short, summary.changed, out)
+}
+
+/// That not all was seen, or not all as it was at one time.
+fn remarks(
+    look: &Look,
+    is_cut_short: bool,
+    is_changed: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if is_cut_short {
         cut_short(look, out)?;
     }
-    match summary.changed {
+    match is_changed {
         true => changed(look, "the regions", out),
         false => Ok(()),
     }
@@ -103,11 +113,5 @@ pub fn regions_summary(
         line.plain(format!(", {} swapped", size(swapped)));
     }
     line.end(out)?;
-    if summary.cut_short {
-        cut_short(look, out)?;
-    }
-    match summary.changed {
-        true => changed(look, "the regions", out),
-        false => Ok(()),
-    }
+    remarks(look, summary.cut_short, summary.changed, out)
 }

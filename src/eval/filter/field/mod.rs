@@ -211,17 +211,19 @@ pub fn needs_stats(field: RegionField) -> bool {
 
 /// The answer of a field of regions that stands alone; `None` for one that does not.
 pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
+    use RegionField as F;
     let region = &viewed.region;
     Some(match field {
-        RegionField::Readable => region.permissions.read,
-        RegionField::Writable => region.permissions.write,
-        RegionField::Executable => region.permissions.execute,
-        RegionField::Private => !region.permissions.shared,
-        RegionField::Shared => region.permissions.shared,
-        RegionField::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
-        RegionField::File => region.inode != 0,
-        RegionField::Deleted => region.is_deleted_file(),
-        _ => return None,
+        F::Size | F::Rss | F::Pss | F::Swapped | F::Huge | F::Start | F::End => return None,
+        F::Offset | F::Inode | F::Name | F::Perms => return None,
+        F::Readable => region.permissions.read,
+        F::Writable => region.permissions.write,
+        F::Executable => region.permissions.execute,
+        F::Private => !region.permissions.shared,
+        F::Shared => region.permissions.shared,
+        F::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
+        F::File => region.inode != 0,
+        F::Deleted => region.is_deleted_file(),
     })
 }
 

@@ -264,7 +264,7 @@ impl Busy {
         if self.goes {
             self.at = next;
         } else {
-            // The frame given back is the first to be given out again: the next page takes it.
+            // The kernel hands out the frame freed last first: the next page gets it.
             self.pages.slice(next..next + 1).write();
             this.write();
         }

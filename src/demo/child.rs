@@ -32,24 +32,24 @@ pub fn become_child_if_asked() {
         .and_then(Pid::from_raw);
     let Some(parent) = parent else {
         eprintln!(
-            "pmdb: {CHILD_ARGUMENT} is what pmdb says to itself; the demonstration is: pmdb demo"
+            "pmdb: {CHILD_ARGUMENT} is internal to pmdb; to start the demonstration: pmdb demo"
         );
         exit(2)
     };
     if let Err(error) = live(parent) {
         let failure = Announcement::Failed(error.to_string());
-        // If nobody listens any more, nobody wants to know.
+        // This fails only if the parent has gone.
         let _ = writeln!(io::stdout(), "{failure}");
         exit(1)
     }
     exit(0)
 }
 
-/// From the first breath to the end of the pipe on standard input.
+/// Sets up the memory, then keeps changing it until the parent closes the pipe on standard input.
 fn live(parent: Pid) -> io::Result<()> {
     die_with(parent)?;
     rustix::thread::set_name(&CString::new(NAME)?).map_err(during("setting the name"))?;
-    // Rights that the program file carries are for looking; this is what is looked at.
+    // The demonstration process needs none of the capabilities of the program file.
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
@@ -91,7 +91,7 @@ fn be_busy(mut busy: Busy) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the end of the pipe on standard input, for ever or for so long.
+/// Waits for the end of the pipe on standard input, at most as long as `patience` says.
 fn parent_has_left(patience: Option<&Timespec>) -> io::Result<bool> {
     let input = rustix::stdio::stdin();
     let mut ends = [PollFd::new(&input, PollFlags::IN)];

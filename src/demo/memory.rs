@@ -1,4 +1,4 @@
-//! This process's own memory, by the page: mapped, written, read, and told to the kernel.
+//! This process's own pages: mapped, written, read and advised (madvise).
 #![allow(unsafe_code)]
 
 use crate::kernel::{AddressRange, VirtualAddress};
@@ -13,8 +13,7 @@ use std::ptr;
 /// `MADV_GUARD_INSTALL`, Linux 6.13.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// Whole pages of this process that stay mapped as long as it lives, and that no Rust reference points to: what is done
-/// to them here is between this process and the kernel.
+/// Whole pages of this process. They stay mapped as long as it lives, and no Rust reference points to them.
 #[derive(Clone, Copy)]
 pub(super) struct Pages {
     start: *mut u8,
@@ -62,7 +61,7 @@ impl Pages {
         .map_err(during("making anonymous memory writable"))?;
         // SAFETY: mapped and readable; the reference ends with the call, which hands only the address to the kernel.
         let region = unsafe { std::slice::from_raw_parts(start, length) };
-        // A convenience: kernels that are older, or built without it, refuse.
+        // Only a convenience: kernels before 5.17, or without CONFIG_ANON_VMA_NAME, refuse.
         let _ = rustix::process::set_virtual_memory_region_name(region, Some(name));
         Ok(Pages { start, count, page })
     }
@@ -83,17 +82,17 @@ impl Pages {
         Ok(Pages { start, count, page })
     }
 
-    /// How many.
+    /// The number of pages.
     pub(super) fn count(self) -> usize {
         self.count
     }
 
-    /// Where they are.
+    /// Their addresses.
     pub(super) fn range(self) -> Option<AddressRange> {
         byte_range(self.start, self.count * self.page)
     }
 
-    /// Some of them, as far as there are so many.
+    /// The pages with these indices, as far as they exist.
     pub(super) fn slice(self, pages: Range<usize>) -> Self {
         let end = pages.end.min(self.count);
         let first = pages.start.min(end);
@@ -137,7 +136,7 @@ impl Pages {
         self.advise(Advice::LinuxHugepage)
     }
 
-    /// Keeps the pages from children.
+    /// Does not pass the pages on to forked children.
     pub(super) fn keep_from_children(self) -> io::Result<()> {
         self.advise(Advice::LinuxDontFork)
     }

@@ -32,7 +32,7 @@ pub const NAME: &str = "pmdb-demo";
 /// The hidden first argument that makes this program the demonstration process.
 const CHILD_ARGUMENT: &str = "__demo";
 
-/// How long the process may take to leave by itself before it is killed. It may be stopped, by a debugger for one.
+/// How long the process may take to leave by itself before it is killed. A debugger may have stopped it.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -45,7 +45,7 @@ pub struct Demonstration {
     pub pid: u32,
     /// The child that it has forked, which has written to some of the pages it shares with it.
     pub child_pid: u32,
-    /// What it has set up, in the order in which one may want to look at it.
+    /// What it has set up, in the order of a tour.
     pub areas: Vec<Area>,
     process: Process,
 }
@@ -148,10 +148,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         if !left_by_itself(&self.0) {
-            // An error says that it is already gone.
+            // It fails only if the process has already exited.
             let _ = self.0.kill();
         }
-        // Nothing is left to be told if there is no such child any more.
+        // It fails only if the child was already reaped.
         let _ = self.0.wait();
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn announcements_parse_back() {
         let start = VirtualAddress::new(0x7f00_0000_0000);
         let end = VirtualAddress::new(0x7f00_0001_0000);
         let said = [
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_not() {
+    fn other_lines_are_no_announcements() {
         let lines = [
             "",
             "area",

@@ -1,4 +1,4 @@
-//! How many and how long, where a variable may stand for the number.
+//! Counts and times, written as a number or as a variable.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -6,7 +6,7 @@ use super::{Scope, Value};
 use crate::lang::{self, Count, Span, Spanned, Time};
 use std::time::Duration;
 
-/// How many.
+/// The value of a count.
 ///
 /// # Errors
 /// The variable has no value, or one that is no count.
@@ -17,7 +17,7 @@ pub fn count(count: &Spanned<Count>, scope: &dyn Scope) -> Result<u64> {
     }
 }
 
-/// How long. A bare number is one of seconds.
+/// The value of a time. A bare number is in seconds.
 ///
 /// # Errors
 /// The variable has no value, or one that is no time.

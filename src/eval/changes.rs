@@ -1,6 +1,6 @@
 //! `changed(A, B in R where F)` and its like: how many pages changed between two snapshots.
 //!
-//! They count what `diff` shows. What that would say in a remark is an error here: a number cannot carry one.
+//! They count what `diff` shows. Where `diff` adds a remark, they fail: a number cannot carry a remark.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -14,7 +14,7 @@ use crate::report::{EventKind, Reason};
 use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
-    /// The pages that changed so.
+    /// The pages that changed in this way.
     pub(super) fn changes(&self, asked: &Changes) -> Result<Value> {
         let Spanned { node: function, at } = asked.function;
         let called = format!("{}()", function.name());
@@ -50,7 +50,7 @@ impl<'a> Evaluator<'a> {
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
         for (kind, reason) in Watcher::unobservable(&view, &spans, Need::empty()) {
-            // What is not seen to go to swap is seen to go.
+            // A page that goes to swap unseen still shows as gone.
             if counts(function, kind) && kind != EventKind::SwappedOut {
                 let what = format!(
                     "{called} cannot be known, as not all pages that are {} show",
@@ -154,7 +154,7 @@ pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error 
     Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
 }
 
-/// Whether a page that changed so counts. Marks and counts of frames are no changes of the page.
+/// Whether `function` counts this kind of change. Changed marks and map counts are no changes of the page.
 fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     match function {
         ChangeFunction::Changed => {
@@ -172,7 +172,7 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
     }
 }
 
-/// Contents can only be compared where both snapshots have them, of all their pages.
+/// Contents can be compared only if both snapshots have those of all their pages.
 fn require_contents(
     function: ChangeFunction,
     from: &NamedSnapshot,

@@ -1,5 +1,5 @@
-//! `A == B` and its like. What `state()` and `kind()` say is one of few words: compared with another text it would never be equal, and
-//! nobody would know why.
+//! `A == B` and its like. `state()` and `kind()` return one of few words. Comparing them with any other text is an error: it would never
+//! be equal.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -9,7 +9,7 @@ use crate::kernel::{Kind, State};
 use crate::lang::{self, BinaryOperator, Expression, Function, Spanned};
 
 impl Evaluator<'_> {
-    /// What an operator makes of two values, of which it is known how they were written.
+    /// Applies an operator to two values, given the expressions that they come from.
     pub(super) fn combine(
         &self,
         left: (&Expression, &Spanned<Value>),
@@ -26,7 +26,7 @@ impl Evaluator<'_> {
         operators::binary(left.1, operator, right.1)
     }
 
-    /// The value that something is compared with. A bare word is no text, which is easily forgotten.
+    /// The value that something is compared with. An error for a bare word says that texts need quotes.
     pub(super) fn compared(
         &self,
         with: &Expression,
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// What such a function says, if `expression` is one.
+/// The words that `expression` can be, if it calls `state()` or `kind()`.
 fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)> {
     match expression {
         Expression::Call {
@@ -57,7 +57,7 @@ fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)
     }
 }
 
-/// Refuses a text that such a function never says.
+/// Refuses a text that the function never returns.
 fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) -> Result<()> {
     let (Expression::Text(text), Some((what, words))) = (text, words_of(said)) else {
         return Ok(());

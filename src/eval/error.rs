@@ -9,18 +9,18 @@ use std::fmt;
 /// `Result` with this room's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An expression that could not be worked out, and the place in the line.
+/// Why an expression could not be evaluated, and its place in the line.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Bytes of the line that are meant.
+    /// The part of the line that is wrong.
     pub at: Span,
     /// What was tried and why it failed.
     pub message: String,
-    /// The way out.
+    /// The remedy.
     pub hint: Option<String>,
-    /// The failure underneath, when bytes could not be had.
+    /// The underlying error, if a read failed.
     pub cause: Option<Box<process::Error>>,
-    /// Ctrl-C came while it was worked out: nothing is wrong with it.
+    /// Ctrl-C stopped the evaluation: the expression may be right.
     pub stopped: Option<Stopped>,
 }
 
@@ -36,13 +36,13 @@ impl Error {
         }
     }
 
-    /// With a way out.
+    /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Bytes that could not be had for what stands at a place.
+    /// A failed read for the expression at `at`.
     pub fn target(at: Span, cause: process::Error) -> Self {
         Error {
             at,
@@ -53,8 +53,7 @@ impl Error {
         }
     }
 
-    /// What went wrong while pages were looked at for what stands at a place; `what` is the beginning of the sentence for a fact that
-    /// cannot be known.
+    /// A failed inspection of pages for the expression at `at`. `what` begins the message if a fact is unknown.
     pub fn inspection(at: Span, what: impl fmt::Display, cause: inspect::Error) -> Self {
         match cause {
             inspect::Error::Target(cause) => Error::target(at, cause),
@@ -73,7 +72,7 @@ impl Error {
         }
     }
 
-    /// A fact that cannot be had here, for the reason given; `what` is the beginning of the sentence.
+    /// A fact that is unknown for this reason. `what` begins the message.
     pub fn unknown(at: Span, what: impl fmt::Display, reason: &Reason) -> Self {
         let message = format!("{what}: {}", reason.cause());
         let cause = match reason {
@@ -92,7 +91,7 @@ impl Error {
         }
     }
 
-    /// Something that only a target can tell, and there is none.
+    /// No process is attached, and `what` needs one.
     pub fn no_target(at: Span, what: impl fmt::Display) -> Self {
         Error::new(at, format!("{what}: no process is attached"))
             .hint("attach to one with: attach PID (ps lists them)")

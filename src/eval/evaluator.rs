@@ -1,4 +1,4 @@
-//! One evaluation: expressions to values. What it reads of the target's regions it reads once.
+//! One evaluation: expressions to values. It reads the target's regions at most once.
 
 use super::error::{Error, Result};
 use super::registers;
@@ -37,7 +37,7 @@ pub(super) static VOID: &[(&str, &str)] = &[
     ),
 ];
 
-/// Works out the parts of one line.
+/// Evaluates the expressions of one line.
 pub(super) struct Evaluator<'a> {
     pub(super) scope: &'a dyn Scope,
     regions: OnceCell<Arc<[Region]>>,
@@ -51,14 +51,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The target; without one an error that says what it was wanted for.
+    /// The target, or an error that says what needs one.
     pub(super) fn target(&self, at: Span, what: &str) -> Result<&'a Target> {
         self.scope
             .target()
             .ok_or_else(|| Error::no_target(at, what))
     }
 
-    /// The target's regions in address order, as they were when they were first asked for.
+    /// The target's regions in address order, read on the first call.
     pub(super) fn regions(&self, at: Span, what: &str) -> Result<&[Region]> {
         if let Some(regions) = self.regions.get() {
             return Ok(regions);
@@ -77,7 +77,7 @@ impl<'a> Evaluator<'a> {
         self.evaluate_at(&expression.node, expression.at)
     }
 
-    /// The value of an expression that stands at a place.
+    /// The value of an expression written at `at`.
     pub(super) fn evaluate_at(&self, expression: &Expression, at: Span) -> Result<Value> {
         Ok(match expression {
             Expression::Integer(number) => Integer::new(*number)
@@ -124,13 +124,13 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// A value with its place, for what may have to point at it.
+    /// A value with its place, for error messages.
     pub(super) fn placed(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
         self.evaluate(expression)
             .map(|value| Spanned::new(value, expression.at))
     }
 
-    /// Where an address is wanted: a number that is not negative is one, and a range stands for its first address.
+    /// The value as an address. A number that is not negative is one; a range stands for its first address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
         let value = self.placed(expression)?;
         to_address(&value)
@@ -156,7 +156,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `A + B - C …`: a chain leans to the left and may be as long as a line, so it is walked down, not called down.
+    /// `A + B - C …`: the tree of a chain leans left and may be as deep as the line is long. A loop walks it, without recursion.
     fn chain(
         &self,
         operator: &Spanned<BinaryOperator>,
@@ -180,7 +180,7 @@ impl<'a> Evaluator<'a> {
             }
             _ => self.placed(leftmost)?,
         };
-        // How the left side was written, as long as it is no result.
+        // The left side as it was written; `None` once it is a result.
         let mut written = Some(&leftmost.node);
         for (operator, right) in links.into_iter().rev() {
             let decided = match operator.node {

@@ -7,7 +7,7 @@ use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::{Expression, Range, Span, Spanned};
 
-/// What a range comes to.
+/// An evaluated range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// Memory of the target.
@@ -54,7 +54,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Every region. What is between them is not part of it.
+    /// Every region, without the gaps between them.
     fn all(&self, at: Span) -> Result<Spans> {
         let regions = self.regions(at, "all")?;
         Spans::new(regions.iter().map(|region| region.range), Origin::All)

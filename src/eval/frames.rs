@@ -32,7 +32,7 @@ impl Evaluator<'_> {
         let filter = filter
             .map(|filter| frame_filter(filter, machine, self.scope))
             .transpose()?;
-        // Where there are frames at all is read of each, whatever the filter asks.
+        // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Need::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
         let mut enough = false;

@@ -80,7 +80,7 @@ impl Integer {
     pub fn negate(self) -> Option<Self> {
         Self::new(-self.0)
     }
-    /// Every bit turned over: `-1 - self`.
+    /// Every bit inverted: `-1 - self`.
     pub fn bit_not(self) -> Option<Self> {
         Self::new(!self.0)
     }

@@ -6,14 +6,14 @@ use super::operators;
 use super::value::Value;
 use crate::lang::{BinaryOperator as Op, Expression, Spanned, UnaryOperator};
 
-/// What came of an assertion.
+/// The result of an assertion.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
     /// The expression.
     pub expression: String,
     /// Whether it is true.
     pub holds: bool,
-    /// What is said if it is not.
+    /// The message if it is not.
     pub message: Option<String>,
     /// The values that decided, in the order of the line.
     pub findings: Vec<Finding>,
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// A part with its value; `None` for a constant, of which that says nothing.
+/// A part with its value; `None` for a constant, which is its own value.
 fn finding(expression: &Expression, value: &Value) -> Option<Finding> {
     (!is_literal(expression)).then(|| Finding {
         expression: expression.to_string(),

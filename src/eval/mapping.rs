@@ -40,12 +40,12 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// What makes regions belong together.
+/// Regions with the same identity belong together.
 fn identity(region: &Region) -> (Device, u64, &Name) {
     (region.device, region.inode, &region.name)
 }
 
-/// Whether a person calls the region so: by one of its names, or as that is displayed.
+/// Whether `name` means the region: it is one of its names, or one as displayed.
 fn is_called(region: &Region, name: &str) -> bool {
     let is_it = |one: Name| one.as_bytes() == name.as_bytes() || one.to_string() == name;
     !region.name.is_empty() && region.names().any(is_it)
@@ -127,7 +127,7 @@ impl Evaluator<'_> {
         );
         let spelled = &symbol.node;
         Some(Error::new(symbol.at, message).hint(format!(
-            "multiply by the size of an element: {spelled} + {index}*SIZE; of 4 bytes its value is i32({spelled} + {index}*4)"
+            "multiply the index by the element size: {spelled} + {index}*SIZE; a 4-byte element is i32({spelled} + {index}*4)"
         )))
     }
 

@@ -41,7 +41,7 @@ impl Evaluator<'_> {
         Ok(value.into())
     }
 
-    /// So many bytes as a number, the rest zero.
+    /// The bytes of `as_type` at `address`, extended with zeros.
     fn word(&self, address: VirtualAddress, as_type: IntegerType, at: Span) -> Result<u64> {
         let target = self.target(at, "reading memory")?;
         let mut bytes = [0; WIDEST];
@@ -97,7 +97,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The frame behind an address: an error that says the state where there is none, and why where it is hidden.
+    /// The frame of an address. The error says the state of a page without a frame, or why the frame is hidden.
     pub(super) fn frame(&self, address: VirtualAddress, at: Span) -> Result<FrameNumber> {
         let target = self.target(at, "finding the frame of an address")?;
         let Some(entry) = entry_at(target, address, at)?.filter(|entry| entry.is_present()) else {
@@ -110,8 +110,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`, without looking at more than the page. A page without a frame has no map
-    /// count, but it is certain that nothing maps it as a huge one.
+    /// `mapcount(A)`, `exclusive(A)` and `pmd_mapped(A)`. A page without a frame has no map count, but `pmd_mapped` is certainly 0.
     pub(super) fn page_number(
         &self,
         function: Function,
@@ -151,8 +150,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// `mapcount(A)` and its kin from the files of pages alone; `None` where they do not tell, or the page changes meanwhile. All that can be
-/// known of a page takes three times as long, and conditions of breakpoints ask very often.
+/// `mapcount(A)` and its kin from one sweep of the page; `None` where it does not tell, or the page changes meanwhile. A full
+/// [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
 fn page_number_alone(
     target: &Target,
     function: Function,
@@ -195,7 +194,7 @@ fn told(view: &View, detail: &PageDetail) -> inspect::Result<Told> {
     })
 }
 
-/// An error of the floor below, at its place.
+/// An error of `inspect`, at its place in the line.
 fn failed(cause: inspect::Error, at: Span) -> Error {
     match cause {
         inspect::Error::Target(cause) => Error::target(at, cause),
@@ -222,7 +221,7 @@ fn not_resident(address: VirtualAddress, told: Told, at: Span) -> Error {
     );
     match told.state {
         State::Unmapped => error.hint("regions lists what is mapped"),
-        // A value does not say where it is from; a row of x does.
+        // An expression never reads the page cache: its value could not say so, as a row of x does.
         State::Untouched if told.is_cached => error.hint(format!(
             "the process has no page there; what the page cache of the file holds: x/xg {address}"
         )),
@@ -247,7 +246,7 @@ fn no_frame(address: VirtualAddress, told: Told, at: Span) -> Error {
     }
 }
 
-/// A state, and whether it can be another.
+/// The state that a page was found in.
 #[derive(Clone, Copy)]
 struct Told {
     state: State,
@@ -265,7 +264,7 @@ impl fmt::Display for Told {
     }
 }
 
-/// It was absent at first, and present when it was asked why.
+/// The page was absent at first, and present when its state was read.
 fn came_meanwhile(address: VirtualAddress, at: Span) -> Error {
     Error::new(
         at,

@@ -1,8 +1,8 @@
 //! Expressions and ranges to values, filters to `inspect::Filter`, against a target.
 //!
-//! Everything is worked out within a [`Scope`]: the debugging session. An error says what was tried, why it failed and where in
-//! the line. Numbers are exact and values typed: an address plus an integer is an address, two addresses cannot be added, and
-//! what does not fit is an error, never wrapped. Memory is read only where the page map says that a frame is mapped.
+//! Everything is evaluated within a [`Scope`]: the debugging session. An error says what was tried, why it failed and where in
+//! the line. Numbers are exact: an overflow is an error. Values are typed: an address plus an integer is an address, and two addresses
+//! cannot be added. Memory is read only where the page map says that a frame is mapped.
 //!
 //! ```text
 //! subject   filter                        what translate, flags, walk and regions are asked about
@@ -10,8 +10,8 @@
 //! changes   snapshots                     what changed between two times
 //! names     symbols   mapping   memory    what a name stands for, what an address holds
 //! lines                                   where a line of the source is
-//! evaluator judge                         one expression; the other files lend it what they know
-//! compared  operators space     spans     value     what can be done with values, and what they are
+//! evaluator judge                         one expression
+//! compared  operators space     spans     value     values and their operators
 //! integer   amount    error     suggest   scope     the rest: numbers, what went wrong and what was meant, the session
 //! ```
 
@@ -66,15 +66,15 @@ use evaluator::Evaluator;
 /// The value of an expression. A symbol is its address, a region or module a range.
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn evaluate(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Value> {
     Evaluator::new(scope).evaluate(expression)
 }
 
-/// The value of what `print` and `set $name =` take: as [`evaluate`], and `A..B`, `A, +LENGTH` and `all` are ranges.
+/// The value that `print` and `set $name =` take: an expression, or a range (`A..B`, `A, +LENGTH`, `all`).
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value> {
     match &written.node {
         lang::Range::Expression(expression) => {
@@ -87,7 +87,7 @@ pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value>
 /// Whether an expression is true: a number that is not zero.
 ///
 /// # Errors
-/// With the place of what has no value, or is no number.
+/// An expression has no value, or is no number. The error gives its place.
 pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool> {
     let value = Evaluator::new(scope).placed(expression)?;
     operators::truth(&value)
@@ -96,15 +96,15 @@ pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool
 /// Whether what was asserted holds, with the values that decided.
 ///
 /// # Errors
-/// With the place of what has no value: it neither holds nor fails.
+/// An expression has no value: the assertion neither holds nor fails. The error gives its place.
 pub fn judge(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Judgement> {
     Evaluator::new(scope).judge(expression)
 }
 
-/// The value of an argument. A bare name that is no symbol, region or module is text, like what is no expression.
+/// The value of an argument. What is no expression is text; so is a bare name that is no symbol, region or module.
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result<Value> {
     let text = || Value::Text(argument.node.text.clone());
     if let mark @ ("&" | ">" | ">>" | "|") = argument.node.text.as_str() {
@@ -128,15 +128,15 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
 /// An address of the target. A number that is not negative is one, and a range stands for its first address.
 ///
 /// # Errors
-/// With the place of what has no value or is no address.
+/// An expression has no value, or is no address. The error gives its place.
 pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
     Evaluator::new(scope).address(expression)
 }
 
-/// The integer that an expression comes to: an address and the like count as their number.
+/// The value of an expression as an integer. Addresses and frames count as their number.
 ///
 /// # Errors
-/// With the place of what has no value or is text.
+/// An expression has no value, or is text. The error gives its place.
 pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Integer> {
     let value = Evaluator::new(scope).placed(expression)?;
     operators::Operand::of(&value).map(|operand| operand.number)
@@ -145,7 +145,7 @@ pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<In
 /// A range of addresses or of page frames. A lone address is its one byte, a symbol with a size its bytes.
 ///
 /// # Errors
-/// With the place of what has no value; for ranges that are empty, reversed, or pass the last address.
+/// An expression has no value, or the range is empty, reversed, or passes the last address. The error gives the place.
 pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> {
     Evaluator::new(scope).extent(range)
 }
@@ -153,7 +153,7 @@ pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> 
 /// An address, a page frame (`pfn:N`) or a physical address (`phys:N`).
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Location> {
     Evaluator::new(scope).location(expression)
 }
@@ -161,24 +161,24 @@ pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<L
 /// What `translate` is asked about: an address, a symbol with a size, or a range.
 ///
 /// # Errors
-/// With the place of what has no value; for page frames, which there is nothing to translate of.
+/// An expression has no value, or is a page frame, which needs no translation. The error gives its place.
 pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Subject> {
     Evaluator::new(scope).subject(range)
 }
 
-/// Every symbol that is meant: one or more, in any order. Where an expression wants one address, several are an error.
+/// Every symbol of that name: one or more, in any order.
 ///
 /// # Errors
-/// With the place of a module or symbol that is not there, or that has no address.
+/// There is no such module or symbol, or it has no address. The error gives its place.
 pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> {
     Evaluator::new(scope).symbols(symbol)
 }
 
-/// Where a line of the source has code: at least one place, of the line or of the first behind it that has code; the first `with_frames`
-/// of each module with the functions there. `stop` is asked now and then whether to go on.
+/// Where a line of the source has code: at least one place, of this line or of the next one with code. The first `with_frames` places of
+/// each module come with their functions. `stop` is called now and then, and ends the search.
 ///
 /// # Errors
-/// With the place of a file or line that is not there; what `stop` says counts as one.
+/// There is no such file or line, or `stop` fails. The error gives the place.
 pub fn lines(
     file: &Spanned<lang::Name>,
     line: &Spanned<u64>,

@@ -58,8 +58,8 @@ pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>)
     finish(operator, space, number)
 }
 
-/// `A + B` and the like. `&&` and `||` have both sides worked out here; who wants to spare the right one asks
-/// [`truth`] of the left first.
+/// `A + B` and the like. Both sides of `&&` and `||` are already evaluated here. To skip the right one, callers ask for the [`truth`] of
+/// the left one first.
 pub(super) fn binary(
     left: &Spanned<Value>,
     operator: &Spanned<BinaryOperator>,

@@ -1,8 +1,8 @@
-//! `$rip`, `$rsp`: what a machine calls its program counter and stack pointer, and registers that the kernel does not tell.
+//! `$rip`, `$rsp`: each machine's names for its program counter and stack pointer; and registers that the kernel does not show.
 
 use crate::lang::Register;
 
-/// Machines by the name that Rust has for them, and their own names of the two registers, as gdb has them.
+/// Machines by Rust's name for them, and gdb's names for the two registers of each.
 const MACHINES: &[(&str, &[&str], &[&str])] = &[
     ("x86_64", &["rip", "eip"], &["rsp", "esp"]),
     ("x86", &["eip"], &["esp"]),
@@ -15,7 +15,7 @@ const MACHINES: &[(&str, &[&str], &[&str])] = &[
     ("mips64", &[], &["r29"]),
 ];
 
-/// Registers that gdb knows, on one machine or the other.
+/// Other registers that gdb knows on some machine.
 const OTHERS: &[&str] = &[
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rip", "rsp", "eax", "ebx", "ecx", "edx",
     "esi", "edi", "ebp", "eip", "esp", "eflags", "cs", "ss", "ds", "es", "fs", "gs", "fs_base",

@@ -1,4 +1,4 @@
-//! What an expression may ask of the session around it.
+//! The context of an expression.
 
 use super::{NamedSnapshot, Value};
 use crate::kernel::{PageSize, VirtualAddress};
@@ -8,7 +8,7 @@ use crate::report::Stopped;
 use crate::symbol::Symbols;
 use std::sync::Arc;
 
-/// Where the meaning of what is not written in a line comes from: the debugging session, or a test.
+/// What an expression takes from around its line: from the debugging session, or from a test.
 pub trait Scope {
     /// The process that is looked at, if any. Plain arithmetic does without.
     fn target(&self) -> Option<&Target>;
@@ -22,7 +22,7 @@ pub trait Scope {
     /// The value of `$name`.
     fn variable(&self, name: &str) -> Option<Value>;
 
-    /// A value of the value history; what is wrong in words when there is none of that number.
+    /// A value of the value history, or why there is none.
     fn history(&self, reference: HistoryReference) -> Result<Value, String>;
 
     /// `$_`: the last address that was looked at.
@@ -33,7 +33,7 @@ pub trait Scope {
         &[]
     }
 
-    /// Whether to go on with what takes long: `Err` after Ctrl-C.
+    /// Whether long work may go on: `Err` after Ctrl-C.
     fn check(&self) -> Result<(), Stopped> {
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::source::Identity;
 use crate::symbol::Symbols;
 use std::time::SystemTime;
 
-/// A snapshot with what it is of.
+/// A snapshot, and what it covers.
 pub struct NamedSnapshot {
     /// What the user calls it.
     pub name: String,
@@ -17,7 +17,7 @@ pub struct NamedSnapshot {
     pub process: Identity,
     /// When it was taken.
     pub time: SystemTime,
-    /// What it is of; `None` for the whole process.
+    /// What it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
     pub snapshot: Snapshot,
@@ -32,17 +32,17 @@ pub struct Keep {
     pub contents: bool,
 }
 
-/// Why two snapshots are not compared, and the way out.
+/// Why two snapshots are not compared, and the remedy.
 pub struct Refusal {
     /// Why not.
     pub message: String,
-    /// The way out.
+    /// The remedy.
     pub hint: String,
 }
 
 /// Where two snapshots are compared.
 pub struct Compared {
-    /// The addresses; `None` where both were asked for the same, and no less is wanted.
+    /// The addresses; `None` for all that the snapshots cover, if both cover the same.
     pub ranges: Option<Vec<AddressRange>>,
     /// Whether only a part of what is wanted is in both.
     pub is_part: bool,
@@ -80,7 +80,7 @@ impl NamedSnapshot {
         })
     }
 
-    /// The present, of what this one is of, and with what it keeps.
+    /// A snapshot of the present that covers the same, with the same facts.
     ///
     /// # Errors
     /// As [`NamedSnapshot::take`].
@@ -193,7 +193,7 @@ fn intersection(some: &[AddressRange], others: &[AddressRange]) -> Vec<AddressRa
     some.iter().flat_map(|one| one.within(others)).collect()
 }
 
-/// What the range stands for at this moment: a name for what bears it now, however it has grown.
+/// The addresses that the range has now: a name stands for all that bears it now.
 pub fn current_ranges(
     spans: &Spans,
     view: &View,

@@ -1,11 +1,11 @@
-//! What numbers count in, and which of them may meet in an operator.
+//! What numbers count in, and which of them an operator may combine.
 
 use super::Value;
 use super::error::{Error, Result};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{BinaryOperator as Op, Spanned, UnaryOperator};
 
-/// What an address counts in. Addresses of two spaces have nothing to say to each other, and plain integers have none.
+/// What an address counts in. Addresses of two spaces cannot be combined. Plain integers have no space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Space {
     /// The target's own addresses.

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Origin {
     /// `A..B` or `A, +LENGTH`
     Written,
-    /// `all`: what was mapped when it was worked out. Who looks for long takes the whole address space instead.
+    /// `all`: what was mapped when it was evaluated. Commands that run for long take the whole address space instead.
     All,
     /// The region of an address, or the regions of a name such as `[heap]`.
     Region(Name),
@@ -62,7 +62,7 @@ impl Spans {
         &self.origin
     }
 
-    /// Whoever writes a range out sees what is not mapped in it; a name or `all` means what is.
+    /// A range that was written out shows also what is not mapped in it; a name or `all` means only what is.
     pub fn holes(&self) -> Need {
         match self.origin {
             Origin::Written => Need::HOLES,

@@ -1,4 +1,4 @@
-//! Words for what may have been meant.
+//! Suggestions: what may have been meant.
 
 use crate::lang::Name;
 

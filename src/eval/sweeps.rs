@@ -1,6 +1,6 @@
 //! The functions that look at pages: `count(R where F)`, `rss(R)`, `state(A)` and their like.
 //!
-//! They see what `walk` and `regions` see. What those would say in a remark is an error here: a number cannot carry one.
+//! They see what `walk` and `regions` see. Where those add a remark, they fail: a number cannot carry a remark.
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -20,7 +20,7 @@ impl<'a> Evaluator<'a> {
         View::of(target).map_err(|cause| Error::inspection(at, called(function), cause))
     }
 
-    /// Reads no more regions than one, where the range lies in it.
+    /// Reads only one region if the range lies in it.
     fn view_within(&self, function: Function, spans: &Spans, at: Span) -> Result<View<'a>> {
         let [range] = spans.ranges() else {
             return self.view(function, at);
@@ -94,7 +94,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Hands on the pages that a question keeps, until `each` has enough. That one can neither be kept nor left out is an error.
+    /// Passes the pages that the question keeps to `each`, until that has enough. An undecided page is an error.
     pub(super) fn pages(
         &self,
         called: &str,
@@ -202,7 +202,7 @@ impl<'a> Evaluator<'a> {
             })
     }
 
-    /// What the kernel counts itself (smaps), if the range is made of whole regions: it tells everybody who may look at the process.
+    /// The kernel's own count (smaps), if the range is made of whole regions. Everybody who may look at the process may read it.
     fn kernel_count(&self, function: Function, view: &View, spans: &Spans) -> Result<Option<u64>> {
         let fields: &[&str] = match function {
             Function::Pss => &["Pss"],
@@ -344,7 +344,7 @@ fn called(function: Function) -> String {
     format!("{}()", function.name())
 }
 
-/// What a function asks of what is in a region.
+/// The number that a function returns.
 fn amount(function: Function, stats: &RegionStats) -> Fact<u64> {
     match function {
         Function::Pss => stats.pss.clone(),

@@ -9,7 +9,7 @@ use crate::lang::{Name, Span, Spanned, SymbolName};
 use crate::symbol::{self, NoSymbols, SymbolAt};
 use std::time::Duration;
 
-/// How long names like an unknown one are looked for.
+/// How long similar names are searched for.
 const SUGGESTION_BUDGET: Duration = Duration::from_millis(50);
 
 /// How many names are compared with an unknown one.
@@ -23,7 +23,7 @@ impl Evaluator<'_> {
         Ok(self.scope.symbols().over(target, regions))
     }
 
-    /// What a module covers, with the memory of its `.bss`, which no file is behind.
+    /// What a module covers, with the anonymous memory of its `.bss`.
     pub(super) fn with_bss(&self, spans: Spans, at: Span) -> Result<Spans> {
         let Origin::Module(name) = spans.origin() else {
             return Ok(spans);
@@ -111,8 +111,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The one symbol that a name stands for. As in gdb the program's own comes first, then one that other files can see, then the
-    /// rest; a note lists the others. Several of the first kind there is are an error that lists all.
+    /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the rest. A note lists
+    /// those of lower rank. Several of the highest rank are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
         found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);
@@ -159,12 +159,12 @@ impl Evaluator<'_> {
         }))
     }
 
-    /// Which programs and libraries could not be asked for a name, and why; nothing if all could.
+    /// Which programs and libraries have no symbols, and why; `None` if all have some.
     pub(super) fn silent_modules(&self) -> Option<String> {
         let names = self.names(Span::default(), "").ok()?;
         let modules = names.modules().iter().filter(|one| one.is_executable());
         let silent = modules.filter_map(|module| match names.reason(module)? {
-            // Code that was mapped from something else than a program never had names.
+            // A file that is no program has no names to miss.
             NoSymbols::NotElf | NoSymbols::NotLoaded => None,
             reason => Some(format!("'{}': {reason}", module.file_name())),
         });
@@ -203,7 +203,7 @@ impl Evaluator<'_> {
         crate::lang::near(name, names.iter().map(ToString::to_string))
     }
 
-    /// What the room below says, at the place it is about.
+    /// An error of `symbol`, at its place in the line.
     fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Span) -> Error {
         match cause {
             symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
@@ -227,7 +227,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Whether another one of `found` stands in that relation to `symbol`.
+/// Whether `is_rival` holds for another one of `found`.
 fn has_rival(
     symbol: &SymbolAt,
     found: &[SymbolAt],

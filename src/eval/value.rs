@@ -1,4 +1,4 @@
-//! What an expression comes to.
+//! The values of expressions.
 
 use super::{Integer, Spans};
 use crate::kernel::{FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};

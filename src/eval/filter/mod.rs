@@ -1,7 +1,7 @@
-//! `where` and `until`: filters made ready to be asked of many pages or regions.
+//! `where` and `until`: filters, compiled for many pages or regions.
 //!
-//! A field that has no answer for a page (the map count of a page without a frame) is neither true nor false there, and
-//! neither is its `not`: such a page is left out. A field that cannot be answered here at all is an error that names it.
+//! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor false, and neither is
+//! its `not`: such a page is left out. A field that can be known of no page here is an error that names it.
 
 mod ask;
 mod field;
@@ -20,10 +20,10 @@ use ask::{Answers, Fields};
 use predicate::Predicate;
 use std::sync::Arc;
 
-/// A filter over pages, for `walk` and `watch`. What it needs has been checked against what can be known in `view`.
+/// A filter over pages, for `walk` and `watch`. All that it needs can be known in `view`.
 ///
 /// # Errors
-/// With the place of a field that cannot be answered here, of an unknown flag, or of what has no value.
+/// A field cannot be known here, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn page_filter(
     filter: &Spanned<lang::Filter<PageField>>,
     view: &View<'_>,
@@ -47,10 +47,10 @@ pub fn page_filter(
     }))
 }
 
-/// Whether a filter that asks nothing of pages holds: `rss(heap) < 1G`.
+/// Whether a filter without page fields holds: `rss(heap) < 1G`.
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) -> Result<bool> {
     let predicate = Predicate::prepare(filter, &mut NoFields, &Evaluator::new(scope))?;
     Ok(predicate.holds(&NoFields) == Some(true))
@@ -60,7 +60,7 @@ pub fn comparison(filter: &Spanned<lang::Filter<PageField>>, scope: &dyn Scope) 
 /// a zone, and a cgroup; what belongs to pages of a process is refused.
 ///
 /// # Errors
-/// With the place of a field that frames do not have, of an unknown flag, or of what has no value.
+/// Frames do not have a field, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn frame_filter(
     filter: &Spanned<lang::Filter<PageField>>,
     machine: &Arc<Machine>,
@@ -94,7 +94,7 @@ pub struct RegionFilter {
 /// A filter over regions.
 ///
 /// # Errors
-/// With the place of what has no value.
+/// An expression has no value. The error gives its place.
 pub fn region_filter(
     filter: &Spanned<lang::Filter<RegionField>>,
     scope: &dyn Scope,
@@ -107,17 +107,17 @@ pub fn region_filter(
 }
 
 impl RegionFilter {
-    /// Whether it asks what is populated: [`RegionFilter::holds`] wants `stats` then.
+    /// Whether [`RegionFilter::holds`] needs `stats`.
     pub fn needs_stats(&self) -> bool {
         self.asked.iter().any(|field| field::needs_stats(*field))
     }
 
-    /// Whether it asks for this.
+    /// Whether it uses this field.
     pub fn asks(&self, field: RegionField) -> bool {
         self.asked.contains(&field)
     }
 
-    /// Whether it holds for a region; `None` where what it asks has no answer.
+    /// Whether it holds for a region; `None` where a field has no value.
     pub fn holds(&self, region: &ViewedRegion, stats: Option<&RegionStats>) -> Option<bool> {
         self.predicate.holds(&RegionAnswers { region, stats })
     }
@@ -210,7 +210,7 @@ impl Answers<PageField> for PageAnswers<'_> {
     }
 }
 
-/// A frame that nobody is said to have mapped.
+/// A frame, without a process that maps it.
 struct FrameAnswers<'p>(PageAnswers<'p>);
 
 impl Answers<PageField> for FrameAnswers<'_> {
@@ -228,7 +228,7 @@ impl Answers<PageField> for FrameAnswers<'_> {
     }
 }
 
-/// Neither asks nor answers.
+/// No fields, for a filter that is applied to no page.
 struct NoFields;
 
 impl Fields<PageField> for NoFields {

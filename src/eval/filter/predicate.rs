@@ -1,4 +1,4 @@
-//! A filter, worked out as far as it does not depend on the page or region.
+//! A compiled filter: parts that do not depend on the page or region are evaluated once.
 
 use super::ask::{Answers, Fields};
 use super::quantity::Quantity;
@@ -32,10 +32,10 @@ pub(super) enum Predicate<F> {
         field: F,
         equal: bool,
         text: Vec<u8>,
-        /// The bytes that it stands for if it was copied from where a name was printed.
+        /// The bytes of the name, should `text` be its escaped form copied from the output.
         printed: Vec<u8>,
     },
-    /// Of the text as it is printed.
+    /// A regular expression on the text as it is printed.
     Matches {
         field: F,
         regex: Regex,
@@ -43,7 +43,7 @@ pub(super) enum Predicate<F> {
 }
 
 impl<F: Copy> Predicate<F> {
-    /// Works out what is the same for all, and asks `fields` for the rest.
+    /// Evaluates what is the same for all, and records the fields that it uses.
     pub(super) fn prepare(
         filter: &Spanned<Filter<F>>,
         fields: &mut dyn Fields<F>,
@@ -141,7 +141,7 @@ impl<F: Copy> Predicate<F> {
             .collect()
     }
 
-    /// Whether it holds; `None` where what it asks has no answer.
+    /// Whether it holds; `None` where a field has no value.
     pub(super) fn holds(&self, of: &dyn Answers<F>) -> Option<bool> {
         match self {
             Predicate::Any(links) => decide(links, of, true),
@@ -184,7 +184,7 @@ impl<F: Copy> Predicate<F> {
     }
 }
 
-/// `decisive` if one of them is; otherwise none if one has no answer; otherwise the opposite.
+/// `decisive` if any link is; otherwise `None` if any link is; otherwise the opposite.
 fn decide<F: Copy>(links: &[Predicate<F>], of: &dyn Answers<F>, decisive: bool) -> Option<bool> {
     let mut answer = Some(!decisive);
     for link in links {

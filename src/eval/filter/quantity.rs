@@ -1,4 +1,4 @@
-//! A number in a filter: of fields, and of what is the same for all.
+//! A number in a filter, computed from fields and constants.
 
 use super::ask::{Answers, Fields};
 use crate::eval::Integer;
@@ -26,7 +26,7 @@ pub(super) enum Quantity<F> {
 }
 
 impl<F: Copy> Quantity<F> {
-    /// Works out what is the same for all; with it, what the number counts in.
+    /// Evaluates what is the same for all. Returns also what the number counts in.
     pub(super) fn prepare(
         quantity: &Spanned<lang::Quantity<F>>,
         fields: &mut dyn Fields<F>,
@@ -69,7 +69,7 @@ impl<F: Copy> Quantity<F> {
         })
     }
 
-    /// What depends on no field, as its number: worked out once, and an error at the operator if there is none.
+    /// Folds an operation on constants to its result. No result is an error at the operator.
     fn folded<O>(self, operator: &Spanned<O>) -> Result<Self> {
         if !self.is_constant() {
             return Ok(self);
@@ -100,7 +100,7 @@ impl<F: Copy> Quantity<F> {
         self.compute(&|field| of.integer(field).map(Integer::from))
     }
 
-    /// The least and the most that it can be for one page or region.
+    /// The least and the greatest that it can be for one page or region.
     pub(super) fn bounds(&self, of: &dyn Answers<F>) -> Option<(Integer, Integer)> {
         if let Some(number) = self.number(of) {
             return Some((number, number));

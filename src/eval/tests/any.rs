@@ -113,7 +113,7 @@ proptest! {
             prop_assert!(!error.message.is_empty());
             let part = line.get(error.at.start..error.at.end);
             prop_assert!(part.is_some_and(|part| !part.is_empty()), "{:?}", error);
-            // What the target answers to a read of a page without a frame.
+            // The target's answer to a read of a page without a frame.
             prop_assert!(!error.message.contains("cannot be read"), "{:?}", error);
         }
     }

@@ -7,7 +7,7 @@ use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::lang::Command;
 use crate::process::fake::Fake;
 
-/// The filter of `walk all where TEXT`, asked of one page.
+/// The answer of the filter of `walk all where TEXT` for one page.
 fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     let world = World::of(fake);
     let view = View::of(world.target.as_ref().unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn untouched() -> Page {
 }
 
 #[test]
-fn pages_are_asked_field_by_field() {
+fn filters_on_each_field_of_pages() {
     for (text, on_present, on_untouched) in [
         ("present", true, false),
         ("not present", false, true),
@@ -90,7 +90,7 @@ fn pages_are_asked_field_by_field() {
 }
 
 #[test]
-fn what_cannot_be_answered_here_is_an_error_that_names_it() {
+fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
     let mut fake = process();
     fake.counts = None;
     let error = holds(fake.clone(), "present and mapcount > 1", &present()).unwrap_err();
@@ -113,7 +113,7 @@ fn what_cannot_be_answered_here_is_an_error_that_names_it() {
 }
 
 #[test]
-fn numbers_are_typed_and_worked_out_once() {
+fn numbers_are_typed_and_evaluated_once() {
     for (text, part, message) in [
         (
             "pfn == &main",
@@ -143,7 +143,7 @@ fn numbers_are_typed_and_worked_out_once() {
 }
 
 #[test]
-fn only_what_is_asked_for_is_read() {
+fn only_the_facts_that_a_filter_needs_are_read() {
     let world = World::of(process());
     let view = View::of(world.target.as_ref().unwrap()).unwrap();
     for (text, need) in [
@@ -163,7 +163,7 @@ fn only_what_is_asked_for_is_read() {
 }
 
 #[test]
-fn regions_are_asked_too() {
+fn filters_on_regions() {
     let world = World::of(process());
     let view = View::of(world.target.as_ref().unwrap()).unwrap();
     for (text, names) in [
@@ -220,7 +220,7 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
         ("untouched", false, false),
         ("not guard", true, false),
         ("uffd_wp", false, false),
-        // It does not matter what it is.
+        // Here the state does not matter.
         ("swapped or not present", true, false),
         ("swapped and present", false, false),
         // Without a frame there is no answer whatever the state.
@@ -260,7 +260,7 @@ fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
 }
 
 #[test]
-fn the_first_frame_is_a_frame_like_others() {
+fn frame_0_is_a_frame_like_others() {
     for (text, kept) in [
         ("pfn == 0", [true, false]),
         ("pfn != 0", [false, true]),
@@ -273,9 +273,9 @@ fn the_first_frame_is_a_frame_like_others() {
     }
 }
 
-/// What cannot be looked up here is refused, for frames as for pages.
+/// Facts that cannot be read here are refused, for frames as for pages.
 #[test]
-fn cgroups_that_cannot_be_read_are_asked_for_in_vain() {
+fn filters_on_cgroups_that_cannot_be_read_are_errors() {
     let text = "cgroup == \"/\"";
     let refusals = [
         keeps(text, 1).map(drop),

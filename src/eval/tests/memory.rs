@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 const SWAP_ENTRY: u64 = 1 << 62;
 
-/// Two resident pages with a page of each other state behind them.
+/// Two resident pages, and after them a page of each other state.
 fn heap() -> Fake {
     let mut first = vec![0xff; 4096];
     first[..8].copy_from_slice(&0x50_0010u64.to_le_bytes());
@@ -55,7 +55,7 @@ fn the_targets_own_order_and_width() {
 }
 
 #[test]
-fn what_is_not_resident_is_not_touched() {
+fn pages_that_are_not_resident_are_not_touched() {
     let world = World::of(heap());
     for (text, refusal) in [
         (
@@ -94,7 +94,7 @@ fn what_is_not_resident_is_not_touched() {
 }
 
 #[test]
-fn a_page_that_goes_away_meanwhile_is_no_answer() {
+fn a_page_that_goes_during_the_read_is_an_error() {
     let world = World::of(heap());
     world.watched.gone_after_read.lock().unwrap().push(0x500);
     let refusal = world.refusal("u8(0x500010)");

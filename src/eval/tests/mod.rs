@@ -1,4 +1,4 @@
-//! The room's own tests: lines as people write them, against a target made of plain values.
+//! Unit tests: lines as people write them, on a fake target.
 
 mod any;
 mod filters;
@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Surroundings of an expression.
+/// The scope of an expression.
 #[derive(Default)]
 struct World {
     target: Option<Target>,
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// The error of `print TEXT`: the part of the text that is meant, and the message.
+    /// The error of `print TEXT`: the part of the text at its place, and the message.
     fn error(&self, text: &str) -> (String, Error) {
         match super::value(&range(text), self) {
             Ok(value) => panic!("{text} is {value:?}"),
@@ -116,7 +116,7 @@ fn range(text: &str) -> Spanned<Range> {
 const PROGRAM: u64 = 0x40_0000;
 const LIBRARY: u64 = 0x7f00_0000_0000;
 
-/// A program and a library with symbols, files of the same name, a heap, a stack, and a name that somebody made to be awkward.
+/// A program and a library with symbols, files of the same name, a heap, a stack, and an awkward name.
 fn process() -> Fake {
     let program = Builder::with(vec![
         entry("main", 0x1000, 0x20, GLOBAL, FUNCTION),

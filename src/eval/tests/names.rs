@@ -62,7 +62,7 @@ fn several_matches_are_listed() {
 }
 
 #[test]
-fn a_static_gives_way_to_what_all_files_can_see() {
+fn an_exported_symbol_goes_before_a_static() {
     let world = World::of(process());
     assert_eq!(world.print("table"), world.print("program!table"));
     assert_eq!(world.print("&table"), world.print("program!table"));
@@ -97,7 +97,7 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
     let (_, error) = world.error("helper");
     assert!(error.message.contains("several symbols"), "{error}");
 
-    // A static of the program comes before what a library shows to all.
+    // A static of the program goes before an exported symbol of a library.
     let of_program = Builder::with(vec![
         entry("name", 0x2100, 8, LOCAL, OBJECT),
         entry("shown", 0x1100, 8, LOCAL, FUNCTION),
@@ -208,7 +208,7 @@ fn overloaded_functions_are_told_with_their_parameters() {
 }
 
 #[test]
-fn what_may_have_been_meant() {
+fn suggestions() {
     let world = World::of(process());
     for (text, part, hint) in [
         ("mian", "mian", "did you mean main?"),
@@ -221,7 +221,7 @@ fn what_may_have_been_meant() {
         (
             "buffer[3]",
             "buffer",
-            "multiply by the size of an element: buffer + 3*SIZE; of 4 bytes its value is i32(buffer + 3*4)",
+            "multiply the index by the element size: buffer + 3*SIZE; a 4-byte element is i32(buffer + 3*4)",
         ),
         (
             "vector[3]",
@@ -274,7 +274,7 @@ fn a_module_without_symbols_says_why() {
     assert_eq!(part, "libc.so.6");
     assert!(error.message.contains("may not open"), "{error}");
     assert_eq!(error.status(), 4);
-    // A name that nobody could be asked for is not simply unknown.
+    // A name is not simply unknown if no module has symbols.
     let (_, error) = world.error("malloc");
     let hint = error.hint.unwrap_or_default();
     assert!(hint.contains("'libc.so.6': may not open"), "{hint}");
@@ -299,7 +299,7 @@ fn the_regions_are_read_once_a_line() {
 }
 
 #[test]
-fn what_translate_is_asked_about() {
+fn subjects_of_translate() {
     let world = World::of(process());
     let subject = |text: &str| subject(&super::range(text), &world).map_err(|error| error.message);
     let sized = |text: &str| match subject(text) {

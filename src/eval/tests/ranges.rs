@@ -132,7 +132,7 @@ fn a_variable_may_hold_a_range() {
 }
 
 #[test]
-fn where_a_place_is_wanted() {
+fn a_range_stands_for_its_first_address() {
     let world = world();
     let location = |text: &str| {
         let Command::Flags { place } = super::command(&format!("flags {text}")) else {

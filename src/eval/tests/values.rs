@@ -38,7 +38,7 @@ fn arithmetic_needs_no_target() {
 }
 
 #[test]
-fn what_does_not_fit_is_an_error_at_its_place() {
+fn an_overflow_is_an_error_at_its_place() {
     let world = World::default();
     for (text, refusal) in [
         (
@@ -83,7 +83,7 @@ fn what_does_not_fit_is_an_error_at_its_place() {
 }
 
 #[test]
-fn variables_and_kept_values() {
+fn variables_and_the_value_history() {
     let mut world = World::default();
     let refusal = world.refusal("$nothing + 1");
     assert_eq!(refusal, "$nothing: $nothing has not been set");
@@ -103,7 +103,7 @@ fn variables_and_kept_values() {
 }
 
 #[test]
-fn without_a_target_the_way_out_is_said() {
+fn without_a_target_the_error_has_a_remedy() {
     let world = World::default();
     for text in [
         "heap",
@@ -132,7 +132,7 @@ fn without_a_target_the_way_out_is_said() {
     assert!(error.hint.is_some_and(|hint| hint.contains("0xdeadbeef")));
 }
 
-/// A number from an expression, or that there is none.
+/// The number that an expression gives; `None` for an error.
 #[derive(Clone, Debug)]
 enum Tree {
     Number(u64),

@@ -16,7 +16,7 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     let available = view.availability();
     match field {
         F::AnyKind | F::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => Need::KINDS,
-        // Of most pages bit 61 tells, and of the others what tells the zero page.
+        // Bit 61 tells for most pages. For the others it takes what identifies the zero page.
         F::Kind(Kind::File | Kind::Shmem | Kind::DeviceMemory)
             if !view.huge_files_are_marked() && view.require(Need::KINDS).is_ok() =>
         {
@@ -26,7 +26,7 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
         F::Kind(kind) if of_content(kind) => Need::CONTENT,
         F::Kind(_) => Need::ENTRIES,
         F::PmdMapped | F::Thp | F::Huge => Need::HUGE,
-        // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
+        // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be found.
         F::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
         F::Exclusive if view.regions().iter().any(|viewed| view.may_be_huge(viewed)) => Need::HUGE,
         F::Exclusive => Need::ENTRIES,
@@ -43,7 +43,7 @@ pub fn need(field: PageField, view: &View<'_>) -> Need {
     }
 }
 
-/// What map counts of single pages take: where some are averages over large folios, the flags tell which are not.
+/// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
 fn counts(exact: bool) -> Need {
     match exact {
         true => Need::COUNTS,
@@ -81,7 +81,7 @@ pub fn require(field: PageField, view: &View<'_>) -> Result<Need> {
     Ok(need)
 }
 
-/// The answer of a field that stands alone; `None` for one that does not.
+/// The value of a boolean field; `None` for other fields, and for a page that has none.
 #[inline]
 pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> Option<bool> {
     use PageField as F;
@@ -124,7 +124,7 @@ pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
     page.flags.map(|flags| flags.contains(flag))
 }
 
-/// The value of a field that is compared with numbers; `None` for other fields, and for a page that has none.
+/// The value of a number field; `None` for other fields, and for a page that has none.
 #[inline]
 pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     match field {
@@ -139,7 +139,7 @@ pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     }
 }
 
-/// The same for a frame without a process, of which the entry is nothing but its number: 0 is a frame like others.
+/// The same for a frame without a process. Its entry is only its number, and frame 0 is a frame like others.
 #[inline]
 pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     let frame = page.entry.frame_bits();
@@ -150,15 +150,14 @@ pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option
     }
 }
 
-/// Names that stand for numbers of pages: of zones and of cgroups. Those of the page before are kept, as they mostly are those of the
-/// next.
+/// The names of zones and cgroups, of which pages hold only numbers. The last cgroup's is cached: the next page mostly has the same.
 pub struct Names {
     machine: Arc<Machine>,
     cgroup: Mutex<Option<(u64, Option<String>)>>,
 }
 
 impl Names {
-    /// Those of `machine`.
+    /// The names on `machine`.
     pub fn of(machine: Arc<Machine>) -> Self {
         Names {
             machine,
@@ -166,7 +165,7 @@ impl Names {
         }
     }
 
-    /// Whether a field of pages that is text is as `is` has it; `None` for other fields, and for a page that has none.
+    /// Whether `is` holds for the value of a text field; `None` for other fields, and for a page that has none.
     pub fn text_is(
         &self,
         field: PageField,
@@ -180,7 +179,7 @@ impl Names {
                 Some(is(zone.name.as_bytes()))
             }
             PageField::Cgroup => {
-                // What is charged to none is in no group by that name.
+                // Charged to no cgroup: no name matches.
                 let inode = match page.cgroup? {
                     0 => return Some(false),
                     inode => inode,
@@ -209,7 +208,7 @@ pub fn needs_stats(field: RegionField) -> bool {
     )
 }
 
-/// The answer of a field of regions that stands alone; `None` for one that does not.
+/// The value of a boolean field of regions; `None` for other fields, and where it is unknown.
 pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
     use RegionField as F;
     let region = &viewed.region;
@@ -227,8 +226,8 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
     })
 }
 
-/// The least and the most that a field of regions can be where [`region_integer`] has no number: a region has no more bytes in
-/// memory, nor in swap, than it is long. `None` for other fields.
+/// The least and the greatest value that a field of regions can have where [`region_integer`] has none: no more bytes are in memory or
+/// in swap than the region is long. `None` for other fields.
 pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
     match field {
         RegionField::Rss | RegionField::Pss | RegionField::Swapped | RegionField::Huge => {
@@ -238,8 +237,8 @@ pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, 
     }
 }
 
-/// The value of a field of regions that is compared with numbers; `None` for others, when `stats` are missing, and where they rest on
-/// states that are not certain or hidden.
+/// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states that are uncertain
+/// or hidden.
 pub fn region_integer(
     field: RegionField,
     viewed: &ViewedRegion,
@@ -261,8 +260,7 @@ pub fn region_integer(
     }
 }
 
-/// Whether a field of regions that is text is as `is` has it; for names the part after the last slash is enough. `None` for other
-/// fields.
+/// Whether `is` holds for the value of a text field of regions, or for the part of a name after the last slash. `None` for other fields.
 pub fn region_text_is(
     field: RegionField,
     viewed: &ViewedRegion,

@@ -19,7 +19,7 @@ fn what_cannot_be_known_is_named_before_the_walk() {
         hidden,
         ..World::new([region(0x100, 10)])
     };
-    // Without a scan flags tell of pages that are in no large folio, and nothing does where they are hidden.
+    // Without a scan, flags show which pages are in no large folio. Where flags are hidden too, nothing tells.
     let (_, target) = world(true).target();
     let view = View::of(&target).expect("a view");
     assert_eq!(unknown_in(&view, PageField::Thp), Some("huge mappings"));
@@ -33,7 +33,7 @@ fn what_cannot_be_known_is_named_before_the_walk() {
         PageField::Flag(PageFlags::DIRTY),
         PageField::MapCount,
         PageField::Kind(Kind::Zero),
-        // Region by region: of a page of which it cannot be told, a filter has no answer.
+        // Region by region: a filter has no answer for a page of which this is unknown.
         PageField::Kind(Kind::Cached),
     ] {
         assert_eq!(unknown(known), None);
@@ -42,7 +42,7 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     assert_eq!(view.obtainable(all), all);
 }
 
-/// Where no huge mapping can be, the kernel's own mark is enough; where one may be, nobody is told before Linux 6.7.
+/// Where no huge mapping fits, the kernel's own mark is enough. Where one fits, nothing tells before Linux 6.7.
 #[test]
 fn exclusive_without_a_scan_and_without_counts() {
     let answers = |pages: u64, scans: bool| {

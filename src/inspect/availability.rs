@@ -1,11 +1,11 @@
-//! What can be known here: found out by trying, before a filter is let loose on it.
+//! Which facts can be known here: each is tried before a filter uses it.
 
 use super::reason::reason;
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Categories, Target};
 use crate::report::{Fact, Reason};
 
-/// What can be known here, found out by trying. A filter on what cannot is refused before anything is walked.
+/// Which facts can be known here, found out by trying. A filter on any other is refused before anything is read.
 #[derive(Clone, Debug)]
 pub struct Availability {
     /// Frame numbers.
@@ -21,7 +21,7 @@ pub struct Availability {
 }
 
 impl Availability {
-    /// Tries it.
+    /// Tries each.
     pub(super) fn of(target: &Target) -> Self {
         let machine = &*target.machine;
         let frames = match target.process.frames_hidden() {

@@ -1,10 +1,10 @@
-//! All there is to know of one address.
+//! All facts about one address.
 
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::folio::Folio;
 use super::frames::{frame_detail, is_average, resources};
 use super::large::is_aligned;
-use super::page::Page;
+use super::page::{Page, huge_without_scan};
 use super::reason::{copied_or_not, no_scan, reason};
 use super::region::ViewedRegion;
 use super::view::View;
@@ -44,9 +44,9 @@ pub struct PageDetail {
     pub folio: Fact<(Folio, FolioMapping)>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
-    /// Where the frame lies, and who pays for it.
+    /// Where the frame lies, and the cgroup that it is charged to.
     pub place: FramePlace,
-    /// Whether userfaultfd write protection only takes note of writes here; `None` when that was not told.
+    /// Whether userfaultfd write protection is asynchronous here, and only records writes; `None` if unknown.
     pub write_tracked: Option<bool>,
     /// The swap area and slot that hold its contents.
     pub swap: Fact<SwapEntry>,
@@ -56,19 +56,18 @@ pub struct PageDetail {
     pub nearest: Option<(Option<Region>, Option<Region>)>,
 }
 
-/// What was read of a page in one go.
+/// What was read of a page.
 struct Look {
     entry: Option<PageMapEntry>,
     categories: Option<Categories>,
     content: Fact<BackingContent>,
 }
 
-/// How often a page that changes under the look is looked at.
+/// How often a page is read that changes meanwhile.
 const TRIES: u32 = 3;
 
 impl<'a> View<'a> {
-    /// Finds out all there is to know of `address`, and the region that it lies in: both of one moment. What changes again and again
-    /// while it is looked at is not told.
+    /// Finds out all facts about `address` and its region, of one moment. Facts that keep changing meanwhile are unknown.
     ///
     /// Fails when the kernel refuses, or the target is gone.
     pub fn detail_at(
@@ -91,7 +90,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether two looks have found the same memory at `address`; its region may have grown elsewhere.
+/// Whether both regions map the same memory at `address`. They may differ elsewhere.
 fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualAddress) -> bool {
     let place = |region: &Region| {
         (
@@ -105,12 +104,12 @@ fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualA
 }
 
 impl View<'_> {
-    /// Finds out all there is to know of `address`, in the region that was there when the view was made.
+    /// Finds out all facts about `address`, in the region that was there when the view was made.
     ///
     /// Fails when the target is gone.
     pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {
         let viewed = self.region(address);
-        // A frame may be given to somebody else between the reads. All facts about it must come from one moment.
+        // The frame may be freed and reused between the reads. All facts about it must come from one moment.
         let mut tries = 0;
         loop {
             tries += 1;
@@ -138,7 +137,7 @@ impl View<'_> {
         let start = page.floor(address);
         let of_pool = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
         let mut asked = Categories::ZERO | Categories::HUGE | Categories::WRITE_TRACKED;
-        // Of entries of the pool that are not present the page map shows next to nothing.
+        // The page map shows next to nothing of hugetlb entries that are not present.
         asked.set(Categories::SWAPPED, of_pool);
         let known = process.categories() & asked;
         let scans = known.contains(Categories::HUGE);
@@ -169,7 +168,7 @@ impl View<'_> {
                 if !entry.is_present() && viewed.backing == Backing::Hugetlb =>
             {
                 let asked = self.backing_content(&viewed.region, range);
-                // What nobody else can map, nobody else has put anything into.
+                // Nobody else can map this memory, so nobody else has filled it.
                 let is_own = !viewed.region.permissions.shared
                     && viewed.region.name.as_bytes() == b"/anon_hugepage";
                 asked.or_else(|reason| match is_own {
@@ -188,7 +187,7 @@ impl View<'_> {
         })
     }
 
-    /// What the object behind `region` has of one page.
+    /// The backing content of one page of `region`.
     fn backing_content(&self, region: &Region, page: AddressRange) -> Fact<BackingContent> {
         let runs = self.target().modules.backing_content(region, page);
         let first = runs.map(|runs| runs.into_iter().next());
@@ -239,21 +238,16 @@ impl View<'_> {
         };
         let (states, kind) = classify(evidence, place, self);
         let state = states.likeliest();
+        let is_never_huge = || {
+            place.is_some_and(|place| !place.may_be_huge)
+                || viewed.is_some_and(|viewed| self.has_no_huge(viewed))
+        };
         let huge = match (state, look.categories) {
             (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
-            (State::Present, None) if kind == Some(Kind::Hugetlb) => Ok(true),
-            (State::Present, None) if place.is_some_and(|place| !place.may_be_huge) => Ok(false),
-            // One PMD maps large folios alone.
-            (State::Present, None)
-                if flags.as_ref().is_ok_and(|flags| !flags.is_in_large_folio()) =>
-            {
-                Ok(false)
-            }
-            (State::Present, None) if viewed.is_some_and(|viewed| self.has_no_huge(viewed)) => {
-                Ok(false)
-            }
-            (State::Present, None) => Err(no_scan()),
-            // A failed page of the pool stays one.
+            (State::Present, None) => huge_without_scan(kind, flags.clone().ok())
+                .or_else(|| is_never_huge().then_some(false))
+                .ok_or_else(no_scan),
+            // A hugetlb page with failed memory is still huge.
             (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => {
                 Ok(true)
             }
@@ -290,7 +284,7 @@ impl View<'_> {
                 .checked_add(address.get() - viewed.range().start().get())
                 .ok_or_else(no_frame),
             (State::PfnMapped, None) => Err(Reason::NotOnThisKernel(
-                "the kernel hides the frames of VM_PFNMAP mappings, and the file behind this one does not tell".into(),
+                "the kernel hides the frames of VM_PFNMAP mappings, and the mapped file does not show them".into(),
             )),
             _ => frame.clone().and_then(|frame| {
                 let start = frame.physical(size).ok_or_else(no_frame)?;
@@ -322,7 +316,7 @@ impl View<'_> {
             },
             place: match of_frame {
                 Ok(detail) => detail.place,
-                // Device memory has no frames to speak of, but a place.
+                // Device memory has no frame here, but it has a physical address.
                 Err(reason) => FramePlace {
                     iomem: physical
                         .clone()
@@ -356,7 +350,7 @@ impl View<'_> {
         })
     }
 
-    /// How much of the folio of the frame at `address` is mapped around it, where it belongs.
+    /// How much of the folio of the frame at `address` is mapped around it, in the folio's order.
     fn folio_mapping(
         &self,
         address: VirtualAddress,
@@ -380,7 +374,7 @@ impl View<'_> {
                 aligned,
             });
         };
-        // Where its pages belong, as far as that is in the region.
+        // The addresses of the folio's pages, as far as these lie in the region.
         let begins = at.saturating_sub(index);
         let range = viewed.range();
         let first = self.page().index(range.start()).max(begins);
@@ -424,7 +418,7 @@ impl View<'_> {
 }
 
 impl PageDetail {
-    /// Without what may be of another moment than the entry.
+    /// Drops the facts that may be of another moment than the entry.
     fn unsettled(mut self) -> Self {
         self.flags = self.flags.and(Err(Reason::Changed));
         self.map_count = self.map_count.and(Err(Reason::Changed));
@@ -442,7 +436,7 @@ impl PageDetail {
     }
 }
 
-/// What decides which frame or slot it is: everything but the soft-dirty and exclusive bits.
+/// The bits that identify the frame or slot: all but the soft-dirty and exclusive bits.
 fn frame_bits(entry: PageMapEntry) -> u64 {
     const EXCLUSIVE: u64 = 1 << 56;
     entry.without_soft_dirty().raw() & !EXCLUSIVE

@@ -10,10 +10,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why pages could not be looked at, or not to the end.
 #[derive(Clone, Debug, ThisError)]
 pub enum Error {
-    /// Bytes could not be had.
+    /// A read failed.
     #[error(transparent)]
     Target(#[from] process::Error),
-    /// Ctrl-C, or nobody reads any more. What was delivered before is true.
+    /// Ctrl-C, or the output was closed. What was delivered before is valid.
     #[error("stopped")]
     Stopped(Stopped),
     /// What is asked about cannot be known here.

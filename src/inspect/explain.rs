@@ -1,4 +1,4 @@
-//! `explain`: gathers what decides about the next access, beside what is known of the page anyhow.
+//! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
 use super::detail::PageDetail;
 use super::frames::flags_of;
@@ -21,7 +21,7 @@ pub struct Consequences {
 
 impl View<'_> {
     /// What follows from `detail`: whose the page is, and what the target's next accesses will do. Where nothing is mapped,
-    /// `smaps` has to be read, unless `go_on` says no: then nothing of this is to be believed.
+    /// it reads `smaps`, unless `go_on` says no: then the result is incomplete, and must be dropped.
     pub fn consequences(
         &self,
         detail: &PageDetail,
@@ -29,7 +29,7 @@ impl View<'_> {
     ) -> Consequences {
         let viewed = self.region(detail.address);
         let page = &detail.page;
-        // Only there does it matter what only smaps tells.
+        // The facts in smaps matter only there.
         let smaps = match (page.state(), page.kind) {
             (State::Untouched | State::UffdWp | State::Unmapped, _) | (_, Some(Kind::Hugetlb)) => {
                 self.target().process.smaps(go_on).ok()
@@ -43,7 +43,7 @@ impl View<'_> {
         let machine = &self.target().machine;
         let facts = AccessFacts {
             state: page.state(),
-            // Of what may be a marker alone, what would be there behind it.
+            // If the entry may be only a marker: the kind that a page would have there.
             kind: page.kind.or(viewed
                 .filter(|_| !page.states.is_certain())
                 .map(|viewed| viewed.backing.kind())),
@@ -81,7 +81,7 @@ impl View<'_> {
         }
     }
 
-    /// The flags of the first page of the folio, where those of the others do not say what holds for all (before Linux 6.10).
+    /// The flags of the first page of the folio, if the page's own flags do not include those of its folio (before Linux 6.10).
     fn head_flags(&self, detail: &PageDetail) -> Option<PageFlags> {
         let machine = &self.target().machine;
         let (folio, _) = detail.folio.as_ref().ok()?;
@@ -105,8 +105,8 @@ impl View<'_> {
         counts.iter().take(read).any(|&times| times > 1)
     }
 
-    /// Whether the first access to a page may bring a transparent huge one: that takes an aligned stretch of the region with nothing
-    /// in it (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
+    /// Whether the first access may map a transparent huge page. That takes an empty, aligned stretch of the region
+    /// (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
     fn huge_may_come(&self, detail: &PageDetail, smaps: Option<&[Smaps]>) -> Option<bool> {
         let viewed = self.region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));

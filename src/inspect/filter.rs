@@ -15,8 +15,8 @@ pub struct Filter<'f> {
 }
 
 impl<'f> Filter<'f> {
-    /// From what the test needs, and the test: of a page (or of neighbours that are the same; one by one if `need` has
-    /// [`Need::EACH`]) and the region it lies in.
+    /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one page, unless `need` has
+    /// [`Need::EACH`].
     pub fn new(
         need: Need,
         test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'f,
@@ -38,7 +38,7 @@ impl<'f> Filter<'f> {
         (self.test)(page, region)
     }
 
-    /// Whether the page is left out only because its state is not certain: in one of the states that it may be in, it would be kept.
+    /// Whether the page is left out only because its state is uncertain: in one of its possible states it would be kept.
     pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         if page.states.is_certain() || self.matches(page, region) {
             return false;
@@ -68,13 +68,13 @@ impl std::fmt::Debug for Filter<'_> {
     }
 }
 
-/// What a sweep has to find out, and for which pages: a [`Need`] alone asks it for all.
+/// What a sweep has to find out, and of which pages. A [`Need`] alone means all pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'f> {
     /// What is needed of pages that the filter keeps.
     pub(super) need: Need,
-    /// Which pages it is needed of. All are delivered: whoever asks filters them, but those that are not kept may lack what the filter
-    /// itself does not need.
+    /// Which pages it is needed of. All pages are delivered, and the caller filters them. Pages that are not kept may lack what the filter
+    /// does not need.
     pub(super) filter: Option<&'f Filter<'f>>,
 }
 
@@ -87,7 +87,7 @@ impl<'f> Question<'f> {
         }
     }
 
-    /// The same, where there may be no filter: then `need` is of all pages.
+    /// The same with an optional filter: without one, `need` is of all pages.
     pub fn new(filter: Option<&'f Filter<'f>>, need: Need) -> Self {
         match filter {
             Some(filter) => Question::of_kept(filter, need),
@@ -95,7 +95,7 @@ impl<'f> Question<'f> {
         }
     }
 
-    /// Whether the page is one that is asked about.
+    /// Whether the filter keeps the page.
     #[inline]
     pub fn keeps(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
         self.filter
@@ -108,12 +108,12 @@ impl<'f> Question<'f> {
             .is_some_and(|filter| filter.is_undecided(page, region))
     }
 
-    /// What is needed of pages that the filter keeps; there is none that less is needed of than the filter itself needs.
+    /// What is needed of pages that the filter keeps: never less than the filter needs.
     pub fn need(&self) -> Need {
         self.need
     }
 
-    /// With all that has to be read for it in `view`.
+    /// Adds all that has to be read for it in `view`.
     pub(super) fn with_implied(self, view: &View<'_>) -> Self {
         Question {
             need: view.with_implied(self.need),
@@ -121,7 +121,7 @@ impl<'f> Question<'f> {
         }
     }
 
-    /// What is to be found out of every page.
+    /// What is needed of every page.
     pub(super) fn first(&self, view: &View<'_>) -> Need {
         match self.filter {
             Some(filter) => self.need.difference(Need::WORDS) | view.with_implied(filter.need()),
@@ -129,7 +129,7 @@ impl<'f> Question<'f> {
         }
     }
 
-    /// Whether no flags, but the scan has to part the zero page from anonymous memory.
+    /// Whether the scan, and not flags, has to distinguish the zero page from anonymous memory.
     pub(super) fn scans_for_zero(&self, first: Need) -> bool {
         let scans = |need: Need| need.contains(Need::KINDS) && !need.contains(Need::FLAGS);
         let by_filter = |filter: &Filter<'_>| filter.need().contains(Need::KINDS);

@@ -18,7 +18,7 @@ pub struct Folio {
 const LARGEST: u8 = 22;
 
 impl Folio {
-    /// How many frames it has.
+    /// The number of its frames.
     pub fn frames(self) -> u64 {
         1 << self.order
     }
@@ -29,8 +29,8 @@ impl Folio {
         (index < self.frames()).then_some(index)
     }
 
-    /// The folio of order `order` that holds `frame`: they begin at multiples of their size, as they come from the buddy allocator or
-    /// are of the hugetlb pool, where the largest are reserved at such places.
+    /// The folio of this order that holds `frame`. Folios begin at multiples of their size: the buddy allocator and the hugetlb pool align
+    /// them so.
     pub fn around(frame: FrameNumber, order: u8) -> Folio {
         let mask = (1u64 << order.min(LARGEST)) - 1;
         Folio {
@@ -39,9 +39,8 @@ impl Folio {
         }
     }
 
-    /// Finds the folios of `words.len()` frames from `first` on, whose flags these are, `None` where they are not known: `set` receives
-    /// the frames of each folio, and the folio. Most follow from each other; at the ends a few words more are read. `last` is the folio found
-    /// last, in frames that lie before these.
+    /// Finds the folios of the frames from `first` on, given their flags (`None` if unknown). `set` receives the frames of each folio, and
+    /// the folio. At the ends a few more words are read. `last` is the last folio found in earlier frames.
     pub(super) fn each(
         machine: &Machine,
         first: FrameNumber,
@@ -77,7 +76,7 @@ impl Folio {
         Ok(())
     }
 
-    /// What is reported of it, as the folio of `frame`.
+    /// The report on it as the folio of `frame`.
     pub fn report(self, frame: FrameNumber, page: PageSize) -> FolioReport {
         FolioReport {
             order: self.order,
@@ -107,9 +106,8 @@ impl Folio {
         Ok((read > 0).then_some(flags[0]))
     }
 
-    /// The folio of `frame`, which has these flags. `flags_of` reads those of another frame, `None` for one beyond memory: it is asked
-    /// for a few words, at the places where a folio can begin and end. `None` when heads and tails do not fit together, as when a folio
-    /// is split meanwhile.
+    /// The folio of `frame`, which has these flags. `flags_of` reads the flags of another frame, `None` beyond memory. It is called for the
+    /// few frames where a folio can begin or end. Returns `None` if heads and tails contradict each other, as when a folio is split meanwhile.
     pub(super) fn find_with<E>(
         frame: FrameNumber,
         flags: PageFlags,
@@ -123,7 +121,7 @@ impl Folio {
             Ok(flags_of(at)?.is_some_and(|flags| flags.contains(flag)))
         };
         if !flags.contains(PageFlags::COMPOUND_HEAD) {
-            // The places where it can begin, backwards: all but the right one are tails.
+            // Its possible first frames, backwards: all but the true one are tails.
             loop {
                 if folio.order == LARGEST {
                     return Ok(None);
@@ -137,13 +135,13 @@ impl Folio {
                 }
             }
         }
-        // As long as what follows is a tail, it is twice as large.
+        // If the frame after it is a tail, it is at least twice as large.
         while folio.order < LARGEST
             && let Some(next) = folio.head.checked_add(folio.frames())
             && has(next, PageFlags::COMPOUND_TAIL)?
         {
             folio.order += 1;
-            // Twice as large it must still begin where such a folio can.
+            // Its head must be aligned to the doubled size.
             if Folio::around(folio.head, folio.order).head != folio.head {
                 return Ok(None);
             }
@@ -210,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_not_told() {
+    fn contradictory_flags_give_no_folio() {
         let tail_without_head = HashMap::from([(1 << 20 | 5, PageFlags::COMPOUND_TAIL)]);
         assert_eq!(find(&tail_without_head, 1 << 20 | 5, &mut 0), None);
         let head_alone = HashMap::from([(1 << 20, PageFlags::COMPOUND_HEAD)]);
         assert_eq!(find(&head_alone, 1 << 20, &mut 0), None);
-        // A head at an odd frame has no tails that it could have.
+        // A head at an odd frame is not aligned to two frames, so it can have no tail.
         let askew = HashMap::from([(3, PageFlags::COMPOUND_HEAD), (4, PageFlags::COMPOUND_TAIL)]);
         assert_eq!(find(&askew, 3, &mut 0), None);
     }

@@ -34,7 +34,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Whether all but where and how many is the same.
+    /// Whether they differ only in `first` and `frames`.
     fn is_like(&self, other: &Frames) -> bool {
         Frames {
             first: other.first,
@@ -43,7 +43,7 @@ impl Frames {
         } == *other
     }
 
-    /// Neighbours one by one.
+    /// The frames one by one.
     pub fn each(&self) -> impl Iterator<Item = Frames> + use<> {
         let all = *self;
         (0..all.frames).map(move |index| Frames {
@@ -53,7 +53,7 @@ impl Frames {
         })
     }
 
-    /// As pages that nobody has mapped, for filters that ask only about their frames.
+    /// A page without a process, for filters on frames.
     pub fn as_page(&self, machine: &Machine) -> Page {
         const PRESENT: u64 = 1 << 63;
         Page {
@@ -85,17 +85,17 @@ pub struct FrameDetail {
     pub map_count: Fact<u64>,
     /// The folio that it belongs to.
     pub folio: Fact<Folio>,
-    /// Where it lies, and who pays for it.
+    /// Where it lies, and the cgroup that it is charged to.
     pub place: FramePlace,
 }
 
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Has those frames of `range` delivered in order that the question keeps, neighbours that are the same together, unless it asks for
-/// [`Need::EACH`]. Of other needs, [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and [`Need::CGROUPS`] count. Between reads `check`
-/// receives how many frames have been read, and says whether to go on. Ends early where physical memory does, and returns the frames that
-/// were read.
+/// Delivers the frames of `range` that the question keeps, in order. Neighbours that are the same come together, unless it has
+/// [`Need::EACH`]. Other needs that count are [`Need::FLAGS`], [`Need::COUNTS`], [`Need::ORDER`] and [`Need::CGROUPS`]. Between reads
+/// `check` receives how many frames have been read, and says whether to go on. The sweep ends with physical memory, and returns the number
+/// of frames read.
 ///
 /// Fails when a file cannot be read, and when `visit` or `check` say so.
 pub fn sweep_frames<'f>(
@@ -159,7 +159,7 @@ struct Delivery<'a> {
     next: u64,
     end: u64,
     looked_at: u64,
-    /// Its last frames may go on in the next stretch.
+    /// The row being built: it may continue in the next stretch.
     row: Option<Frames>,
     check: &'a mut dyn FnMut(u64) -> Result<(), Stopped>,
     visit: &'a mut dyn FnMut(&Frames) -> Result<(), Stopped>,
@@ -190,7 +190,7 @@ impl Producer<Stretch> for Delivery<'_> {
             }
         }
         self.looked_at += stretch.known as u64;
-        // Where memory ends, what was planned behind that is empty.
+        // Memory ended in this stretch: later ones are empty.
         Ok(match stretch.known < stretch.frames {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -207,9 +207,9 @@ impl Producer<Stretch> for Delivery<'_> {
 struct Stretch {
     first: u64,
     frames: usize,
-    /// Those before the end of physical memory.
+    /// The frames before the end of physical memory.
     known: usize,
-    /// Empty, like all of these, when not asked for.
+    /// Empty, like the other words, when not asked for.
     flags: Vec<PageFlags>,
     counts: Vec<u64>,
     cgroups: Vec<u64>,
@@ -289,7 +289,7 @@ impl Stretch {
     }
 }
 
-/// The word at `at`, if such were read; cuts `frames` to as many as have the same.
+/// The word at `at`, if it was read. Cuts `frames` to those with the same word.
 fn alike<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
     let words = words.get(at..)?;
     let first = words.first()?;
@@ -298,7 +298,7 @@ fn alike<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Opt
     Some(*first)
 }
 
-/// The zone of a frame, and the frame with which another begins.
+/// The zone of a frame, and the first frame of the next zone.
 fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
     let Some(zones) = zones else {
         return (None, u64::MAX);
@@ -307,15 +307,15 @@ fn zone_of(zones: Option<&Zones>, frame: FrameNumber) -> (Option<InZone>, u64) {
     (InZone::of(zones, stretch.spanned), stretch.end.get())
 }
 
-/// Whether a map count may be an average over the frame's large folio: where the kernel counts so, or may do so, and the
-/// flags do not say that it is a page by itself.
+/// Whether a map count may be an average over the frame's large folio: the kernel averages, or may do so, and the flags do not
+/// exclude a large folio.
 pub fn is_average(machine: &Machine, flags: Option<PageFlags>, map_count: Option<u64>) -> bool {
     map_count.is_some_and(|times| times > 0)
         && flags.is_none_or(PageFlags::is_in_large_folio)
         && machine.has_exact_map_counts() != Some(true)
 }
 
-/// The words of one frame on `machine`, with the mark of a map count that is an average.
+/// The words of one frame on `machine`, and whether its map count is an average.
 pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u64>) -> FrameWords {
     let known = (flags.as_ref().ok().copied(), map_count.as_ref().ok());
     FrameWords {
@@ -325,7 +325,7 @@ pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u6
     }
 }
 
-/// All there is to know of one frame; each part says why when it is not known.
+/// All facts about one frame, each with a reason if it is unknown.
 pub fn frame_detail(machine: &Machine, frame: FrameNumber) -> FrameDetail {
     let mut cgroup = [0];
     let cgroup_read = machine.frame_cgroups(frame, &mut cgroup);

@@ -6,7 +6,7 @@ use super::view::View;
 use crate::kernel::{Kind, PageFlags, State};
 use std::collections::HashMap;
 
-/// By what pages are grouped. Physically contiguous runs are no group but a stream: see [`Runs`](super::Runs).
+/// The key that pages are grouped by. Physically contiguous runs are a stream, not a group: see [`Runs`](super::Runs).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupBy {
     /// State.
@@ -40,7 +40,7 @@ impl GroupBy {
     pub fn need(self, view: &View<'_>) -> Need {
         let available = view.availability();
         match self {
-            // Bit 56 is wrong inside huge mappings; a map count never is. Without either nobody knows where these are.
+            // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be found.
             GroupBy::Exclusive if available.counts.is_ok() => counts(view.has_exact_counts()),
             GroupBy::Exclusive => Need::HUGE.union(Need::KINDS),
             GroupBy::MapCount => counts(view.has_exact_counts()),
@@ -48,7 +48,7 @@ impl GroupBy {
         }
     }
 
-    /// What has to be read for it of frames, of which all is known that there is.
+    /// What has to be read for it in a sweep of frames.
     pub fn need_of_frames(self) -> Need {
         match self {
             GroupBy::State | GroupBy::Region | GroupBy::Symbol => Need::empty(),
@@ -82,11 +82,11 @@ pub enum GroupKey {
     Flags(OfFrame<u64>),
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     Region(Option<usize>),
-    /// The order of the folio; untold for folios that changed meanwhile.
+    /// The order of the folio; unknown for folios that changed meanwhile.
     Order(OfFrame<u8>),
-    /// NUMA node; untold for frames in no zone.
+    /// NUMA node; unknown for frames in no zone.
     Node(OfFrame<u32>),
-    /// Memory zone; untold for frames in no zone.
+    /// Memory zone; unknown for frames in no zone.
     Zone(OfFrame<InZone>),
     /// Inode of the memory cgroup, 0 for pages charged to none.
     Cgroup(OfFrame<u64>),
@@ -105,7 +105,7 @@ pub enum GroupKey {
 pub enum OfFrame<T> {
     /// It is this.
     Is(T),
-    /// There is a frame, and it was not told.
+    /// There is a frame, and this is unknown.
     Untold,
     /// There is a frame that the page map does not show.
     Hidden,
@@ -133,7 +133,7 @@ pub struct Groups {
     by: GroupBy,
     and: Option<GroupBy>,
     pages: HashMap<Keys, u64>,
-    /// The group of the page before: mostly also that of the next.
+    /// The group of the last page: mostly the next has the same.
     last: Option<(Keys, u64)>,
 }
 
@@ -148,7 +148,7 @@ impl Groups {
         }
     }
 
-    /// Each group parted once more.
+    /// Splits each group by a second key.
     pub fn and(self, and: Option<GroupBy>) -> Self {
         Groups { and, ..self }
     }
@@ -176,7 +176,7 @@ impl Groups {
         }
     }
 
-    /// Counts `pages` pages of a group that is not parted.
+    /// Counts `pages` pages of a group without a second key.
     pub fn count(&mut self, key: GroupKey, pages: u64) {
         self.sum((key, None), pages);
     }

@@ -2,7 +2,7 @@
 
 use crate::kernel::swaps::SwapMeaning;
 
-/// What holds for the whole kernel. Rarely wanted, so whoever answers may find it out only then.
+/// Facts about the whole kernel. They are rarely needed, so an implementation may find them out on demand.
 pub trait KernelBehaviour {
     /// What a swap type is on this kernel.
     fn swap_meaning(&self, kind: u8) -> SwapMeaning;

@@ -6,7 +6,7 @@ use crate::kernel::{Kind, PageSize};
 use crate::report::{HowMapped, LargeFolios};
 use std::collections::BTreeMap;
 
-/// Adds up the large folios among pages that go by in address order.
+/// Adds up the large folios among pages in address order.
 #[derive(Debug)]
 pub(super) struct Large {
     size: PageSize,
@@ -24,7 +24,7 @@ struct Part {
     how: HowMapped,
     /// Which page of the folio comes first.
     first: u64,
-    /// The page index at which that is mapped.
+    /// The page index at which that one is mapped.
     at: u64,
     pages: u64,
 }
@@ -126,8 +126,8 @@ fn count(uses: &mut Uses, part: Part) {
     }
 }
 
-/// Whether a folio, of which page `first` is mapped at page index `at`, would begin at an address that is a multiple of its size: only
-/// then can one entry map all of it.
+/// Whether the address of the folio is a multiple of its size, if its page `first` is mapped at page index `at`. Only then can one entry
+/// map all of it.
 pub(super) fn is_aligned(folio: Folio, first: u64, at: u64) -> bool {
     at % folio.frames() == first
 }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_partly_and_askew() {
+    fn whole_partial_and_unaligned() {
         let mut large = Large::new(PageSize::FOUR_KIB);
         for page in [
             page(512, 1024, 512, 9, true),

@@ -1,4 +1,4 @@
-//! Reading memory without making the target fault: only what has a frame, asked before and after.
+//! Reading memory without a page fault: only pages with a frame are read, and the frame is checked before and after.
 
 use super::detail::PageDetail;
 use super::kernel_behaviour::KernelBehaviour;
@@ -13,13 +13,13 @@ use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, Reason, Why};
 use std::ops::ControlFlow;
 
-/// Pages that are asked about at a time: bounds how long it may be between the page map and the read.
+/// Pages checked and read at a time: it bounds the time between the check and the read.
 const MOST_PAGES: u64 = 256;
 
-/// Pages that are alike and told together, where to ask about them costs by the page: some milliseconds.
+/// Like pages that are reported together where each costs a query: some milliseconds of work.
 const MOST_ALIKE: u64 = 1 << 16;
 
-/// How often a page that moves while it is read is looked at again.
+/// How often a page is read again that moves meanwhile.
 const TRIES: u32 = 3;
 
 /// How far a read came, and why no further.
@@ -36,14 +36,14 @@ pub struct MemoryRead {
 pub enum ReadEnd {
     /// No frame is mapped in the next page: it was not touched.
     NotResident,
-    /// The next page has gone, or has got another frame, each time that it was read.
+    /// The next page went, or got another frame, during each read.
     Changed,
     /// A frame is mapped in the next page, and yet the kernel does not read it: memory of a device, say.
     Unreadable,
 }
 
-/// Reads the memory of `target` from `start` on, as far as every page has a frame: what has none would be faulted in. The page map is asked
-/// before and after; bytes of a page that has gone or got another frame meanwhile do not count.
+/// Reads the memory of `target` from `start` on, up to the first page without a frame, which the read would fault in. It reads the page
+/// map before and after. Bytes of a page that went or got another frame meanwhile do not count.
 ///
 /// # Errors
 /// The target is gone, or its memory may not be read.
@@ -93,13 +93,13 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
     Ok(None)
 }
 
-/// The pages that `range` touches, no more than so many of them.
+/// The first pages that `range` touches, at most [`MOST_PAGES`].
 fn first_pages(target: &Target, range: AddressRange) -> (u64, u64) {
     let page = target.process.layout().page;
     (page.index(range.start()), range.pages(page).min(MOST_PAGES))
 }
 
-/// Reads what may be read at a time.
+/// Reads at most [`MOST_PAGES`].
 fn read_some(
     target: &Target,
     start: VirtualAddress,
@@ -111,7 +111,7 @@ fn read_some(
         return Ok((0, Some(ReadEnd::NotResident)));
     };
     let (first, pages) = first_pages(target, range);
-    // How many of the bytes lie in so many pages.
+    // The number of bytes in the first `pages` pages.
     let all = into.len();
     let bytes_in = |pages: usize| {
         let bytes = (pages as u64 * page.bytes()).saturating_sub(page.offset(start));
@@ -122,7 +122,7 @@ fn read_some(
         let resident = resident(&before);
         match (resident, attempt) {
             (0, 0) => return Ok((0, Some(ReadEnd::NotResident))),
-            // It was there, and is not after it was read.
+            // It was present before the read, and is not afterwards.
             (0, _) => break,
             _ => {}
         }
@@ -167,14 +167,14 @@ fn entries(target: &Target, first: u64, pages: u64) -> Result<Vec<PageMapEntry>>
 pub enum Source {
     /// From the process, where a frame was mapped before and after.
     Memory,
-    /// From the page cache of the file that is mapped there: what the process would see, were it to look.
+    /// From the page cache of the mapped file: what the process would read.
     File,
-    /// From the process, where no frame was mapped before, but this was the state: reading has brought it in.
+    /// From the process, in pages of this state: the read has faulted them in.
     Faulted(State),
 }
 
 impl Source {
-    /// Of bytes that come from both: what says the least of the process.
+    /// The source of bytes from both: the one that says less about the process.
     #[must_use]
     pub fn weaker(self, other: Source) -> Source {
         match (self, other) {
@@ -193,7 +193,7 @@ impl Source {
         }
     }
 
-    /// As records name it.
+    /// Its word in records.
     pub fn word(self) -> &'static str {
         match self {
             Source::Memory | Source::Faulted(_) => "memory",
@@ -202,37 +202,37 @@ impl Source {
     }
 }
 
-/// What there is from some address on.
+/// What was read from an address on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Contents {
-    /// So many bytes.
+    /// Bytes.
     Bytes {
         /// How many.
         count: usize,
         /// Where they come from.
         source: Source,
     },
-    /// Nothing that may be read.
+    /// Pages that may not be read.
     Absent(Absent),
 }
 
-/// Pages that are alike, and cannot be read or were not.
+/// Like pages that were not read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Absent {
     /// From the address asked for on.
     pub range: AddressRange,
-    /// What they are, or may be.
+    /// Their states.
     pub states: StateSet,
-    /// What they would be.
+    /// Their kind.
     pub kind: Option<Kind>,
-    /// For pages that are present, what kept them from being read; otherwise that they are not.
+    /// Why they were not read.
     pub why: ReadEnd,
-    /// Why it is not known whether the page cache has the first of them, or why that was not read there.
+    /// Why it is unknown whether the page cache has the first of them, or why it was not read from there.
     pub unknown: Option<Reason>,
 }
 
 impl Absent {
-    /// Why the state, which a record has under the name of `state`, is not certain, and why it has no answer under that of `unknown`.
+    /// The reasons for a record: `state` is its field of the state, if that is uncertain, and `unknown` that of what is unknown.
     #[must_use]
     pub fn why(&self, state: &'static str, unknown: &'static str) -> Why {
         let mut why = self.states.why(state);
@@ -244,9 +244,9 @@ impl Absent {
 }
 
 impl View<'_> {
-    /// What there is from the start of `wanted` on: bytes, as many as `into` takes and are of one source, or a stretch of `wanted` without.
+    /// Reads from the start of `wanted` on: as many bytes as `into` takes and one source has, or the stretch that may not be read.
     ///
-    /// Nothing is faulted in unless `fault` says to; and never memory of a device, which may take a read for a command.
+    /// Without `fault`, no page is faulted in. Device memory is never read: a device may take the read for a command.
     ///
     /// # Errors
     /// The target is gone, or its memory may not be read.
@@ -283,7 +283,7 @@ impl View<'_> {
         }))
     }
 
-    /// The pages from the start of `wanted` on that are as `first`, which is the first of them.
+    /// The pages from the start of `wanted` on that are like its first page, `first`.
     fn absent(&self, wanted: AddressRange, why: ReadEnd, first: &Page) -> Result<Absent> {
         let page = self.page();
         let start = wanted.start();
@@ -315,8 +315,8 @@ impl View<'_> {
         })
     }
 
-    /// Where in `viewed`, from `from` on, pages are no longer untouched, or there is something else behind them. Where each page costs
-    /// something, no more are asked about than is soon done.
+    /// Where in `viewed`, from `from` on, pages are no longer untouched, or have other backing content. Where each page costs a query, the
+    /// number of pages is limited.
     fn alike(
         &self,
         viewed: &ViewedRegion,
@@ -346,7 +346,8 @@ impl View<'_> {
         Ok(self.same_behind(viewed, first, populated))
     }
 
-    /// Where from `from` on, before `end`, something else is behind the pages: asked in growing windows, so that it costs as much as is alike.
+    /// The first page in `from..end` with other backing content, or `end`. The queried windows grow: the cost follows the length of the
+    /// answer.
     fn same_behind(
         &self,
         viewed: &ViewedRegion,
@@ -378,7 +379,7 @@ impl View<'_> {
         }
     }
 
-    /// Where entries are no longer the same as `first`, whether they were written or not.
+    /// Where entries are no longer the same as `first`; the soft-dirty bit does not count.
     fn same_entries(
         &self,
         first: PageMapEntry,
@@ -393,7 +394,7 @@ impl View<'_> {
         let alike = |entry: &&PageMapEntry| {
             let other = entry.without_soft_dirty();
             let swap = |entry: PageMapEntry| entry.swap().map(|slot| slot.kind);
-            // Of slots of swap each has its own number; of markers the number says which.
+            // Each swap slot has its own number; the number of a marker says which one it is.
             other == one
                 || swap(one).is_some()
                     && swap(one) == swap(other)
@@ -410,8 +411,7 @@ impl View<'_> {
         meaning == Some(SwapMeaning::Area)
     }
 
-    /// Bytes of the page cache at `start`, which is untouched: only where a file or shared memory is mapped there and the process has no page
-    /// of its own. At least one, or the reason why there are none.
+    /// Bytes of the page cache at `start`, an untouched page of a file or of shared memory: at least one, or the reason why there are none.
     ///
     /// # Errors
     /// The target is gone.
@@ -448,7 +448,7 @@ impl View<'_> {
     }
 }
 
-/// Why it is not known what is behind an untouched page, of which the process has no frame.
+/// Why the backing content of an untouched page is unknown.
 fn untold(page: &Page, content: Fact<BackingContent>) -> Option<Reason> {
     let is_asked =
         page.state() == State::Untouched && matches!(page.kind, Some(Kind::File | Kind::Shmem));
@@ -463,7 +463,7 @@ mod tests {
     use crate::process::fake::{PAGE, World, region};
     use std::sync::atomic::Ordering;
 
-    /// A file of so many pages that nobody has touched.
+    /// A file of `pages` untouched pages.
     fn untouched_file(pages: u64, content: impl Fn(u64) -> BackingContent) -> World {
         let mut file = region(16, pages);
         (file.inode, file.device.major) = (7, 8);
@@ -480,7 +480,7 @@ mod tests {
         let wanted = AddressRange::new(start, VirtualAddress::new(u64::MAX)).expect("a range");
         let contents = view.contents(wanted, &mut [0; 200], false);
         let Contents::Absent(absent) = contents.expect("an answer") else {
-            panic!("nothing is there");
+            panic!("expected absent pages");
         };
         assert_eq!(absent.states, State::Untouched.into());
         let pages = absent.range.len() / PAGE;
@@ -488,8 +488,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_costs_no_more_than_it_is_long() {
-        // The end of the file is far, and what is alike ends soon.
+    fn the_cost_follows_the_number_of_like_pages() {
+        // The end of the file is far away; the like pages end soon.
         let content = |page| BackingContent::Contents {
             cached: page >= 16 + 3,
         };
@@ -500,12 +500,12 @@ mod tests {
     }
 
     #[test]
-    fn without_a_scan_no_more_entries_are_read_than_is_soon_done() {
+    fn without_a_scan_the_number_of_entries_read_is_limited() {
         let mut world = World::new([region(16, 1 << 24)]);
         world.scans = false;
         let (_, pages) = absent(world);
         assert_eq!(pages, MOST_ALIKE + 1);
-        // With one it is known at once.
+        // A scan answers at once.
         let (_, pages) = absent(World::new([region(16, 1 << 24)]));
         assert_eq!(pages, 1 << 24);
     }

@@ -1,4 +1,4 @@
-//! What of a need can be met here, and what else has to be read for it.
+//! Which needs can be met here, and what else has to be read for them.
 
 use super::kernel_behaviour::KernelBehaviour;
 use super::page::Need;
@@ -13,7 +13,7 @@ const ZONES: &str = "zones and nodes of frames";
 const CGROUPS: &str = "memory cgroups of frames";
 
 impl View<'_> {
-    /// Refuses what cannot be known here, naming it: for filters, before a walk.
+    /// Fails if part of `need` cannot be known here, and names it. Filters call this before a walk.
     pub fn require(&self, need: Need) -> Result<()> {
         let available = self.availability();
         let kinds = match available.categories.contains(Categories::ZERO) {
@@ -63,8 +63,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// `need` with what has to be read for it. All but states follows from entries, orders from flags; and where pages are merged,
-    /// only flags tell which.
+    /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages are merged, only
+    /// flags tell which.
     pub(super) fn with_implied(&self, need: Need) -> Need {
         let need = match need.has_entries() {
             true => need | Need::ENTRIES,
@@ -74,7 +74,7 @@ impl View<'_> {
             && !need.contains(Need::FLAGS)
             && self.availability().flags.is_ok()
             && self.is_merging();
-        // Nor is a page that one PMD maps told from a copy without them.
+        // Without marked entries, only flags distinguish a page that a PMD maps from a copy.
         let unmarked = need.contains(Need::KINDS)
             && !self.huge_files_are_marked()
             && self.availability().flags.is_ok();
@@ -91,7 +91,7 @@ impl View<'_> {
         }
     }
 
-    /// As much of `need` as can be known here, for commands that show what there is to show.
+    /// As much of `need` as can be known here, for commands that show what is available.
     pub fn obtainable(&self, need: Need) -> Need {
         Need::all()
             .iter()
@@ -101,7 +101,7 @@ impl View<'_> {
     }
 }
 
-/// Fails if zones or cgroups are needed of frames without a process, and `machine` does not tell them.
+/// Fails if a sweep of frames needs zones or cgroups, and `machine` does not show them.
 pub fn require_of_frames(need: Need, machine: &Machine) -> Result<()> {
     if need.contains(Need::ZONES) {
         known(ZONES, machine.zones())?;
@@ -113,7 +113,7 @@ pub fn require_of_frames(need: Need, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `machine` does not tell the paths of cgroups.
+/// Fails if `machine` does not show the paths of cgroups.
 pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
     /// The inode of no cgroup: the kernel counts them from 1.
     const NO_CGROUP: u64 = 0;

@@ -1,4 +1,4 @@
-//! What is known of a page before it is decided what it is.
+//! The input of [`classify`](super::classify): what was read of a page and its region.
 
 use crate::kernel::{Kind, PageFlags, PageMapEntry};
 use crate::process::{BackingContent, Categories};
@@ -31,7 +31,7 @@ impl Backing {
     }
 }
 
-/// What matters of the region that a page lies in.
+/// The facts about a page's region that classification needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RegionFacts {
     /// Its backing.
@@ -42,9 +42,9 @@ pub struct RegionFacts {
     pub pfn_mapped: bool,
     /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary memory.
     pub may_be_copied: bool,
-    /// It has room for what one PMD maps.
+    /// It is large enough for a PMD mapping.
     pub may_be_huge: bool,
-    /// Whether its private pages are merged ones, where page flags do not tell; `None` where nothing does.
+    /// Whether its private pages are merged ones, for pages whose flags do not tell; `None` if unknown.
     pub merged: Option<bool>,
 }
 
@@ -57,7 +57,7 @@ pub struct PageObservation {
     pub flags: Option<PageFlags>,
     /// The scan categories that hold, if they were asked for: `ZERO`, `HUGE`, and in regions of the pool `SWAPPED`.
     pub categories: Option<Categories>,
-    /// What the object behind it has, if that was asked: it matters where nothing is mapped.
+    /// Its backing content, if that was read: it matters where nothing is mapped.
     pub content: Option<BackingContent>,
 }
 

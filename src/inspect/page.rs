@@ -13,7 +13,7 @@ bitflags! {
     /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Need: u16 {
-        /// [`Page::kind`] wherever it can be told: parts the zero page from anonymous memory.
+        /// [`Page::kind`] where it can be known: distinguishes the zero page from anonymous memory.
         const KINDS = 1 << 0;
         /// [`Page::flags`], from `/proc/kpageflags`.
         const FLAGS = 1 << 1;
@@ -25,11 +25,11 @@ bitflags! {
         const FRAMES = 1 << 4;
         /// The question is about soft-dirty bits: without a kernel that tracks them it has no answer.
         const SOFT_DIRTY = 1 << 5;
-        /// Address, frame and physical address decide: neighbours that are otherwise the same come one by one.
+        /// Neighbours that differ only in address and frame come one by one.
         const EACH = 1 << 6;
         /// The parts of the spans that lie in no region, as pages in state `unmapped`.
         const HOLES = 1 << 7;
-        /// [`Page::behind`], and by it the kinds of untouched pages of files and shared memory.
+        /// [`Page::content`], and with it the kinds of untouched pages of files and shared memory.
         const CONTENT = 1 << 8;
         /// [`Page::order`], from the flags of the frame and, at the edges of what is mapped, of a few around it.
         const ORDER = 1 << 9;
@@ -37,14 +37,14 @@ bitflags! {
         const ZONES = 1 << 10;
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
-        /// [`Page::entry`], and what it tells: frames, bits, kinds as far as they go. All of the above but [`Need::HOLES`] implies it.
-        /// Without it only states are told, for which the kernel's scan does.
+        /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. All of the above but [`Need::HOLES`] implies it.
+        /// Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
     }
 }
 
 impl Need {
-    /// What is looked up by frame, one word each.
+    /// The needs that are looked up by frame.
     pub(super) const WORDS: Need = Need::FLAGS
         .union(Need::COUNTS)
         .union(Need::ORDER)
@@ -53,6 +53,17 @@ impl Need {
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
         !self.difference(Need::HOLES).is_empty()
+    }
+}
+
+/// Whether one PMD maps a present page, or it is from the hugetlb pool, where no scan told. Hugetlb pages are mapped huge, and a PMD maps
+/// only large folios.
+pub(super) fn huge_without_scan(kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
+    match kind {
+        Some(Kind::Hugetlb) => Some(true),
+        _ => flags
+            .is_some_and(|flags| !flags.is_in_large_folio())
+            .then_some(false),
     }
 }
 
@@ -94,13 +105,12 @@ pub struct Page {
     pub flags: Option<PageFlags>,
     /// How often the frame is mapped, when asked for and there is a frame.
     pub map_count: Option<u64>,
-    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or not told here. Of a page that lies where no such mapping
-    /// can be, it is known without a look.
+    /// Mapped by one PMD, or from the hugetlb pool; `None` when not asked for or unknown here. Where no such mapping fits, it is known
+    /// to be false without a read.
     pub huge: Option<bool>,
     /// Whether `map_count` may be an average over a large folio, as far as the frame's flags show.
     pub count_is_average: bool,
-    /// The order of the folio that the frame belongs to, when asked for and there is a frame: the same for all of `pages`, which may be
-    /// several folios.
+    /// The order of the frame's folio, when asked for and there is a frame. `pages` may be several folios, all of this order.
     pub order: Option<u8>,
     /// The memory zone of the frame, when asked for and there is one.
     pub zone: Option<InZone>,
@@ -111,7 +121,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// What is there, or most likely is.
+    /// The page's state, or the likeliest.
     #[inline]
     pub fn state(&self) -> State {
         self.states.likeliest()
@@ -156,8 +166,9 @@ impl Page {
             (State::Present, Some(_), _) if self.count_is_average => None,
             (State::Present, Some(count), _) => Some(count == 1),
             (State::Present, None, Some(false)) => Some(self.entry.is_exclusive()),
-            // The pool counts its pages whole; zero and merged pages are small. All else may be a part of what one PMD maps, which the kernel
-            // judges by its first page alone (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and again after 6.12).
+            // Bit 56 holds for hugetlb pages, which are counted whole, and for zero and merged pages, which are small. Any other page may be
+            // part of a PMD mapping, where the bit is that of the first page (pagemap_pmd_range in fs/proc/task_mmu.c: up to Linux 6.10, and
+            // again after 6.12).
             (State::Present, None, _)
                 if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) =>
             {

@@ -1,4 +1,4 @@
-//! Why something is not known, in words that several answers share.
+//! Reasons why a fact is unknown, shared by several answers.
 
 use super::page::Page;
 use crate::kernel::{PageFlags, State};
@@ -21,7 +21,7 @@ pub fn kind_untold(page: &Page) -> Reason {
     })
 }
 
-/// Why it is not known what is behind a page of a private device mapping.
+/// Why it is unknown whether a page of a private device mapping is the device's.
 pub(super) fn copied_or_not() -> Reason {
     Reason::NotOnThisKernel(
         "pages of this private device mapping may have been written, which makes them ordinary memory, and the page map does not show which"
@@ -29,19 +29,19 @@ pub(super) fn copied_or_not() -> Reason {
     )
 }
 
-/// Why PAGEMAP_SCAN has not told.
+/// There is no PAGEMAP_SCAN.
 pub fn no_scan() -> Reason {
     Reason::NotOnThisKernel("only PAGEMAP_SCAN tells, which came with Linux 6.7".into())
 }
 
-/// The reason that an error of the floor below is to a reader.
+/// The reason that an error of `process` gives.
 pub fn reason(error: &process::Error) -> Reason {
     match error {
         process::Error::NotPermitted { what, remedy } => Reason::NotPermitted {
             what: what.clone(),
             remedy: Some(remedy.clone()).filter(|remedy| !remedy.is_empty()),
         },
-        // It went, or was found in the midst of a change.
+        // It went, or changed during the read.
         process::Error::Gone { .. } => Reason::Changed,
         process::Error::NotAvailable { .. }
         | process::Error::Malformed(_)

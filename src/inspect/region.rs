@@ -43,8 +43,8 @@ impl ViewedRegion {
         self.region.name.as_bytes().starts_with(b"[vvar") || self.physical_base().is_some()
     }
 
-    /// For `/dev/mem` and the resource files of PCI devices: the physical address that the region's first byte maps. `maps` shows it
-    /// as the offset: for `/dev/mem` it is one, and to that of a resource file the kernel adds where the resource lies
+    /// For `/dev/mem` and the resource files of PCI devices: the physical address of the region's first byte. `maps` shows it as the offset:
+    /// an offset into `/dev/mem` is a physical address, and to that of a resource file the kernel adds the resource's start
     /// (`pci_mmap_resource_range`).
     pub fn physical_base(&self) -> Option<PhysicalAddress> {
         let name = self.region.name.as_bytes();
@@ -58,7 +58,7 @@ impl ViewedRegion {
     }
 }
 
-/// The backing of a region, from its inode and device. Names are anybody's choice: they count where they are the kernel's own, and
+/// The backing of a region, from its inode and device. Anybody can choose a name, so names count only where the kernel chose them, or
 /// where nothing else tells.
 pub(super) fn backing(
     region: &Region,
@@ -82,7 +82,7 @@ pub(super) fn backing(
     }
 }
 
-/// What private memory, memfd and System V segments that ask for huge pages are called; the latter two live on tmpfs otherwise.
+/// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may also be on tmpfs.
 fn is_called_hugetlb(region: &Region) -> bool {
     let name = region.name.as_bytes();
     region.device.major == 0
@@ -101,7 +101,7 @@ mod tests {
             device: Device { major: 0, minor },
             ..crate::process::fake::region(1, 1)
         };
-        // Of device 1 it is known that it is tmpfs, of 2 that it is a pool's, of 3 nothing.
+        // Device 1 is known to be tmpfs, device 2 hugetlbfs; device 3 is unknown.
         let mut files = |device: Device| match device.minor {
             1 => Some(MemoryFiles::Shared),
             2 => Some(MemoryFiles::Hugetlb),

@@ -12,7 +12,7 @@ pub struct Row {
     pub page: Page,
     /// Index of the region among [`View::regions`](super::View::regions); `None` for pages in no region.
     pub region: Option<usize>,
-    /// How many frames they have, if those of the first pages come again and again; `None` when each page has its own.
+    /// The number of different frames, if those of the first pages repeat; `None` if each page has its own.
     pub frames: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ pub trait Neighbours {
     /// For pages of `size` bytes.
     fn new(size: PageSize) -> Self;
 
-    /// Takes the next page, and the index of its region. Gives back the row before it, if the page does not belong to that.
+    /// Takes the next page, and the index of its region. Returns the finished row if the page starts a new one.
     fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Self::Row>;
 
     /// The last row.
@@ -75,7 +75,7 @@ impl Neighbours for Rows {
     }
 }
 
-/// Whether `next` goes on where `row` ends, and is the same.
+/// Whether `next` starts where `row` ends, and is the same.
 fn joins(row: &Row, next: &Row, size: PageSize) -> bool {
     /// A head and its tails are one folio.
     fn of_folio(flags: Option<PageFlags>) -> Option<PageFlags> {
@@ -121,8 +121,8 @@ impl Row {
     }
 }
 
-/// Pages that follow each other virtually and physically; or, without visible frames, that are in the same state. Neighbours that are all
-/// the one zero page make a run too, though not a physical one.
+/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map the zero page are
+/// a run too, though not a physical one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first byte.
@@ -131,7 +131,7 @@ pub struct Run {
     pub pages: u64,
     /// The first frame, if there is one and it is not hidden.
     pub frame: Option<FrameNumber>,
-    /// What they are, or may be.
+    /// Their states.
     pub states: StateSet,
     /// Their kind, if it is the same for all.
     pub kind: Option<Kind>,

@@ -1,4 +1,4 @@
-//! The pages of a sweep that a question keeps, and what cannot be known of the others.
+//! The pages of a sweep that a question keeps, and what is uncertain about them and the others.
 
 use super::filter::Question;
 use super::page::Page;
@@ -9,16 +9,16 @@ use crate::report::{PagesByReason, Stopped};
 /// What is not certain about the pages that a question keeps and leaves out.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Untouched pages of which it cannot be known what is behind them.
+    /// Untouched pages whose backing content is unknown.
     pub untold: PagesByReason,
-    /// What the first of the kept pages may be whose state is not certain.
+    /// The possible states of the first kept page whose state is uncertain.
     pub uncertain: Option<StateSet>,
-    /// Pages that the question can neither keep nor leave out, and what the first of them may be.
+    /// Pages that the question can neither keep nor leave out, and the possible states of the first.
     pub undecided: Option<(u64, StateSet)>,
 }
 
 impl Selection {
-    /// Hands the kept pages of a chunk to `each`, until that says to stop.
+    /// Passes the kept pages of a chunk to `each`, until that says to stop.
     pub fn take(
         &mut self,
         chunk: &Chunk<'_>,

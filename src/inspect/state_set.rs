@@ -3,7 +3,7 @@
 use crate::kernel::State;
 use crate::report::{Reason, Why};
 
-/// The states that a page may be in by what was read of it, and the likeliest of them. Nearly always there is only one.
+/// The states that a page may be in, given what was read of it, and the likeliest. Nearly always there is only one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct StateSet {
     likeliest: State,
@@ -18,12 +18,12 @@ pub struct StateSet {
 enum Cause {
     /// Type and offset are hidden without CAP_SYS_ADMIN.
     Hidden,
-    /// The type is none of a swap area, and without the kernel's configuration it cannot be told which of the others it is.
+    /// The type is not a swap area's, and the kernel's configuration, which tells the other types apart, cannot be read.
     Special,
-    /// The page map shows no markers of hugetlb pages, and a scan says that there is one.
+    /// The page map shows no markers of hugetlb pages, and a scan found one.
     Pool,
-    /// The page map shows no markers of hugetlb pages, and there is no scan to say whether there is one.
-    PoolUnasked,
+    /// The page map shows no markers of hugetlb pages, and there is no scan to find one.
+    PoolUnscanned,
 }
 
 const fn bit(state: State) -> u16 {
@@ -51,13 +51,13 @@ impl StateSet {
         }
     }
 
-    /// With one more, if that is possible.
+    /// Adds a state, if it is possible.
     fn or(self, state: State, is_possible: bool) -> Self {
         let bits = self.bits | if is_possible { bit(state) } else { 0 };
         StateSet { bits, ..self }
     }
 
-    /// Of an entry whose type and offset are hidden. Bit 57, that it is write-protected, is shown to everybody.
+    /// The states of an entry whose type and offset are hidden. Bit 57 (write-protected) is visible to everybody.
     pub(crate) fn hidden(
         write_protected: bool,
         swap_in_use: bool,
@@ -75,18 +75,18 @@ impl StateSet {
             .or(State::Guard, !write_protected && !guards_are_marked)
     }
 
-    /// Of an entry with a type that is none of a swap area, where the kernel's configuration cannot be read. Migration is what every
-    /// kernel has, and by far the most often.
+    /// The states of an entry whose type is not a swap area's, if the kernel's configuration cannot be read. Every kernel has migration
+    /// entries, and they are by far the most frequent.
     pub(super) fn special() -> Self {
         let others = [State::Hwpoison, State::Device];
         StateSet::uncertain(Cause::Special, State::Migrating, &others)
     }
 
-    /// Of an empty entry of the hugetlb pool: a scan says whether there is anything; `None` where there is no scan. A poisoned page
-    /// stays one; pages are on their way for no more than a moment.
+    /// The states of an empty hugetlb entry, given whether a scan found anything (`None` without a scan). Poisoned is likelier than migrating:
+    /// a page stays poisoned, and migrates only for a moment.
     pub(super) fn of_pool(is_anything: Option<bool>) -> Option<Self> {
         let (cause, likeliest) = match is_anything {
-            None => (Cause::PoolUnasked, State::Untouched),
+            None => (Cause::PoolUnscanned, State::Untouched),
             Some(true) => (Cause::Pool, State::Poisoned),
             Some(false) => return None,
         };
@@ -94,19 +94,19 @@ impl StateSet {
         Some(StateSet::uncertain(cause, likeliest, &others))
     }
 
-    /// The one that it is, or most likely is.
+    /// The state, or the likeliest.
     #[inline]
     pub fn likeliest(self) -> State {
         self.likeliest
     }
 
-    /// Itself, if it is not certain which of them it is.
+    /// Itself, if there is more than one.
     #[inline]
     pub fn if_uncertain(self) -> Option<Self> {
         self.cause.map(|_| self)
     }
 
-    /// Whether there is but one.
+    /// Whether there is only one.
     #[inline]
     pub fn is_certain(self) -> bool {
         self.cause.is_none()
@@ -133,11 +133,11 @@ impl StateSet {
         all.filter(move |&state| self.may_be(state))
     }
 
-    /// Why it is not certain which of them it is, and what it may be; `None` where it is.
+    /// Why the state is uncertain, and what it may be; `None` if it is certain.
     pub fn uncertainty(self) -> Option<Reason> {
         let text = match self.cause? {
             Cause::Hidden => {
-                let may_be = self.may_be_if_hidden();
+                let may_be = self.alternatives_if_hidden();
                 return Some(Reason::not_permitted(format!(
                     "not certain: type and offset of the entry are hidden without CAP_SYS_ADMIN; {may_be}"
                 )));
@@ -146,35 +146,33 @@ impl StateSet {
                 "not certain: without the kernel's configuration, migration, failed memory and device memory cannot be told apart"
             }
             Cause::Pool => {
-                "not certain: the page map does not show which marker a hugetlb page has; it may be poisoned, on its way to another frame, or failed memory"
+                "not certain: the page map does not show which marker a hugetlb page has; the page may be poisoned, migrating or failed memory"
             }
-            Cause::PoolUnasked => {
-                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN tells that there is one (Linux 6.7); it may be poisoned, on its way to another frame, or failed memory"
+            Cause::PoolUnscanned => {
+                "not certain: the page map does not show markers of hugetlb pages, and only PAGEMAP_SCAN (Linux 6.7) tells whether there is one; the page may be poisoned, migrating or failed memory"
             }
         };
         Some(Reason::NotOnThisKernel(text.to_owned()))
     }
 
-    fn may_be_if_hidden(self) -> String {
-        let marker = match self.may_be(State::Guard) {
-            false => "a marker (poisoned)",
-            true => "a marker (poisoned, guard)",
+    fn alternatives_if_hidden(self) -> String {
+        let markers = match self.may_be(State::Guard) {
+            false => "poisoned",
+            true => "poisoned, a guard page",
         };
         match (self.may_be(State::UffdWp), self.may_be(State::Swapped)) {
-            (true, true) => "write-protected for certain, it may be in swap as well".to_owned(),
-            (true, false) => {
-                "write-protected for certain, it may also be on its way to another frame".to_owned()
-            }
+            (true, true) => "the page is write-protected, and may also be in swap".to_owned(),
+            (true, false) => "the page is write-protected, and may also be migrating".to_owned(),
             (false, true) => format!(
-                "it may be in swap, {marker}, on its way to another frame, failed memory or a device's"
+                "the page may be in swap, {markers}, migrating, failed memory or device memory"
             ),
             (false, false) => format!(
-                "without swap in use, it may be {marker}, on its way to another frame, failed memory or a device's"
+                "no swap is in use, so the page may be {markers}, migrating, failed memory or device memory"
             ),
         }
     }
 
-    /// The uncertainty as the reason of `field`, if there is any.
+    /// The uncertainty as the reason for `field`, if there is any.
     pub fn why(self, field: &'static str) -> Why {
         let mut why = Why::default();
         if let Some(reason) = self.uncertainty() {
@@ -188,7 +186,7 @@ impl StateSet {
 mod tests {
     use super::*;
 
-    /// Every set of more than one that there can be.
+    /// Every uncertain set that can occur.
     fn all() -> impl Iterator<Item = StateSet> {
         let hidden =
             (0..8u8).map(|bits| StateSet::hidden(bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));
@@ -221,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_not_empty_is_never_what_leaves_it_empty() {
+    fn an_uncertain_entry_that_is_not_empty_is_neither_present_nor_untouched() {
         // Only an entry of the hugetlb pool may be empty and uncertain.
         for set in all().filter(|set| set.likeliest() != State::Untouched) {
             for state in [

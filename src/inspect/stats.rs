@@ -15,15 +15,15 @@ use super::view::View;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason, Stopped};
 
-/// The memory of a region. While nothing changes, `shared + private` is Rss of smaps (for the hugetlb pool Shared_Hugetlb +
-/// Private_Hugetlb). `present` is that and the zero page, which smaps does not count.
+/// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool Shared_Hugetlb +
+/// Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionStats {
     /// Bytes of present pages, the zero page included.
     pub present: u64,
     /// Bytes that map the zero page.
     pub zero: Fact<u64>,
-    /// What the first page may be whose state is not certain: `swapped` and `states` are then only the most likely ones.
+    /// The possible states of the first page whose state is uncertain: `swapped` and `states` are then only the most likely numbers.
     pub uncertain: Option<StateSet>,
     /// Bytes in swap. Shared memory in swap leaves an empty entry in the page map, as if nobody had touched it.
     pub swapped: Fact<u64>,
@@ -44,7 +44,7 @@ pub struct RegionStats {
 }
 
 impl RegionStats {
-    /// `swapped`, unless it is no more than the most likely number.
+    /// `swapped`, unless it is only the most likely number.
     pub fn certainly_swapped(&self) -> Fact<u64> {
         let uncertain = self
             .uncertain
@@ -55,7 +55,7 @@ impl RegionStats {
         }
     }
 
-    /// Why the page map hides the pages of the region, if it does. Its numbers are then meaningless.
+    /// Why the page map hides the pages of the region, if it does. The numbers are then meaningless.
     pub fn hidden(&self) -> Option<Reason> {
         let any = |state| self.states.of(state) > 0;
         match (any(State::PfnMapped), any(State::Outside)) {
@@ -70,9 +70,9 @@ impl RegionStats {
     }
 }
 
-/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to `each`. Of `need`,
-/// [`Need::COUNTS`] asks for `shared`, `private` and `pss`, [`Need::HUGE`] for `huge`, [`Need::ORDER`] for `folios`; the others are unknown,
-/// with that reason. Without the right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
+/// Computes the stats of each of `regions` (some of the view's, in address order) in one sweep, and passes them to `each`.
+/// [`Need::COUNTS`] gives `shared`, `private` and `pss`, [`Need::HUGE`] gives `huge`, [`Need::ORDER`] gives `folios`; a fact not in `need`
+/// is unknown. Without the right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
 ///
 /// Fails when the target is gone, and when `check` or `each` fail.
 pub fn region_stats<'v>(
@@ -86,7 +86,7 @@ pub fn region_stats<'v>(
     span_stats(view, &spans, need, check, each)
 }
 
-/// The same of what of each region lies in `spans`, which are in address order.
+/// The same for the parts of each region in `spans`, which are in address order.
 pub fn span_stats<'v>(
     view: &'v View<'_>,
     spans: &[AddressRange],
@@ -162,7 +162,7 @@ struct Tally {
     uncounted: u64,
     average: bool,
     huge: u64,
-    /// Present bytes of which it is not known whether a PMD maps them.
+    /// Present bytes that a PMD may map or not: it is unknown.
     unscanned: u64,
 }
 
@@ -209,7 +209,7 @@ impl Tally {
             return;
         }
         self.large.add(page);
-        // Flags tell that it is not the page of zeros, though not whether it is a merged one.
+        // Flags exclude the page of zeros, though not a merged page.
         if page.kind.is_none() && page.flags.is_none() {
             self.unknown_kind += bytes;
         }

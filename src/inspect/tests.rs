@@ -1,4 +1,4 @@
-//! Single pages, rows and totals of made-up processes.
+//! Single pages, rows and totals of fake processes.
 
 use super::{
     GroupBy, GroupKey, Groups, Need, Neighbours, OfFrame, Page, Row, Rows, Runs, Totals, View,
@@ -35,7 +35,7 @@ fn rows(target: &Target, need: Need) -> Vec<Row> {
 }
 
 #[test]
-fn rows_join_what_is_the_same() {
+fn rows_join_neighbours_that_are_the_same() {
     let mut world = World::new([region(0x100, 20), region(0x114, 4)]);
     world.maps(0x100, 3, 500);
     // The frames go on, and so does a row across a folio's head and tails.
@@ -76,7 +76,7 @@ fn rows_join_what_is_the_same() {
         Some(PageFlags::ANON),
         "what all of them have"
     );
-    // Without frames to tell apart, fewer rows; physically, runs do not end with regions.
+    // With hidden frames there are fewer rows. Physical runs do not end with regions.
     let mut runs = Runs::new(SIZE);
     let mut lengths = Vec::new();
     each(&target, Need::ENTRIES, |page, _| {
@@ -235,7 +235,7 @@ fn physical_addresses_of_devices_come_from_the_file() {
         physical("/sys/devices/pci0000:00/0000:00:01.0/resource2_wc"),
         expected
     );
-    // A file that only looks like it is an ordinary one, whatever the address.
+    // A file that only has such a name is an ordinary one, whatever the address.
     let (_, target) = World::new([device_file("/tmp/resource0", 0xfe00_0000)]).target();
     let view = View::at(&target, address).expect("a view");
     let detail = view.detail(address).expect("its detail");
@@ -308,7 +308,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
 }
 
 #[test]
-fn files_of_a_mounted_pool_are_of_the_pool_with_flags_and_without() {
+fn files_of_a_mounted_hugetlbfs_are_hugetlb_with_flags_and_without() {
     let device = crate::kernel::Device {
         major: 0,
         minor: 40,
@@ -442,13 +442,13 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
             detail.page.kind, expected,
             "{merged_pages} {flag} {merged:?}"
         );
-        // What cannot be told is told as such, with a reason that names the flag.
+        // An unknown kind has a reason that names the flag.
         let why = super::kind_untold(&detail.page).to_string();
         assert!(why.contains("KPF_KSM"), "{why}");
     }
 }
 
-/// A write to a private device mapping makes a copy, of which the page map shows nothing and smaps counts the bytes.
+/// A write to a private device mapping makes a copy. The page map does not show it, but smaps counts its bytes.
 #[test]
 fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
     use crate::kernel::smaps::Smaps;
@@ -493,9 +493,9 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
     }
 }
 
-/// Before Linux 6.7 there is no scan, and page flags and smaps still tell of most pages that no PMD maps them.
+/// Before Linux 6.7 there is no scan. Page flags and smaps still show for most pages that no PMD maps them.
 #[test]
-fn what_is_in_no_large_folio_is_not_huge_without_a_scan() {
+fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
     use crate::kernel::smaps::Smaps;
     for (large, in_smaps, of_page, of_region) in [
         (false, None, Some(false), Some(0)),
@@ -555,7 +555,7 @@ fn what_is_in_no_large_folio_is_not_huge_without_a_scan() {
 }
 
 #[test]
-fn frames_that_come_again_in_turn_share_a_row() {
+fn frames_that_repeat_in_turn_share_a_row() {
     let page = |at: u64, pages: u64, frame: u64| Page {
         address: VirtualAddress::new(at * PAGE),
         pages,
@@ -578,9 +578,9 @@ fn frames_that_come_again_in_turn_share_a_row() {
         page(4, 1, 100),
         page(5, 3, 101),
         page(8, 2, 100),
-        // Not the frame whose turn it is.
+        // This frame is out of turn.
         page(10, 1, 100),
-        // More frames than come again.
+        // More frames than the repeated ones.
         page(11, 2, 100),
     ] {
         all.extend(rows.push(&one, None));
@@ -605,8 +605,8 @@ fn regions_that_change_while_they_are_counted_are_named() {
     assert_eq!(swept.expect("a sweep").changed, [region(0x1000, 10).range]);
 }
 
-/// Very many are compared as the text that the kernel writes: as far as they have been counted, and the list is read again only if
-/// that has changed.
+/// Very many regions are compared as the text of maps, as far as they have been counted. The list is decoded again only if the text has
+/// changed.
 #[test]
 fn very_many_regions_that_change_are_named() {
     const COUNT: u64 = 5000;
@@ -628,7 +628,7 @@ fn very_many_regions_that_change_are_named() {
         let read = world.watched.region_reads.load(Ordering::Relaxed);
         (swept.expect("a sweep").changed, read)
     };
-    // The last is told when all have been looked at again.
+    // The last one is reported when all have been compared.
     for changed in [0, COUNT / 2, COUNT - 2] {
         let found = told(Some(changed));
         assert_eq!(found, (vec![at(changed).range], 2), "{changed}");
@@ -636,9 +636,9 @@ fn very_many_regions_that_change_are_named() {
     assert_eq!(told(None), (Vec::new(), 1));
 }
 
-/// Before the last read another mapping took the place: what is told is of that one.
+/// Before the last read another mapping takes the place: the facts are of that one.
 #[test]
-fn what_is_told_of_an_address_is_of_the_region_that_is_there() {
+fn the_facts_of_an_address_are_of_its_current_region() {
     let address = VirtualAddress::new(0x1000 * PAGE);
     let mut other = region(0x1000, 4);
     other.permissions.write = false;

@@ -1,17 +1,17 @@
-//! What closes a walk: counts of what went by.
+//! The totals of a walk.
 
 use super::page::{Need, Page};
 use crate::kernel::{AddressRange, PageSize, State, VirtualAddress};
 use std::collections::BTreeMap;
 
-/// Counts of the pages that went by in address order.
+/// Counts of pages, which are added in address order.
 #[derive(Debug)]
 pub struct Totals {
     /// Pages.
     pub pages: u64,
     size: PageSize,
     states: StateCounts,
-    /// `None` when frames are hidden, or nobody looks at them.
+    /// `None` when frames are hidden or not needed.
     physical: Option<Physical>,
 }
 
@@ -32,7 +32,7 @@ struct Physical {
 }
 
 impl Totals {
-    /// For pages of `size` bytes, of which `need` is found out.
+    /// For pages of `size` bytes, of which `need` is known.
     pub fn new(size: PageSize, need: Need) -> Self {
         Totals {
             pages: 0,
@@ -104,7 +104,7 @@ impl Totals {
 impl Physical {
     #[inline]
     fn add(&mut self, page: &Page, size: PageSize) {
-        // However often it is mapped, the page of zeros is one, and nobody's.
+        // The page of zeros is one frame, however often it is mapped, and nobody's memory.
         let Some(frame) = page.frame().filter(|_| !page.is_zero()) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What one command looks at: the regions, read once, and what holds for the machine, read when first wanted.
+//! A target as one command sees it: its regions, read once, and facts about the machine, read on first use.
 
 use super::Result;
 use super::availability::Availability;
@@ -18,7 +18,7 @@ use crate::process::{self, MapsText, Merging, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, OnceLock};
 
-/// The regions of a target at one moment. Made anew for each command: regions are never used again from an earlier one.
+/// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one.
 pub struct View<'a> {
     target: &'a Target,
     page: PageSize,
@@ -56,8 +56,8 @@ impl<'a> View<'a> {
         Ok(Self::new(target, region, MapsText::default(), false))
     }
 
-    /// Reads only the region that holds `range`, if one does, and else all: enough to [`sweep`](super::sweep) that range. Of a single page
-    /// there is at most one region to read.
+    /// Reads only the region that holds `range`, or all if none does: enough to [`sweep`](super::sweep) that range. A single page takes at
+    /// most one region.
     ///
     /// Fails as [`View::of`].
     pub fn within(target: &'a Target, range: AddressRange) -> Result<View<'a>> {
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
     }
 
     fn new(target: &'a Target, regions: Vec<Region>, text: MapsText, complete: bool) -> View<'a> {
-        // Asking about a device reads the list of mounts: once is enough.
+        // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
             Some(&(_, answer)) => answer,
@@ -115,7 +115,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What is looked at.
+    /// The target.
     pub fn target(&self) -> &'a Target {
         self.target
     }
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
         &self.regions
     }
 
-    /// The same as `maps` gives them, for who looks up names.
+    /// The same as `maps` gives them, for lookups of names.
     pub fn maps(&self) -> impl Iterator<Item = &Region> {
         self.regions.iter().map(|viewed| &viewed.region)
     }
@@ -154,8 +154,8 @@ impl<'a> View<'a> {
         viewed.region.range.contains(address).then_some(viewed)
     }
 
-    /// The number of the first region that ends behind `address`, when it is known to be none before `from`. Spans mostly are one region
-    /// after the other, of which there may be very many.
+    /// The index of the first region that ends after `address`; it must be at least `from`. Mostly it is `from` or the next one: spans
+    /// mostly follow the regions, of which there may be very many.
     pub(super) fn region_from(&self, from: usize, address: VirtualAddress) -> usize {
         let ends_before = |viewed: &ViewedRegion| viewed.range().end() <= address;
         let rest = self.regions.get(from..).unwrap_or_default();
@@ -229,7 +229,7 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// What pages of `viewed` need to know of it.
+    /// The facts about `viewed` that classification needs.
     pub(super) fn place(&self, viewed: &ViewedRegion) -> RegionFacts {
         RegionFacts {
             backing: viewed.backing,
@@ -241,7 +241,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What samepage merging does on the machine.
+    /// The state of samepage merging on the machine.
     fn merging(&self) -> Merging {
         *self.merging.get_or_init(|| self.target.machine.merging())
     }
@@ -251,8 +251,7 @@ impl<'a> View<'a> {
         self.merging().shared_pages != Some(0)
     }
 
-    /// Whether the private pages of `viewed` are merged ones, where the flags of frames cannot be had or do not tell; `None` where
-    /// nothing tells.
+    /// Whether the private pages of `viewed` are merged ones, for frames whose flags are missing or do not tell; `None` if unknown.
     fn merged(&self, viewed: &ViewedRegion) -> Option<bool> {
         let flags_tell = || self.ksm_is_marked() && self.availability().flags.is_ok();
         let is_private = !viewed.region.permissions.shared;
@@ -276,9 +275,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private one makes such a copy,
-    /// which is ordinary memory. The page map does not show it, and smaps counts it since Linux 6.2 (`walk_page_vma` passed such regions
-    /// over before).
+    /// Whether `viewed` is a device mapping that may hold copies of the device's pages: a write to a private mapping makes such a copy in
+    /// ordinary memory. The page map does not show it. Smaps counts it since Linux 6.2 (before, `walk_page_vma` skipped such regions).
     fn may_be_copied(&self, viewed: &ViewedRegion) -> bool {
         let is_counted = self.kernel() >= (6, 2);
         let copied = || {
@@ -302,7 +300,7 @@ impl<'a> View<'a> {
             .is_some_and(|smaps| fields.iter().all(|field| smaps.field(field) == Some(0)))
     }
 
-    /// What smaps says of all regions, read once; nothing where it cannot be read.
+    /// Smaps of all regions, read once; empty if it cannot be read.
     fn smaps(&self) -> &[Smaps] {
         let all = || self.target.process.smaps(&mut || true);
         let smaps = self.smaps.get_or_init(all);
@@ -335,16 +333,16 @@ impl<'a> View<'a> {
     fn huge_bytes(&self) -> u64 {
         *self.huge_bytes.get_or_init(|| {
             let told = self.target.machine.huge_page_bytes();
-            // Linux before 4.11 does not tell; a page of entries is a PMD's with all page sizes.
+            // Linux before 4.11 does not tell. With every page size, a PMD maps as much as one page of entries does.
             let bytes = told.unwrap_or(self.page.bytes().saturating_mul(self.page.bytes() / 8));
             bytes.max(1)
         })
     }
 
-    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells, which is read once and where such a region is likely; where that
-    /// cannot be read, what is known by its name to be so.
+    /// Whether `viewed` is VM_PFNMAP. Before Linux 6.7 only smaps tells: it is read once, and only if such a region is likely. If it cannot
+    /// be read, the name decides.
     pub fn is_pfn_mapped(&self, viewed: &ViewedRegion) -> bool {
-        // Nearly none may be: of the others nothing is asked, nor remembered.
+        // Almost no region can be VM_PFNMAP: the check and its cache are skipped for the others.
         viewed.may_be_pfn_mapped()
             && *viewed.pfn_mapped.get_or_init(|| {
                 match self.target.process.is_pfn_mapped(&viewed.region) {
@@ -356,19 +354,18 @@ impl<'a> View<'a> {
             })
     }
 
-    /// Whether a file or shared memory is behind `viewed`, which can be asked what it has of pages that are not mapped.
+    /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
     pub(super) fn has_object(&self, viewed: &ViewedRegion) -> bool {
         matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
     }
 
-    /// What can be known here.
+    /// Which facts can be known here.
     pub fn availability(&self) -> &Availability {
         let of = || Availability::of(self.target);
         self.availability.get_or_init(of)
     }
 
-    /// Whether map counts are of one page, and not averages over large folios, for all that can be told. To find out may take
-    /// milliseconds.
+    /// Whether map counts are certainly of one page, and not averages over large folios. The first call may take milliseconds.
     pub fn has_exact_counts(&self) -> bool {
         self.target.machine.has_exact_map_counts() == Some(true)
     }
@@ -407,7 +404,7 @@ mod tests {
 
     /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
     #[test]
-    fn device_mappings_without_a_scan_are_told_by_smaps() {
+    fn without_a_scan_smaps_shows_device_mappings() {
         let device = |at: u64, flag: &str| {
             let region = Region {
                 name: "/dev/some".into(),

@@ -27,12 +27,12 @@ pub fn classify(
     };
     let kind = |state| absent_kind(state, entry, place, evidence.content);
     let likeliest = kind(states.likeliest());
-    // What it would be is known where it is the same for all that it may be.
+    // The kind is known if it is the same in each possible state.
     let is_known = states.is_certain() || states.iter().all(|state| kind(state) == likeliest);
     (states, likeliest.filter(|_| is_known))
 }
 
-/// What an entry without a page and without bit 62 is.
+/// The states of an entry without a page and without bit 62.
 fn empty_states(
     entry: PageMapEntry,
     categories: Option<Categories>,
@@ -57,7 +57,7 @@ fn empty_states(
     }
 }
 
-/// What an entry with bit 62 is: that bit alone does not make it swapped.
+/// The states of an entry with bit 62. That bit alone does not make it swapped.
 fn non_present_states(
     entry: PageMapEntry,
     swap: SwapEntry,
@@ -90,7 +90,7 @@ fn non_present_states(
     state.into()
 }
 
-/// The swap types that are areas in use: they tell a page in swap by its entry alone, where the markers and the like have the same bit.
+/// The swap types that are areas in use. They distinguish a page in swap from markers and the like, which have the same bit.
 #[derive(Clone, Copy)]
 pub struct SwapAreas(u32);
 
@@ -106,7 +106,7 @@ impl SwapAreas {
         )
     }
 
-    /// Whether the page of an entry is in one of them. Of an entry whose type is hidden, that is the likeliest.
+    /// Whether the page of an entry is in one of them. If the type is hidden, that is the likeliest.
     pub fn hold(self, entry: PageMapEntry) -> bool {
         let in_area = |swap: SwapEntry| self.0 >> swap.kind & 1 == 1;
         !entry.is_guard() && entry.swap().is_some_and(in_area)
@@ -168,7 +168,7 @@ fn present_kind(
         (false, true) => Some(Kind::DeviceMemory),
         (false, false) => match is_ksm(flags, place, rules)? {
             true => Some(Kind::Ksm),
-            // Mapped more than once and nothing said whether it is the zero page.
+            // Mapped more than once: it may be the zero page.
             false if place.backing == Backing::Anonymous && !zero_told && !entry.is_exclusive() => {
                 None
             }
@@ -177,8 +177,8 @@ fn present_kind(
     }
 }
 
-/// Whether it is a page of the object behind the region, and not a copy of one nor a raw frame: bit 61. Before Linux 6.11 that is
-/// missing where one PMD maps a page; `None` where nothing tells whether one does.
+/// Whether it is the object's own page (bit 61), and not a private copy or a raw frame. Before Linux 6.11 the bit is missing where a PMD
+/// maps the page: `None` if it is unknown whether one does.
 fn is_of_object(
     entry: PageMapEntry,
     flags: Option<PageFlags>,
@@ -191,14 +191,14 @@ fn is_of_object(
     if !may_be_missing || rules.huge_files_are_marked() {
         return Some(entry.is_file_or_shared());
     }
-    // A PMD maps nothing else there, and nothing else of the object lacks the bit.
+    // Here a PMD maps only pages of the object, and only these lack the bit.
     let is_large_file =
         |flags: PageFlags| flags.is_in_large_folio() && !flags.contains(PageFlags::ANON);
     evidence.is_huge().or(flags.map(is_large_file))
 }
 
-/// Whether a private page is a merged one; `None` where nothing tells. Linux 6.12 sets KPF_KSM on every anonymous page; but a merged
-/// page is never anon-exclusive (KPF_OWNER_2), so those that are have a false bit even where merging goes on.
+/// Whether a private page is a merged one; `None` if unknown. Linux 6.12 sets KPF_KSM on every anonymous page. A merged page is never
+/// anon-exclusive (KPF_OWNER_2), so the flag is false on a page that is.
 fn is_ksm(
     flags: Option<PageFlags>,
     place: RegionFacts,
@@ -212,7 +212,7 @@ fn is_ksm(
     }
 }
 
-/// What a page that is not present would be.
+/// The kind of a page that is not present.
 pub(super) fn absent_kind(
     state: State,
     entry: PageMapEntry,
@@ -233,7 +233,7 @@ pub(super) fn absent_kind(
         (State::PfnMapped, Backing::Kernel) => Kind::Vdso,
         (State::PfnMapped, _) if place.may_be_copied => return None,
         (State::PfnMapped, _) => Kind::DeviceMemory,
-        // Only private memory goes to swap under its own entry: shared memory leaves an empty one.
+        // Only private memory has swap entries: shared memory in swap leaves an empty entry.
         (
             State::Swapped | State::Migrating | State::Hwpoison | State::Device,
             Backing::File | Backing::Shmem,

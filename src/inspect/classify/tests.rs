@@ -79,7 +79,7 @@ fn classify(
     (states.likeliest(), kind)
 }
 
-/// As the kernel gives it, and as one does that tracks soft-dirty pages: it sets bit 55 also where nothing is.
+/// The entry as given, and as by a kernel that tracks soft-dirty pages: it sets bit 55 on holes too.
 fn classify_whole(
     evidence: PageObservation,
     place: Option<RegionFacts>,
@@ -96,7 +96,7 @@ fn classify_whole(
 }
 
 #[test]
-fn what_is_behind_untouched_pages() {
+fn the_backing_content_of_untouched_pages() {
     use BackingContent::{Contents, Hole, PastEnd};
     let shared = place(Shmem, true);
     let (is, is_not) = (Contents { cached: true }, Contents { cached: false });
@@ -110,7 +110,7 @@ fn what_is_behind_untouched_pages() {
         (shared, Some(PastEnd), Kind::PastEnd),
         (shared, Some(is), Kind::Cached),
         (shared, Some(is_not), Kind::MaybeSwapped),
-        // What has no object behind it.
+        // Memory without an object.
         (HEAP, Some(is), Kind::Anonymous),
         (place_of_kernel(), Some(is), Kind::Vdso),
     ] {
@@ -121,7 +121,7 @@ fn what_is_behind_untouched_pages() {
         let classified = classify(evidence, place, &ALL);
         assert_eq!(classified, (Untouched, Some(kind)), "{place:?} {content:?}");
     }
-    // A marker or a frame says what the page is, whatever is behind.
+    // A marker or a frame decides, whatever the backing content.
     for raw in [0x4400_0000_0000_009f, PLAIN] {
         let evidence = PageObservation {
             content: Some(PastEnd),
@@ -136,7 +136,7 @@ const fn place_of_kernel() -> Option<RegionFacts> {
 }
 
 #[test]
-fn what_is_not_present() {
+fn pages_that_are_not_present() {
     // Raw entries as Linux 6.18 gave them, where not marked otherwise.
     let table: &[(u64, Option<RegionFacts>, State, Option<Kind>)] = &[
         (0, None, Unmapped, None),
@@ -144,7 +144,7 @@ fn what_is_not_present() {
         (0, LIBRARY, Untouched, Some(Kind::File)),
         (0, place(Shmem, true), Untouched, Some(Kind::Shmem)),
         (0, place(Hugetlb, true), Untouched, Some(Kind::Hugetlb)),
-        // Soft-dirty, on kernels that track it, is set where nothing is.
+        // Kernels that track soft-dirty pages set the bit on holes too.
         (
             0x0080_0000_0000_0000,
             HEAP,
@@ -162,7 +162,7 @@ fn what_is_not_present() {
         (0x4400_0000_0000_009f, LIBRARY, Guard, Some(Kind::File)),
         // 6.13 and 6.14 have guard pages, but not yet bit 58.
         (0x4000_0000_0000_009f, HEAP, Guard, Some(Kind::Anonymous)),
-        // The same to one who may not see it: only bit 58 is left.
+        // The same for an opener without CAP_SYS_ADMIN: only bit 58 is left.
         (0x4400_0000_0000_0000, HEAP, Guard, Some(Kind::Anonymous)),
         (0x4200_0000_0000_003f, HEAP, UffdWp, Some(Kind::Anonymous)),
         (0x4000_0000_0000_005f, HEAP, Poisoned, Some(Kind::Anonymous)),
@@ -197,7 +197,7 @@ fn hidden_entries_without_swap_are_not_swapped() {
 }
 
 #[test]
-fn what_is_hidden_is_not_said_for_certain() {
+fn states_of_hidden_entries_are_uncertain() {
     let none = Known { swap: false, ..ALL };
     let unknown = Known {
         options: false,
@@ -211,18 +211,18 @@ fn what_is_hidden_is_not_said_for_certain() {
     };
     let swap = may_be(0x4000_0000_0000_0000, ALL).expect("hidden");
     assert!(
-        swap.contains("hidden") && swap.contains("a marker"),
+        swap.contains("hidden") && swap.contains("poisoned"),
         "{swap}"
     );
     let marker = may_be(0x4000_0000_0000_0000, none).expect("hidden");
-    assert!(marker.contains("without swap in use"), "{marker}");
+    assert!(marker.contains("no swap is in use"), "{marker}");
     // Bit 57 says that it is write-protected, with or without contents in swap.
     assert_eq!(
         classify(evidence(0x4200_0000_0000_0000), HEAP, &ALL).0,
         UffdWp
     );
     let protected = may_be(0x4200_0000_0000_0000, ALL).expect("hidden");
-    assert!(protected.contains("in swap as well"), "{protected}");
+    assert!(protected.contains("also be in swap"), "{protected}");
     let special = may_be(0x4000_0000_0000_0038, unknown).expect("no configuration");
     assert!(special.contains("failed memory"), "{special}");
     for raw in [
@@ -315,7 +315,7 @@ fn what_is_present() {
 }
 
 #[test]
-fn what_flags_and_categories_add() {
+fn flags_and_categories_decide_more() {
     let with_flags = |raw, flags| PageObservation {
         flags: Some(flags),
         ..evidence(raw)
@@ -372,7 +372,7 @@ fn merged_pages_where_their_flag_does_not_tell() {
         (Some(flagged), Some(true), Some(Kind::Ksm)),
         (Some(flagged), Some(false), own),
         (Some(flagged), None, None),
-        // Conclusive by themselves.
+        // These decide by themselves.
         (Some(flagged | PageFlags::OWNER_2), None, own),
         (Some(PageFlags::ANON), None, own),
         (None, Some(true), Some(Kind::Ksm)),
@@ -393,9 +393,9 @@ fn merged_pages_where_their_flag_does_not_tell() {
     }
 }
 
-/// pagemap_hugetlb_range shows neither markers nor migration of the pool; a scan says that something is there.
+/// pagemap_hugetlb_range shows neither markers nor migration entries; a scan says that something is there.
 #[test]
-fn the_pool_shows_less_of_what_is_not_present() {
+fn hugetlb_entries_that_are_not_present_show_less() {
     let pool = place(Hugetlb, false);
     let with = |raw, categories| PageObservation {
         categories,
@@ -484,7 +484,7 @@ fn bit_61_of_what_one_pmd_maps_is_missing_before_linux_6_11() {
 }
 
 #[test]
-fn what_lacks_the_flag_of_the_pool_is_not_of_it() {
+fn a_page_without_the_hugetlb_flag_is_not_of_the_pool() {
     let flags = |flags| PageObservation {
         flags: Some(flags),
         ..evidence(FILE_BIT)

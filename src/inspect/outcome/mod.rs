@@ -14,14 +14,14 @@ pub enum Access {
     Write,
 }
 
-/// What decides. `None` is not known.
+/// The facts that decide. `None` means unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessFacts {
     /// State of the page.
     pub state: State,
-    /// Whether that is more than the likeliest.
+    /// Whether the state is certain.
     pub state_certain: bool,
-    /// What it is or would be.
+    /// Kind of the page.
     pub kind: Option<Kind>,
     /// Of its region; `None` when it is in none.
     pub permissions: Option<Permissions>,
@@ -37,48 +37,48 @@ pub struct AccessFacts {
     pub kernel: (u32, u32),
     /// Flags of the frame.
     pub flags: Option<PageFlags>,
-    /// Flags of the first frame of its folio, where these are not its own: before Linux 6.10.
+    /// Flags of the first frame of its folio, if its own do not include them (before Linux 6.10).
     pub head_flags: Option<PageFlags>,
     /// Whether it is mapped here alone.
     pub exclusive: Option<bool>,
     /// Mapped by one entry for a huge page.
     pub huge: Option<bool>,
-    /// What the object has of an untouched page.
+    /// The backing content of an untouched page.
     pub content: Option<BackingContent>,
-    /// Whether a userfaultfd only takes note of writes here, and lets them pass.
+    /// Whether userfaultfd write protection is asynchronous here: it records writes, and lets them pass.
     pub write_tracked: Option<bool>,
-    /// Whether a userfaultfd is notified of pages here that nobody has put anything into.
+    /// Whether a userfaultfd is registered for missing pages here: those that nobody has filled.
     pub missing_told: Option<bool>,
-    /// Whether one is notified of pages here that the file or shared memory has, but this mapping has not.
+    /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this mapping has not.
     pub minor_told: Option<bool>,
-    /// Whether the hugetlb pool that its region takes pages from has one for whoever wants one.
+    /// Whether the hugetlb pool of its region has a free page that is not reserved.
     pub pool_has_spare: Option<bool>,
-    /// Whether the pool may have promised its pages to that region: without MAP_NORESERVE.
+    /// Whether the region may have reserved pages in the pool: it was mapped without MAP_NORESERVE.
     pub pool_promised: Option<bool>,
     /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
     pub folio_shared: bool,
-    /// Whether a transparent huge page may be brought where nothing is mapped.
+    /// Whether an access may map a transparent huge page where nothing is mapped.
     pub huge_may_come: Option<bool>,
-    /// Of an address in no region: whether a stack would grow to it.
+    /// Whether a stack would grow to the address, which is in no region.
     pub stack_grows: Option<bool>,
 }
 
-/// Why it is not said whose a page is.
+/// Why the owner of a page is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OwnerUntold {
-    /// None is mapped.
+    /// No page is mapped.
     NoPage,
-    /// It is not known what it is.
+    /// Its kind is unknown.
     Kind,
-    /// Nor whether it is mapped here alone.
+    /// It is unknown whether it is mapped only here.
     Exclusive,
-    /// It is in the swap cache, and its slot of swap may be another's too.
+    /// It is in the swap cache, and another process may share its swap slot.
     SwapCache,
-    /// Only the first page of its folio shows whether the kernel holds it to be this mapping's own, and that one is not.
+    /// Only the mark of the first page of its folio is visible (PG_anon_exclusive), and it is not set.
     MarkOfFolio,
 }
 
-/// Whose the page is, or why that is not said.
+/// Whose the page is, or why that is unknown.
 pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUntold> {
     if facts.state != State::Present {
         return Err(OwnerUntold::NoPage);
@@ -95,7 +95,7 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUntold> {
                 (true, Own::No | Own::Unknown) if facts.is_in_swap_cache() => {
                     return Err(OwnerUntold::SwapCache);
                 }
-                // It may have the mark itself, or have been left over.
+                // The page may be exclusive itself, or not.
                 (true, Own::OfFolio(false)) => return Err(OwnerUntold::MarkOfFolio),
                 (true, Own::No) => Owner::LeftOver,
                 (true, Own::Yes | Own::OfFolio(true) | Own::Unknown) => Owner::Sole,
@@ -116,7 +116,7 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
     };
     let permitted = match access {
         Access::Write => permissions.write,
-        // No page-table entry can be written and not read.
+        // A page-table entry that can be written can be read.
         Access::Read => permissions.read || permissions.write,
     };
     if permitted {
@@ -126,8 +126,8 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
             _ => outcome,
         };
     }
-    // Code that may only be executed: with protection keys (or on arm64) the processor holds a load to that. Of [vsyscall] no page is
-    // mapped then: the kernel puts itself in place of a jump there, and of nothing else.
+    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. An execute-only [vsyscall] has no page:
+    // the kernel emulates jumps to it, and nothing else.
     if access == Access::Read && permissions.execute && facts.state != State::Outside {
         let mut outcome = permitted_outcome(facts, permissions, access);
         outcome.effects.insert(0, Effect::Protection);
@@ -136,7 +136,7 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
     Outcome::of(&[Effect::Protection])
 }
 
-/// What comes back may be another process's too since a fork, and the page map does not show that: then the write is to a copy.
+/// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to a copy.
 fn perhaps_copied(outcome: Outcome) -> Outcome {
     let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
     let may = outcome.copies == Some(false)
@@ -152,7 +152,7 @@ fn perhaps_copied(outcome: Outcome) -> Outcome {
 fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
     if !facts.state_certain {
         return Outcome::of(match facts.state {
-            // Most likely the marker alone; otherwise the page is in swap, or on its way.
+            // Most likely only the marker; otherwise the page is swapped or migrating.
             State::UffdWp => {
                 let marker = AccessFacts {
                     state_certain: true,
@@ -162,7 +162,7 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
                 outcome.effects.extend([Effect::SwapIn, Effect::Wait]);
                 return outcome;
             }
-            // Most likely nothing is there; but of the pool the page map does not show what else there may be.
+            // Most likely nothing is there, but the page map shows no other entries of hugetlb pages.
             State::Untouched => {
                 let mut outcome = fill(facts, permissions, access);
                 outcome.effects.extend([Effect::Poisoned, Effect::Wait]);
@@ -225,7 +225,7 @@ fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcom
     };
     let of_object = match (facts.backing, facts.content) {
         (Some(Backing::File | Backing::Shmem), _) => Some(true),
-        // Nobody has what is behind a private mapping of the pool before it is written to.
+        // Before the first write, a private hugetlb mapping has no page of its own.
         (Some(Backing::Hugetlb), Some(BackingContent::Contents { .. })) => Some(true),
         (Some(Backing::Hugetlb), None) => None,
         _ => Some(false),
@@ -239,7 +239,7 @@ fn fill(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcom
     }
 }
 
-/// Where nobody has put anything: a page, or a whole huge one if one is free and the settings let the kernel look for it.
+/// A page of zeros, or a huge one if the settings allow it and one is free.
 fn zeros(facts: &AccessFacts) -> &'static [Effect] {
     match facts.huge_may_come {
         Some(false) => &[Effect::Zeros],
@@ -248,7 +248,7 @@ fn zeros(facts: &AccessFacts) -> &'static [Effect] {
     }
 }
 
-/// A page of the hugetlb pool: the one that its file has, or a fresh one.
+/// A page of the hugetlb pool: that of its file, or a fresh one.
 fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
     use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
     let spare = facts.pool_has_spare == Some(true);
@@ -257,7 +257,7 @@ fn from_pool(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [
         (Some(BackingContent::PastEnd), ..) => &[PastEnd],
         (Some(BackingContent::Contents { .. }), ..) => &[MapCached],
         (Some(BackingContent::Hole), true, _) => &[Zeros],
-        // One may be promised to this mapping; that does not show.
+        // This mapping may have one reserved, which is not visible.
         (Some(BackingContent::Hole), false, true) => &[Zeros, PoolEmpty],
         (Some(BackingContent::Hole), false, false) => &[PoolEmpty, Zeros],
         (None, true, _) => &[Zeros, MapCached],
@@ -284,7 +284,7 @@ fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
         {
             Some(&[Notify])
         }
-        // What is behind it was not told.
+        // Its backing content is unknown.
         (Kind::Shmem | Kind::Hugetlb, None) if missing && minor => Some(&[Notify]),
         (Kind::Shmem | Kind::Hugetlb, None) if minor => Some(&[Notify, Zeros]),
         (Kind::Shmem, None) if missing => Some(&[Notify, MapCached, SwapIn]),
@@ -293,7 +293,7 @@ fn userfault(facts: &AccessFacts) -> Option<&'static [Effect]> {
     }
 }
 
-/// What userfaultfd write protection puts before a write.
+/// The outcome of a write under userfaultfd write protection; `then` is that without it.
 fn protected(facts: &AccessFacts, then: Outcome) -> Outcome {
     if !facts.uffd_wp {
         return then;
@@ -319,7 +319,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
         Some(Kind::Ksm) => &[Copy],
-        // Filesystems want to know of the first write to a clean page, and the page map does not show whether this one may be written.
+        // The first write to a clean page faults, so that its filesystem notices. The page map does not show whether this page is clean.
         Some(Kind::File) if shared => &[Nothing, Reuse],
         Some(Kind::Shmem | Kind::Hugetlb) if shared => unless_clean(facts, &[Nothing]),
         Some(Kind::File | Kind::Shmem) => &[Copy],
@@ -328,14 +328,14 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
         Some(Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb) => match facts.exclusive {
             Some(false) => &[Copy],
             None => &[Nothing, Reuse, Copy],
-            // A read maps a page of the pool so that the first write is noticed; then it is taken as it is (hugetlb_wp in mm/hugetlb.c).
+            // A read maps a hugetlb page write-protected. The first write faults, and reuses the page (hugetlb_wp in mm/hugetlb.c).
             Some(true) if facts.kind == Some(Kind::Hugetlb) => match facts.own() {
                 Own::No => &[Reuse],
                 _ => unless_clean(facts, &[Nothing, Reuse]),
             },
             Some(true) => match facts.own() {
                 Own::Yes => unless_clean(facts, &[Nothing]),
-                // As long as anybody else has any page of the folio (__wp_can_reuse_large_anon_folio in mm/memory.c, and any kernel before).
+                // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in mm/memory.c).
                 Own::Unknown | Own::OfFolio(true) if facts.folio_shared => {
                     unless_clean(facts, &[Nothing, Copy])
                 }
@@ -343,7 +343,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
                 Own::No if facts.folio_shared => &[Copy],
                 Own::Unknown | Own::OfFolio(true) => unless_clean(facts, &[Nothing, Reuse, Copy]),
                 Own::OfFolio(false) => &[Reuse, Copy, Nothing],
-                // And one in the swap cache as long as anybody else has its slot (wp_can_reuse_anon_folio in mm/memory.c).
+                // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in mm/memory.c).
                 Own::No if facts.is_large() || facts.is_in_swap_cache() => &[Reuse, Copy],
                 Own::No => &[Reuse],
             },
@@ -354,7 +354,7 @@ fn write(facts: &AccessFacts, permissions: Permissions) -> Outcome {
     })
 }
 
-/// With an empty pool, the mapping that the pages were promised to takes its page from the others, and others have no way out
+/// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another mapping fails
 /// (hugetlb_wp in mm/hugetlb.c).
 fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
     match facts.pool_has_spare {
@@ -363,7 +363,7 @@ fn copy_from_pool(facts: &AccessFacts) -> &'static [Effect] {
     }
 }
 
-/// The kernel learns of a write to a page that is not soft-dirty by a fault.
+/// A write to a page that is not soft-dirty faults, so that the kernel can mark it.
 fn unless_clean(facts: &AccessFacts, effects: &'static [Effect]) -> &'static [Effect] {
     match facts.soft_clean {
         true => &[Effect::Reuse],
@@ -377,7 +377,7 @@ enum Own {
     Yes,
     No,
     Unknown,
-    /// What is seen is the mark of the first page of its folio.
+    /// Only the mark of the first page of its folio is visible.
     OfFolio(bool),
 }
 
@@ -393,7 +393,7 @@ impl AccessFacts {
         })
     }
 
-    /// The mark is each page's own, unless one entry maps the whole folio: then it is on the first page and holds for all.
+    /// Each page has its own mark, unless one entry maps the whole folio: then the first page's mark holds for all.
     fn own(&self) -> Own {
         // PG_anon_exclusive came with Linux 5.19.
         let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
@@ -422,7 +422,7 @@ impl AccessFacts {
             (Some(true), _) => head,
             (Some(false), own) => own,
             (None, Own::Yes) => Own::Yes,
-            // It may be the head that has the mark for it.
+            // The head's mark may hold for it.
             (None, _) if head == Own::No => Own::No,
             (None, _) => Own::Unknown,
         }

@@ -1,4 +1,4 @@
-//! What is decided from which facts.
+//! Owners and outcomes by their facts.
 
 use super::*;
 use Access::{Read, Write};
@@ -15,7 +15,7 @@ const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
 const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
 const TAIL: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_TAIL);
 
-/// A page of a private mapping, with nothing known beside.
+/// A page of a private mapping; nothing else is known.
 fn page(state: State, kind: Kind) -> AccessFacts {
     let backing = match kind {
         Kind::Anonymous | Kind::Zero | Kind::HugeZero | Kind::Ksm => Backing::Anonymous,
@@ -78,7 +78,7 @@ fn where_nothing_is_mapped() {
         content: Some(BackingContent::Hole),
         ..untouched(Kind::Shmem)
     };
-    // Nothing is reported of its backing.
+    // Its backing is unknown.
     let pooled = untouched(Kind::Hugetlb);
     let without = |content, promised| AccessFacts {
         content,
@@ -122,7 +122,7 @@ fn where_nothing_is_mapped() {
 }
 
 #[test]
-fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
+fn a_write_to_a_private_mapping_copies_the_page_that_it_faults_in() {
     for (kind, copies) in [
         (Kind::Cached, true),
         (Kind::NotCached, true),
@@ -141,7 +141,7 @@ fn a_write_to_a_private_mapping_makes_a_copy_of_what_it_brings() {
     }
 }
 
-/// Whether a huge page comes is up to what is free; without the right to read smaps also to settings.
+/// Whether a huge page comes depends on free memory; without the right to read smaps also on unknown settings.
 #[test]
 fn a_huge_page_may_come() {
     let hole = AccessFacts {
@@ -187,11 +187,11 @@ fn anonymous_pages() {
             &[Reuse, Copy],
             None,
         ),
-        // One entry maps all: the mark of the first page is that of all.
+        // One entry maps all pages: the mark of the first page holds for all.
         (folio(TAIL | OWN, true, 1), &[Nothing], Some(Owner::Sole)),
         (folio(TAIL, true, 2), &[Copy], Some(Owner::CopyOnWrite)),
         (folio(TAIL, true, 1), &[Reuse, Copy], Some(Owner::LeftOver)),
-        // Many entries: the mark of the first page says nothing of the others.
+        // Many entries: the mark of the first page says nothing about the others.
         (folio(HEAD | OWN, false, 1), &[Nothing], Some(Owner::Sole)),
         (folio(HEAD, false, 1), &[Reuse, Copy], Some(Owner::LeftOver)),
         (
@@ -276,7 +276,7 @@ fn other_pages_that_are_mapped() {
 }
 
 #[test]
-fn userfaultfd_stands_before_the_rest() {
+fn userfaultfd_effects_come_first() {
     let protected = |write_tracked| AccessFacts {
         uffd_wp: true,
         write_tracked,
@@ -334,7 +334,7 @@ fn states_that_decide_alone() {
 }
 
 #[test]
-fn what_the_region_does_not_permit() {
+fn accesses_that_the_region_does_not_permit() {
     let rights = |read, write, execute| AccessFacts {
         permissions: Some(Permissions {
             read,
@@ -352,7 +352,7 @@ fn what_the_region_does_not_permit() {
         &[Protection, Nothing],
         &[Protection],
     );
-    // The region is asked before the page is.
+    // The region's permissions are checked before the page.
     let guard = AccessFacts {
         state: State::Poisoned,
         ..rights(false, false, false)
@@ -387,7 +387,7 @@ fn how_it_is_felt() {
 }
 
 #[test]
-fn a_state_that_is_not_certain_leaves_open_what_happens() {
+fn an_uncertain_state_has_several_outcomes() {
     for state in [
         State::Swapped,
         State::Poisoned,
@@ -406,7 +406,7 @@ fn a_state_that_is_not_certain_leaves_open_what_happens() {
 }
 
 #[test]
-fn a_hidden_marker_may_be_no_more_than_that() {
+fn a_hidden_marker_may_be_only_a_marker() {
     let certain = page(State::UffdWp, Kind::Anonymous);
     let hidden = AccessFacts {
         state_certain: false,
@@ -419,9 +419,9 @@ fn a_hidden_marker_may_be_no_more_than_that() {
     }
 }
 
-/// Linux before 5.19 does not mark what is one process's own, and until 6.9 `/proc/kpageflags` shows each page of a folio its own word.
+/// Linux before 5.19 does not mark exclusive pages. Up to 6.9 `/proc/kpageflags` shows the own flags of each page of a folio.
 #[test]
-fn whose_a_page_is_on_older_kernels() {
+fn owners_on_older_kernels() {
     let on = |kernel, huge, flags, head| AccessFacts {
         kernel,
         huge,
@@ -447,7 +447,7 @@ fn whose_a_page_is_on_older_kernels() {
             left_over,
         ),
         (on((6, 9), Some(true), TAIL, None), any, owner),
-        // Many do: each has its own.
+        // Many entries map it: each page has its own mark.
         (
             on((6, 9), Some(false), TAIL, mine),
             &[Reuse, Copy],
@@ -458,7 +458,7 @@ fn whose_a_page_is_on_older_kernels() {
             &[Nothing],
             owner,
         ),
-        // Nobody knows which.
+        // It is unknown which.
         (on((6, 1), None, TAIL, mine), any, owner),
         (on((6, 1), None, TAIL, unmarked), &[Reuse, Copy], left_over),
         (on((6, 1), None, TAIL | OWN, unmarked), &[Nothing], owner),
@@ -468,9 +468,9 @@ fn whose_a_page_is_on_older_kernels() {
     }
 }
 
-/// A userfaultfd is told of what is missing where nobody has it, and as minor of what the object has.
+/// A fault on a page that nobody has is missing; on a page that the object has it is minor.
 #[test]
-fn which_pages_a_userfaultfd_is_told_of() {
+fn missing_and_minor_faults_of_a_userfaultfd() {
     let hole = |kind| AccessFacts {
         content: Some(BackingContent::Hole),
         ..untouched(kind)
@@ -507,7 +507,7 @@ fn which_pages_a_userfaultfd_is_told_of() {
         check(told(false, true), minor, minor);
         check(told(true, true), both, both);
     }
-    // What is behind a marker of write protection is missing too.
+    // A page with a write-protection marker is missing too.
     let marker = AccessFacts {
         uffd_wp: true,
         missing_told: Some(true),
@@ -518,7 +518,7 @@ fn which_pages_a_userfaultfd_is_told_of() {
 }
 
 #[test]
-fn what_the_page_map_does_not_show_of_the_pool() {
+fn hugetlb_entries_that_the_page_map_does_not_show() {
     let doubtful = |state| AccessFacts {
         state_certain: false,
         ..page(state, Kind::Hugetlb)
@@ -537,7 +537,7 @@ fn whether_an_access_makes_a_copy() {
     assert_eq!(copies(&shared_by_a_fork, Read), Some(false));
     let untold = page(State::Present, Kind::Anonymous);
     assert_eq!(copies(&untold, Write), None);
-    // The slot may be a child's too.
+    // A child may have the slot too.
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(copies(&swapped, Write), None);
     assert_eq!(copies(&swapped, Read), Some(false));
@@ -548,7 +548,7 @@ fn whether_an_access_makes_a_copy() {
     assert_eq!(copies(&uncertain, Write), None);
     let moving = page(State::Migrating, Kind::Anonymous);
     assert_eq!(copies(&moving, Write), None);
-    // Shared memory is not copied, however it comes back.
+    // Shared memory is never copied.
     let shared = AccessFacts {
         permissions: Some(SHARED),
         ..untouched(Kind::MaybeSwapped)
@@ -557,7 +557,7 @@ fn whether_an_access_makes_a_copy() {
 }
 
 #[test]
-fn how_swap_is_felt_depends_on_the_swap_cache() {
+fn faults_from_swap_depend_on_the_swap_cache() {
     let swapped = page(State::Swapped, Kind::Anonymous);
     assert_eq!(outcome(&swapped, Read).fault(), None);
     let file = outcome(&untouched(Kind::NotCached), Read);
@@ -580,9 +580,9 @@ fn a_write_to_a_private_mapping_of_a_file_of_the_pool() {
     assert_eq!(copies(None, Write), None);
 }
 
-/// A read of one's own page of the pool does not make it writable.
+/// A read of an exclusive hugetlb page does not make it writable.
 #[test]
-fn the_first_write_to_ones_own_page_of_the_pool() {
+fn the_first_write_to_an_exclusive_hugetlb_page() {
     let page = |flags| AccessFacts {
         kind: Some(Kind::Hugetlb),
         backing: Some(Backing::Hugetlb),
@@ -594,9 +594,9 @@ fn the_first_write_to_ones_own_page_of_the_pool() {
     check(page(HEAD), &[Nothing], &[Reuse]);
 }
 
-/// Nobody takes over a page of a large folio as long as another process has any of it.
+/// The kernel reuses no page of a large folio while another process maps any of it.
 #[test]
-fn what_a_child_has_left_of_a_large_folio() {
+fn a_write_to_a_large_folio_that_a_child_still_maps() {
     let left = |flags, shared| AccessFacts {
         folio_shared: shared,
         ..present(flags, 1)

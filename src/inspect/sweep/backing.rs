@@ -1,18 +1,18 @@
-//! What is behind the untouched pages of a piece: of files and shared memory, and only where something asks for it.
+//! The backing content of untouched pages of files and shared memory, read only when asked for.
 
 use super::super::view::View;
 use super::pieces::{Piece, Pieces, Words};
 use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::BackingRun;
 
-/// Finds out what is behind the untouched pages of all pieces.
+/// Reads the backing content of the untouched pages of all pieces.
 pub(super) fn find(pieces: &mut Pieces, view: &View<'_>) {
     for piece in &mut pieces.all {
         piece.content = runs(view, piece, &pieces.entries);
     }
 }
 
-/// The runs of what is behind, over all untouched pages of `piece`. A region of which it cannot be told makes one run that says why.
+/// The backing runs of all untouched pages of `piece`. If they cannot be read, one run says why.
 fn runs(view: &View<'_>, piece: &Piece, entries: &[PageMapEntry]) -> Vec<BackingRun> {
     let region = piece.region.and_then(|index| view.regions().get(index));
     let Some(region) = region.filter(|viewed| view.has_object(viewed)) else {

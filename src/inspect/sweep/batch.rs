@@ -1,4 +1,4 @@
-//! Some steps of a plan, read together: entries straight, then what is asked about their frames.
+//! Some steps of a plan, read together: first entries, then the words of their frames.
 
 use super::super::filter::Question;
 use super::super::ordered_pool::Planned;
@@ -16,7 +16,7 @@ use crate::report::Stopped;
 /// Steps of one batch: enough that small regions share their reads of frames.
 const STEPS: usize = 1024;
 
-/// Steps, and what was read of them; used again from batch to batch.
+/// Steps and the words that were read. Its buffers are reused from batch to batch.
 #[derive(Default)]
 pub(super) struct Batch {
     steps: Vec<Step>,
@@ -24,7 +24,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Takes the next steps of `plan`: as many as make enough to do.
+    /// Takes the next steps of `plan`, until there is enough work.
     ///
     /// Fails when the target is gone.
     pub fn plan(&mut self, plan: &mut Plan<'_>) -> process::Result<Planned> {
@@ -89,7 +89,7 @@ impl Batch {
         last.map_or(VirtualAddress::new(0), |step| step.range.end())
     }
 
-    /// Has the visitor see what was read, in address order.
+    /// Passes what was read to the visitor, in address order.
     pub fn deliver(
         &self,
         view: &View<'_>,
@@ -102,7 +102,7 @@ impl Batch {
     }
 }
 
-/// What lies in no region, as far as the page map goes and behind its end.
+/// A hole between regions: the part within the page map, and the part past its end.
 fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::Result<()> {
     let (inside, outside) = view.covered(range)?;
     if let Some(inside) = inside {
@@ -114,7 +114,7 @@ fn hole(pieces: &mut Pieces, view: &View<'_>, range: AddressRange) -> process::R
     Ok(())
 }
 
-/// Every entry of steps that go on where the one before ends: in one read, as there may be very many small regions.
+/// Reads every entry of adjoining steps with one system call: there may be very many small regions.
 fn read(
     pieces: &mut Pieces,
     view: &View<'_>,

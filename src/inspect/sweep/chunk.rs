@@ -1,4 +1,4 @@
-//! What a sweep delivers: a stretch of one region, raw, and the pages made of it on the fly.
+//! What a sweep delivers: the raw words of a stretch of one region, and the pages made from them on the fly.
 
 use super::super::classify::{Backing, PageObservation, RegionFacts, classify};
 use super::super::kernel_behaviour::KernelBehaviour;
@@ -34,7 +34,7 @@ pub struct Chunk<'a> {
     pub(super) zones: Option<&'a Zones>,
     /// Whether map counts are of one page.
     pub(super) exact_counts: bool,
-    /// What is behind its untouched pages, in address order; empty when not asked for.
+    /// The backing content of its untouched pages, in address order; empty when not asked for.
     pub(super) backing: &'a [BackingRun],
 }
 
@@ -65,7 +65,7 @@ pub(in crate::inspect) struct Entries<'a> {
     pub orders: &'a [u64],
     /// The inodes of their memory cgroups; empty when not read.
     pub cgroups: &'a [u64],
-    /// Where which categories hold, by index of entry; `None` when nothing was asked.
+    /// The scan categories, by index of entry; `None` when not asked for.
     pub marks: Option<&'a [Mark]>,
     /// Pages that an entry stands for.
     pub stride: u64,
@@ -89,7 +89,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether of `words` the entries of single pages are all that was read.
+    /// Whether `words` has only the entries of single pages.
     pub(super) fn reads_nothing_else(&self, words: Entries<'_>) -> bool {
         words.stride == 1
             && words.marks.is_none()
@@ -99,7 +99,7 @@ impl<'a> Chunk<'a> {
                 .all(|words| words.is_empty())
     }
 
-    /// Numbers of pages for which it is unknown what is behind them, each with the reason.
+    /// The numbers of pages whose backing content is unknown, each with the reason.
     pub fn untold(&self) -> impl Iterator<Item = (u64, Reason)> {
         self.backing.iter().filter_map(|run| {
             let why = run.content.as_ref().err()?;
@@ -107,14 +107,14 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Of a region without room for a huge mapping it is known that there is none.
+    /// `Some(false)` in a region without room for a huge mapping.
     #[inline]
     pub(super) fn never_huge(&self) -> Option<bool> {
         let place = self.place?;
         (!place.may_be_huge && place.backing != Backing::Hugetlb).then_some(false)
     }
 
-    /// A stretch of nothing, or of what lies outside the page map.
+    /// A stretch that is empty, or outside the page map.
     pub(super) fn empty(
         &self,
         first: u64,
@@ -136,13 +136,13 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// A stretch that is present, and nobody asks for more.
+    /// A stretch of which only the state is needed: present.
     pub(super) fn present(&self, first: u64, pages: u64) -> Page {
         let states = State::Present.into();
         self.known(first, pages, PageMapEntry::PRESENT, states, None)
     }
 
-    /// A stretch of which no more is known.
+    /// A stretch with only these facts.
     #[inline]
     pub(super) fn known(
         &self,

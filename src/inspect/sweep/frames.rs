@@ -1,4 +1,4 @@
-//! Looking frames up by number: sorted, in runs, with small gaps read along.
+//! Reads the words of frames by number: sorted, in runs, with small gaps read along.
 
 use super::chunk::UNREAD;
 use crate::kernel::{FrameNumber, PageMapEntry};
@@ -9,7 +9,7 @@ const GAP_FRAMES: u64 = 3;
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Of which entries of a batch the frames are looked up.
+/// The entries of a batch whose frames are looked up.
 pub(super) enum Chosen {
     All,
     /// Those that a filter keeps, by index of entry.
@@ -20,13 +20,13 @@ impl Chosen {
     pub fn contains(&self, index: usize) -> bool {
         match self {
             Chosen::All => true,
-            // What was added since stands for an entry that was chosen.
+            // Entries added since stand for one that was chosen.
             Chosen::Some(chosen) => chosen.get(index).copied().unwrap_or(true),
         }
     }
 }
 
-/// Where the frames of some entries are looked up, and where the answers go.
+/// The frames to look up, and the entries that the words are for.
 #[derive(Default)]
 pub(super) struct Gather {
     runs: Vec<Run>,
@@ -86,7 +86,7 @@ impl Gather {
     }
 
     /// Fills `out`, `entries` long, with a word for each entry that has a frame, and [`UNREAD`] for the others. `read` reads
-    /// from a frame on; `fill` is what its buffer starts out with, `word` what is kept of an answer.
+    /// words from a frame on into a buffer that is filled with `fill`; `word` converts each.
     pub fn read<T: Copy>(
         &self,
         entries: usize,

@@ -1,4 +1,4 @@
-//! Huge mappings: a few words stand for all of their pages, where it is proved that they do.
+//! Huge mappings: a few words stand for all of their pages, where this is certain.
 
 use super::super::folio::Folio;
 use super::super::page::Need;
@@ -11,7 +11,7 @@ use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::process::{self, Machine, Process};
 use std::ops::Range;
 
-/// Reads one entry for each huge mapping of `step`. False if some of them are none any more: then all entries are to be read.
+/// Reads one entry for each huge mapping of `step`. Returns false if one of them is no longer huge: then all entries have to be read.
 pub(super) fn read(
     pieces: &mut Pieces,
     view: &View<'_>,
@@ -28,7 +28,7 @@ pub(super) fn read(
     let first = pieces.entries.len();
     read_heads(&target.process, indices, stride, &mut pieces.entries)?;
     let heads = pieces.entries.get(first..).unwrap_or_default();
-    // What one entry of a page table maps is present, and begins at such a frame.
+    // A huge mapping is present, and its first frame is aligned.
     let is_head = |entry: &PageMapEntry| {
         entry.is_present()
             && entry
@@ -40,15 +40,15 @@ pub(super) fn read(
         return Ok(false);
     }
     let at = first..pieces.entries.len();
-    // Marks are made only where they were asked for.
+    // Marks are made only where they are needed.
     let marks = need.intersects(Need::HUGE | Need::KINDS);
     let marks = marks.then(|| pieces.mark_huge(at.len()));
     pieces.push(step.region, step.range, Words::Read { at, marks, stride });
     Ok(true)
 }
 
-/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. Of two neighbours the last entry of the
-/// one and the first of the other come with one system call, which costs more than the entries do.
+/// The first entries of the huge mappings of `stride` pages each at the page indices `indices`. One read returns the last entry of a
+/// mapping and the first of its neighbour: a system call costs more than the extra entry.
 fn read_heads(
     process: &Process,
     indices: Range<u64>,
@@ -77,7 +77,7 @@ fn read_heads(
     Ok(())
 }
 
-/// What the map counts of a huge mapping are.
+/// The map counts of a huge mapping.
 enum Counts {
     /// The same for all of its pages; [`UNREAD`] where there is none to read.
     Same(u64),
@@ -145,7 +145,7 @@ fn look_up_piece(
     Ok(())
 }
 
-/// Makes a word for each page of a piece in which one for each huge mapping does not do.
+/// Makes a word for each page of a piece where one for each huge mapping is not enough.
 fn expand(
     pieces: &mut Pieces,
     piece: usize,

@@ -1,4 +1,4 @@
-//! What is asked about the frames behind entries, looked up by their numbers, sorted, for all pieces at once.
+//! The words of the frames of all pieces, looked up by sorted frame number.
 
 use super::super::filter::Question;
 use super::super::folio::Folio;
@@ -11,7 +11,7 @@ use super::pieces::{Pieces, Words};
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Machine};
 
-/// First what the filter needs; the rest only for the pages that it keeps.
+/// Looks up what the filter needs, then the rest for the pages that it keeps.
 pub(super) fn all(
     pieces: &mut Pieces,
     gather: &mut Gather,
@@ -108,8 +108,7 @@ fn words(
     huge::look_up(pieces, machine, need, chosen)
 }
 
-/// The orders of the folios of all frames whose flags have just been read. Most follow from these; at the edges of what is mapped a
-/// few words more are read.
+/// The folio orders of all frames whose flags have just been read. At the edges of runs a few more flags are read.
 fn orders(pieces: &mut Pieces, gather: &Gather, machine: &Machine) -> process::Result<()> {
     pieces.orders.clear();
     pieces.orders.resize(pieces.entries.len(), UNREAD);

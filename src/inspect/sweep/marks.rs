@@ -1,4 +1,4 @@
-//! Which pages PAGEMAP_SCAN says more about than their entries do: it is asked only where these leave a question.
+//! The categories of pages, from PAGEMAP_SCAN. It scans only where the entries leave a question.
 
 use super::super::classify::Backing;
 use super::super::filter::Question;
@@ -11,8 +11,8 @@ use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::{self, Categories, Populated};
 use std::ops::{ControlFlow, Range};
 
-/// Asks for the categories of the entries `at`, those of `range`, if anything in them leaves a question that only they answer. Gives
-/// back which marks say so; `None` when nobody asks, or the kernel does not tell.
+/// Scans `range`, whose entries are `at`, for the categories that its entries do not tell. Returns the indices of the marks; `None` if
+/// no category is needed, or the kernel has no scan.
 ///
 /// Fails when the target is gone.
 pub(super) fn ask(
@@ -34,11 +34,11 @@ pub(super) fn ask(
     }
     let viewed = region.and_then(|index| view.regions().get(index));
     let hugetlb = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
-    // What is not present of the pool shows in a scan alone.
+    // Only a scan shows hugetlb pages that are not present.
     if hugetlb {
         wanted |= Categories::HUGE | Categories::SWAPPED;
     }
-    // Without marks in the entries, only the scan tells the pages of files that one PMD maps from copies of them.
+    // If entries do not mark file pages that a PMD maps, only the scan distinguishes them from copies.
     if wanted.contains(Categories::ZERO) && !view.huge_files_are_marked() {
         wanted |= Categories::HUGE;
     }
@@ -74,16 +74,16 @@ pub(super) fn ask(
             }
             ControlFlow::Continue(())
         };
-        // It costs no more to hear of huge mappings too, and parts the huge page of zeros from the small one.
+        // `HUGE` costs nothing more, and distinguishes the huge page of zeros from the small one.
         let wanted = wanted | Categories::HUGE;
         target.process.populated(range, wanted, &mut visit)?;
     }
     Ok(Some(from..pieces.marks.len()))
 }
 
-/// Whether `entries` hold what may be a huge mapping, or a part of one: present at both ends of what there is of an aligned
-/// stretch of `pages`, and with frames as far apart as the ends, unless these are hidden. `index` is the page index of the first;
-/// a huge mapping lies within its region whole.
+/// Whether `entries` may hold a huge mapping, or a part of one. Then both ends of an aligned stretch of `pages` are present, and their
+/// frames, unless hidden, are as far apart as the ends. `index` is the page index of the first entry. A huge mapping lies whole in
+/// `region`.
 fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range<u64>) -> bool {
     let mut rest = entries;
     let mut index = index;

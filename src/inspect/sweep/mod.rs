@@ -1,9 +1,9 @@
 //! Sweeps: every command on pages gets them from [`sweep`].
 //!
 //! A [`plan`](plan::Plan) says which stretches to read and how. A [`batch`](batch::Batch) reads some of them into
-//! [`pieces`](pieces::Pieces) and joins what is asked about their frames; long sweeps have batches read on all
-//! [`threads`](super::ordered_pool::run). A [`Chunk`] gives the visitor, who sees them in order and on the caller's thread, the raw words of
-//! one stretch and makes pages of them on the fly. At no time are more than a few batches in memory.
+//! [`pieces`](pieces::Pieces), and adds the words of their frames. Long sweeps read batches on several
+//! [`threads`](super::ordered_pool::run). The visitor gets [`Chunk`]s in order, on the caller's thread. A chunk has the raw words of one
+//! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 
 mod backing;
 mod batch;
@@ -22,7 +22,7 @@ mod tests;
 pub use chunk::Chunk;
 pub use pages::Pages;
 
-/// The words as they were read, for callers that compare and do not decode.
+/// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
     pub(in crate::inspect) use super::chunk::{Content, Entries, UNREAD};
 }
@@ -40,7 +40,7 @@ use frames::Gather;
 use plan::Plan;
 use std::ops::ControlFlow;
 
-/// How a sweep went.
+/// The result of a sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sweep {
     /// Regions of the spans that changed during the sweep: their pages may be from before or after the change.

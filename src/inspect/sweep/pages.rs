@@ -1,7 +1,7 @@
-//! The pages of a stretch, made one by one of the words that were read: neighbours that are the same as one.
+//! The pages of a stretch, made from the words that were read. Neighbours that are the same come as one.
 
 use super::super::classify::{PageObservation, classify};
-use super::super::page::{InZone, Need, Page};
+use super::super::page::{InZone, Need, Page, huge_without_scan};
 use super::super::state_set::StateSet;
 use super::chunk::{Chunk, Content, Entries, UNREAD};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
@@ -14,11 +14,11 @@ pub struct Pages<'a> {
     plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
-    /// Where in the marks the next entry lies.
+    /// The index of the next entry's mark.
     mark: usize,
-    /// Where in the runs of what is behind the next page lies.
+    /// The index of the next page's backing run.
     run: usize,
-    /// Of the last plain entry the bits apart from the frame, and what they make of it: mostly also that of the next.
+    /// The bits of the last plain entry without its frame, and their states and kind: mostly the next entry has the same.
     class: Option<(u64, StateSet, Option<Kind>)>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
@@ -54,7 +54,7 @@ impl Iterator for Pages<'_> {
 }
 
 impl Pages<'_> {
-    /// The next page, whatever was read of it. Not inlined, so that a plain one is made where it is used.
+    /// The next page, whatever was read of it. Not inlined, so that only the fast path of plain pages is.
     #[inline(never)]
     fn any(&mut self) -> Option<Page> {
         let page = match self.rest.take() {
@@ -102,7 +102,7 @@ impl Pages<'_> {
         let rest = words.entries.get(first..)?;
         let &entry = rest.first()?;
         if entry.is_present() && !self.chunk.need.has_entries() {
-            // As when a scan has told it.
+            // The same page as when a scan found it present.
             let present = rest.iter().take_while(|entry| entry.is_present());
             let present = present.count();
             self.next += present;
@@ -151,7 +151,7 @@ impl Pages<'_> {
                 .filter(|_| self.chunk.need.contains(Need::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
-                .or_else(|| self.huge_by_kind(states, kind, flags)),
+                .or_else(|| self.huge_unscanned(states, kind, flags)),
             count_is_average: !self.chunk.exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
@@ -171,25 +171,18 @@ impl Pages<'_> {
         Some(page.nth(0, self.chunk.size))
     }
 
-    /// What is known without a scan. A page of the pool is mapped as a huge one, and one PMD maps no page but those of large folios.
-    fn huge_by_kind(
+    /// [`huge_without_scan`], if that is asked for.
+    fn huge_unscanned(
         &self,
         states: StateSet,
         kind: Option<Kind>,
         flags: Option<PageFlags>,
     ) -> Option<bool> {
-        match kind {
-            _ if states.likeliest() != State::Present || !self.chunk.need.contains(Need::HUGE) => {
-                None
-            }
-            Some(Kind::Hugetlb) => Some(true),
-            _ => flags
-                .is_some_and(|flags| !flags.is_in_large_folio())
-                .then_some(false),
-        }
+        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Need::HUGE);
+        is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
 
-    /// A run of present pages of which nothing but the entries was read: by far the most there are, and made with the least.
+    /// A run of present pages of which only the entries were read: by far the most frequent, so this is the fast path.
     #[inline]
     fn plain(&mut self) -> Option<Page> {
         let Content::Read(words) = self.chunk.content else {
@@ -222,12 +215,12 @@ impl Pages<'_> {
         Some(Page {
             huge: chunk
                 .never_huge()
-                .or_else(|| self.huge_by_kind(states, kind, None)),
+                .or_else(|| self.huge_unscanned(states, kind, None)),
             ..chunk.known(first as u64, pages as u64, entry, states, kind)
         })
     }
 
-    /// What is behind page `index`, and for how many pages from there on that holds.
+    /// The backing content of page `index`, and for how many pages from there on it is the same.
     #[inline]
     fn backing_content(&mut self, index: u64) -> (Option<BackingContent>, u64) {
         let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
@@ -290,7 +283,7 @@ fn same(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
 /// How many entries from the first on differ in nothing but consecutive frames.
 #[inline]
 fn alike(entries: &[PageMapEntry], stride: u64) -> usize {
-    /// So many are compared at once: most runs are longer.
+    /// Entries compared at once: most runs are longer.
     const BLOCK: usize = 8;
     let Some(first) = entries.first() else {
         return 0;

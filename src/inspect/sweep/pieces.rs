@@ -1,4 +1,4 @@
-//! What was read of some stretches: a word of each file for each entry, side by side.
+//! The words read of some stretches: one of each file for each entry, in parallel vectors.
 
 use super::super::page::Need;
 use super::super::view::View;
@@ -7,7 +7,7 @@ use crate::kernel::{AddressRange, PageMapEntry};
 use crate::process::{BackingRun, Categories};
 use std::ops::Range;
 
-/// Stretches in address order, and the words that were read of them; used again and again.
+/// Stretches in address order and their words. The buffers are reused.
 #[derive(Default)]
 pub(super) struct Pieces {
     pub all: Vec<Piece>,
@@ -26,7 +26,7 @@ pub(super) struct Piece {
     pub region: Option<usize>,
     pub range: AddressRange,
     pub words: Words,
-    /// What is behind its untouched pages, when asked for.
+    /// The backing content of its untouched pages, when asked for.
     pub content: Vec<BackingRun>,
 }
 
@@ -67,7 +67,7 @@ impl Pieces {
         });
     }
 
-    /// Marks a piece of so many entries as huge mappings.
+    /// Marks a piece of `entries` entries as huge mappings.
     pub fn mark_huge(&mut self, entries: usize) -> Range<usize> {
         self.marks.push(Mark {
             first: 0,

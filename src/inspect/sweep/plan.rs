@@ -1,10 +1,10 @@
 //! Which stretches of the address space to read, and how: the part of a sweep that keeps its cost to what is populated.
 //!
-//! Reading an entry of a small page costs some 30 ns, asking PAGEMAP_SCAN about it 11 ns, and either costs next to nothing
-//! where nothing is. So a large region is probed by a scan of its beginning: where little is found, scans of
-//! growing size look for the next populated stretch; where much is found, the following stretch is read straight, and
-//! the next probe comes the later the more often that was right. Either way a wrong guess costs a few percent. When only states are
-//! asked for, what a scan finds to be present is not read at all; and scans go on as long as they find long stretches.
+//! Reading the entry of a small page costs some 30 ns, scanning it with PAGEMAP_SCAN 11 ns, and either costs next to nothing
+//! in empty memory. So a scan probes the beginning of a large region. If it finds little, scans of growing size look for the next
+//! populated stretch. If it finds much, the following stretch is read straight, and the distance to the next probe grows each time that
+//! this was right. A wrong guess costs a few percent. If only states are needed, pages that a scan finds present are not read, and scans
+//! go on as long as they find long stretches.
 
 use super::super::page::Need;
 use super::super::view::View;
@@ -15,9 +15,9 @@ use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB, beyond which reads become no cheaper.
 pub(super) const READ_PAGES: u64 = 8192;
-/// Pages that are read in the time that it takes to come to the next region.
+/// Pages that are read in the time that going to the next region takes.
 const REGION_PAGES: u64 = 8;
-/// Pages of a region that are read without asking whether anything is there.
+/// A region of at most this many pages is read without a scan.
 const SMALL_PAGES: u64 = 1024;
 /// Pages of the first scan of a large region, and of each probe among dense pages.
 const PROBE_PAGES: u64 = 4096;
@@ -25,15 +25,15 @@ const PROBE_PAGES: u64 = 4096;
 const STRAIGHT_PAGES: u64 = 1 << 18;
 /// Empty entries between two populated stretches that are cheaper to read than a second system call.
 const GAP_PAGES: u64 = 64;
-/// Pages of an empty stretch that are delivered together when each is looked at.
+/// Pages of an empty stretch that are delivered together when the visitor looks at each.
 const SKIP_PAGES: u64 = 1 << 19;
-/// Pages of an empty stretch of a file or of shared memory whose cache is asked about together.
+/// Pages of an empty stretch whose backing content is read together.
 const BEHIND_PAGES: u64 = 1 << 16;
 /// Stretches of one scan that are remembered before they are read.
 const STRETCHES: usize = 4096;
-/// Populated pages after which a scan ends: some 5 ms of work, between which a sweep can be stopped.
+/// Populated pages after which a scan ends, so that a sweep can be stopped: some 5 ms of work.
 const SCAN_PAGES: u64 = 1 << 20;
-/// Pages of a populated stretch, on average, below which it takes longer to hear of stretches than to read the pages.
+/// Average pages of a populated stretch below which scanning takes longer than reading the pages.
 const LONG_PAGES: u64 = 8;
 
 /// A stretch of pages that is delivered as one chunk.
@@ -54,7 +54,7 @@ pub(super) enum Action {
     Read,
     /// Read one entry for each huge mapping.
     ReadHuge,
-    /// Nothing: every page is known to be present, and nobody asks for more.
+    /// Nothing: every page is known to be present, and only states are needed.
     Present,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Plan<'a> {
     view: &'a View<'a>,
     need: Need,
     categories: Categories,
-    /// Bytes of a huge mapping, where its entries may be left out.
+    /// Bytes of a huge mapping, if one entry for each is enough.
     huge_bytes: Option<u64>,
     spans: VecDeque<AddressRange>,
     /// Regions before this one end before the next span.
@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
     pub fn new(view: &'a View<'a>, spans: &[AddressRange], need: Need) -> Self {
         let page = view.page();
         let target = view.target();
-        // Whether or not anybody asks which mappings are huge, they cost less to read.
+        // Huge mappings are found even if nobody asks for them: they cost less to read.
         let categories = match need.has_entries() {
             true => Categories::HUGE | Categories::ZERO,
             false => Categories::PRESENT,
@@ -133,23 +133,22 @@ impl<'a> Plan<'a> {
             Action::ReadHuge if self.need.contains(Need::COUNTS) => pages,
             Action::ReadHuge if self.need.intersects(Need::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,
-            // Nothing to read; but the visitor has each to look at.
+            // Nothing to read, but the visitor looks at each page.
             Action::Skip if self.need.contains(Need::EACH) => pages / 64,
-            // A few questions about what is behind it, unless that changes from page to page.
+            // A few queries of its backing content, unless that changes from page to page.
             Action::Skip if self.asks_behind(step) => pages / 16,
             Action::Skip | Action::Present => 0,
         }
     }
 
-    /// Whether it is asked what is behind the pages of an empty stretch.
+    /// Whether the backing content of an empty stretch is read.
     fn asks_behind(&self, step: &Step) -> bool {
         let region = step.region.and_then(|index| self.view.regions().get(index));
         self.need.contains(Need::CONTENT)
             && region.is_some_and(|viewed| self.view.has_object(viewed))
     }
 
-    /// An empty stretch whose pages are looked at one by one, or that is asked about, comes in pieces, between which the sweep can be
-    /// stopped.
+    /// Cuts an empty stretch into pieces if each of its pages costs work, so that the sweep can be stopped between them.
     fn cut(&mut self, step: Step) -> Step {
         let most = match step.action {
             Action::Skip if self.asks_behind(&step) => BEHIND_PAGES,
@@ -212,7 +211,7 @@ impl<'a> Plan<'a> {
             .categories()
             .contains(Categories::HUGE);
         if !scans {
-            // No more at a time than is soon read: a region may be as large as the address space.
+            // A limited number of pages at a time: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
             self.read(current.region, now, Action::Read);
             self.current = rest.map(|left| Current { left, ..current });
@@ -228,7 +227,7 @@ impl<'a> Plan<'a> {
         let is_dense = found.small_pages > (seen >> page.shift()) / 4;
         let is_known = !self.need.has_entries() && !found.in_pieces;
         if is_dense && !is_known {
-            // What follows is most likely the same.
+            // The pages that follow are most likely as dense.
             let straight = self.aligned(current.left, current.straight);
             let (straight, rest) = split(current.left, straight);
             self.read(current.region, straight, Action::Read);
@@ -250,7 +249,7 @@ impl<'a> Plan<'a> {
     fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<Found> {
         let page = self.view.page();
         let huge_bytes = self.huge_bytes.filter(|_| {
-            // Huge pages of the pool come in several sizes, and one entry would not stand for so many.
+            // Hugetlb pages come in several sizes: one entry does not stand for a fixed number of pages.
             self.view
                 .regions()
                 .get(region)
@@ -317,7 +316,7 @@ impl<'a> Plan<'a> {
         Ok(found)
     }
 
-    /// Plans reads of `range`, cut into pieces that do not cut huge pages.
+    /// Plans reads of `range`, in pieces that do not cut huge pages.
     fn read(&mut self, region: usize, range: AddressRange, action: Action) {
         let pages = match action {
             Action::ReadHuge if !self.need.contains(Need::COUNTS) => 4 * READ_PAGES,
@@ -349,8 +348,8 @@ impl<'a> Plan<'a> {
         });
     }
 
-    /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut; and what is cut
-    /// somewhere else today is cut at the same places soon after, which spares a watch comparing page by page.
+    /// The first multiple of `pages` pages (a power of two) after the start of `range`. So huge pages are not cut, and successive sweeps cut at
+    /// the same places even if the range starts elsewhere: a watch then need not compare page by page.
     fn aligned(&self, range: AddressRange, pages: u64) -> VirtualAddress {
         let bytes = pages.saturating_mul(self.view.page().bytes());
         let next = (range.start().get() / bytes).saturating_add(1);
@@ -360,7 +359,7 @@ impl<'a> Plan<'a> {
 
 /// What a scan found.
 struct Found {
-    /// How far it came: it may stop before the end of its window.
+    /// Where it ended: it may stop before the end of its window.
     end: VirtualAddress,
     /// Populated pages that are not mapped by huge entries.
     small_pages: u64,
@@ -368,7 +367,7 @@ struct Found {
     in_pieces: bool,
 }
 
-/// Parts `range` at `at`.
+/// Splits `range` at `at`.
 fn split(range: AddressRange, at: VirtualAddress) -> (AddressRange, Option<AddressRange>) {
     match (
         AddressRange::new(range.start(), at.min(range.end())),
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn where_each_page_may_have_a_count_of_its_own_no_more_are_read_at_once() {
+    fn with_map_counts_fewer_huge_mappings_are_read_at_once() {
         const HUGE_PAGES: u64 = 80;
         let mut world = World {
             scans: true,
@@ -436,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_touched_is_asked_about_in_pieces() {
+    fn the_backing_content_of_an_untouched_file_is_read_in_pieces() {
         const PAGES: u64 = 1 << 30;
         let mut file = region(0x1000, PAGES);
         (file.inode, file.device.major) = (7, 8);

@@ -1,4 +1,4 @@
-//! Sweeps of made-up processes: what is delivered, and what it costs.
+//! Sweeps of fake processes: what is delivered, and what it costs.
 
 use super::{Sweep, sweep};
 use crate::inspect::{Error, Filter, Need, Page, Question, View};
@@ -60,7 +60,7 @@ fn a_small_region_is_read_straight() {
 }
 
 #[test]
-fn what_is_empty_is_not_read() {
+fn empty_memory_is_not_read() {
     let mut world = World::new([region(0x1000, 1 << 32)]);
     for part in 0..1000 {
         world.maps(0x1000 + part * 4_000_000, 1, 10_000 + 7 * part);
@@ -77,7 +77,7 @@ fn what_is_empty_is_not_read() {
 }
 
 #[test]
-fn what_is_dense_is_hardly_scanned() {
+fn dense_memory_is_hardly_scanned() {
     let pages_in = 300_000;
     let mut world = World::new([region(0x1000, pages_in)]);
     world.maps(0x1000, pages_in, 1 << 20);
@@ -104,7 +104,7 @@ fn dense_then_empty_then_dense() {
     );
 }
 
-/// States and how many pages in a row are in each.
+/// The states in order, each with its number of consecutive pages.
 fn states(pages: &[Page]) -> Vec<(State, u64)> {
     let mut states: Vec<(State, u64)> = Vec::new();
     for page in pages {
@@ -117,7 +117,7 @@ fn states(pages: &[Page]) -> Vec<(State, u64)> {
 }
 
 #[test]
-fn for_states_alone_what_is_present_is_not_read() {
+fn for_states_alone_present_pages_are_not_read() {
     let pages_in = 3_000_000;
     let mut world = World::new([region(0x1000, pages_in), region(0x2000_0000, 8 * HUGE)]);
     // Long stretches, some swap between them, and a part where every other page is missing.
@@ -135,7 +135,7 @@ fn for_states_alone_what_is_present_is_not_read() {
     let (world, target) = world.target();
     let (pages, _) = swept(&target, Need::empty());
     let entries = read(&world.entries_read);
-    // A region's first pages are scanned before it is known what there is; the last part is read, and a little beyond.
+    // A region's first pages are always scanned. The last part is read, and a little beyond.
     assert!(entries < 100_000, "{entries}");
     let (plain, _) = swept(&target, Need::ENTRIES);
     assert_complete(&world, &plain);
@@ -143,7 +143,7 @@ fn for_states_alone_what_is_present_is_not_read() {
     for page in pages.iter().filter(|page| page.state() == State::Present) {
         assert_eq!((page.frame(), page.kind), (None, None), "not looked at");
     }
-    // Holes say nothing about entries.
+    // Holes need no entries.
     let (with_holes, _) = swept(&target, Need::HOLES);
     assert_eq!(with_holes, pages);
 }
@@ -154,7 +154,7 @@ fn huge_mappings_that_are_split_under_way_are_read_page_by_page() {
     for part in 0..8 {
         world.maps_huge(part * HUGE, (100 + part) * HUGE);
     }
-    // What the scan calls huge no longer is: the last page of the third, and the first of the sixth, lie elsewhere.
+    // Two of the mappings that the scan calls huge were split: the last page of the third, and the first of the sixth, lie elsewhere.
     world.entries.insert(3 * HUGE - 1, PRESENT | EXCLUSIVE | 7);
     world.entries.insert(5 * HUGE, PRESENT | EXCLUSIVE | 9);
     let (world, target) = world.target();
@@ -228,7 +228,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
     for part in 0..8 {
         world.maps_huge(part * HUGE, (100 + part) * HUGE);
     }
-    // A child has all of the third, but for a page that it copied.
+    // A child maps all of the third, except a page that it copied.
     for page in 0..HUGE {
         let frame = 102 * HUGE + page;
         world.counts.insert(frame, if page == 7 { 1 } else { 2 });
@@ -259,7 +259,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
 }
 
 #[test]
-fn frames_are_joined_however_they_lie() {
+fn words_of_frames_are_joined_in_any_order_of_frames() {
     let mut world = World::new([region(0x1000, 4000)]);
     // Scattered, backwards, some twice.
     for page in 0..2000u64 {
@@ -285,7 +285,7 @@ fn frames_are_joined_however_they_lie() {
 }
 
 #[test]
-fn only_what_may_be_the_zero_page_is_asked_about() {
+fn only_possible_zero_pages_are_scanned_for() {
     let mut world = World::new([region(0x1000, 200), region(0x5000, 200)]);
     world.maps(0x1000, 100, 7000);
     world.entries.insert(0x5000, PRESENT | 1);
@@ -351,7 +351,7 @@ fn orders_of_folios() {
     world.maps(0x8000, 3, 0xa05);
     make_folio(&mut world, 0xa00, 4);
     world.maps_huge(0x1000 + HUGE, 8 * HUGE);
-    // The largest folio goes on where nothing of it is mapped.
+    // The largest folio extends beyond its mapped pages.
     world.maps(0x8005, 1, 0x4000);
     make_folio(&mut world, 0x4000, 9);
     let (world, target) = world.target();
@@ -379,7 +379,7 @@ fn orders_of_folios() {
 }
 
 #[test]
-fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
+fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     let pages_in = 20_000;
     let mut world = World::new([region(0x1000, pages_in), region(0x2000_0000, 2 * HUGE)]);
     world.maps(0x1000, pages_in, 1 << 20);
@@ -410,7 +410,7 @@ fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
     let kept = walk(&absent);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
     assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
-    // Flags decide: of the few that are kept the rest is read.
+    // Flags decide. The rest is read only of the few that are kept.
     let dirty = Filter::new(Need::FLAGS, |page, _| {
         page.flags
             .is_some_and(|flags| flags.contains(PageFlags::DIRTY))
@@ -422,7 +422,7 @@ fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
             .all(|page| page.map_count == Some(1) && page.order == Some(0))
     );
     assert_eq!(read(&world.counts_read), 10);
-    // Whatever is kept is the same as without a filter.
+    // The pages that are kept are the same as without a filter.
     let present = Filter::new(Need::empty(), |page, _| page.state() == State::Present);
     let (all, _) = swept(&target, shown);
     let all: Vec<_> = all
@@ -433,7 +433,7 @@ fn of_pages_that_a_filter_leaves_out_no_more_is_read_than_it_asks() {
 }
 
 #[test]
-fn one_by_one_when_each_matters() {
+fn pages_come_one_by_one_if_asked_for() {
     let mut world = World::new([region(0x1000, 30)]);
     world.maps(0x1005, 10, 4000);
     let (world, target) = world.target();
@@ -541,7 +541,7 @@ fn changes_are_said() {
 }
 
 #[test]
-fn what_is_behind_is_asked_only_where_it_matters() {
+fn backing_content_is_read_only_where_it_matters() {
     let file = |start, pages, deleted| Region {
         inode: 7,
         name: "/data".into(),
@@ -579,7 +579,7 @@ fn what_is_behind_is_asked_only_where_it_matters() {
 
     let (pages, _) = swept(&target, Need::CONTENT);
     assert_complete(&world, &pages);
-    // Neither of memory without a file, nor where everything is mapped; the long region comes in two pieces.
+    // Not for memory without a file, nor where everything is mapped. The long region comes in two pieces.
     assert_eq!(read(&world.behind_asked), 4);
     let kind = |page: u64| {
         let holds = |one: &&Page| {
@@ -593,7 +593,7 @@ fn what_is_behind_is_asked_only_where_it_matters() {
         (0x2001, Kind::Cached),
         (0x2002, Kind::Cached),
         (0x2003, Kind::NotCached),
-        // It is mapped: that says more.
+        // A mapped page needs no backing content.
         (0x2004, Kind::File),
         (0x2008, Kind::PastEnd),
         (0x1_0ffe, Kind::File),
@@ -620,7 +620,7 @@ fn what_is_behind_is_asked_only_where_it_matters() {
 }
 
 #[test]
-fn holes_behind_the_end_of_the_page_map_are_outside() {
+fn holes_after_the_end_of_the_page_map_are_outside() {
     use State::{Outside, Unmapped, Untouched};
     let (_, target) = World::new([region(0x1000, 10)]).target();
     let view = View::of(&target).expect("a view");
@@ -647,7 +647,7 @@ fn holes_behind_the_end_of_the_page_map_are_outside() {
         });
         all.expect("a sweep");
         assert_eq!(states, expected, "{first:#x}");
-        // One address says the same.
+        // A query of one address gives the same.
         let last = span.end().get() - 1;
         let detail = view.detail(crate::kernel::VirtualAddress::new(last));
         let state = detail.expect("a detail").page.state();

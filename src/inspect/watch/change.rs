@@ -6,12 +6,11 @@ use crate::report::{EventKind, PageFacts, Stopped};
 /// What happened between two samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// What.
+    /// The kind of change.
     pub kind: EventKind,
     /// Where it starts; `None` for what happened to the whole process.
     pub address: Option<VirtualAddress>,
-    /// Pages to which it happened, one after the other; 0 for the whole process. Where there are frames, before and after, those of the
-    /// pages follow each other too.
+    /// The number of neighbouring pages; 0 for the whole process. Their frames, before and after, follow each other too.
     pub pages: u64,
     /// For changes of a region: the addresses that changed.
     pub range: Option<AddressRange>,
@@ -19,9 +18,9 @@ pub struct Change {
     pub before: Option<PageFacts>,
     /// The first page as it is.
     pub after: Option<PageFacts>,
-    /// The region; if that is the change, as it was, unless it is new.
+    /// The region. For a change of the region: as it was, unless it is new.
     pub region: Option<Region>,
-    /// For changes of a region that is still there: as it is.
+    /// The region as it is, for a change of a region that is still there.
     pub region_after: Option<Region>,
 }
 

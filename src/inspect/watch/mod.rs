@@ -47,8 +47,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Of `extra`, [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] ask for changes of flags, map counts and soft-dirty
-    /// bits too. Check them with [`View::require`] first.
+    /// [`Need::FLAGS`], [`Need::COUNTS`] and [`Need::SOFT_DIRTY`] in `extra` report also changes of flags, map counts and soft-dirty
+    /// bits. Check them with [`View::require`] first.
     pub fn new(extra: Need) -> Watcher {
         Watcher {
             extra: extra & (Need::FLAGS | Need::COUNTS | Need::SOFT_DIRTY),
@@ -70,7 +70,7 @@ impl Watcher {
         self.sample_pages(target, spans, check, sink, (Need::empty(), &mut |_| {}))
     }
 
-    /// The same, and the pages of the sample go by the receiver, with what is asked for beside as far as it can be had here. A sample that is
+    /// The same, and passes the pages of the sample to the receiver, with its extra needs as far as they can be met here. A sample that is
     /// taken again begins with another call of `spans`.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl Watcher {
             .filter(|viewed| viewed.backing == Backing::Shmem);
         if view.swap_in_use() && shared_memory.any(is_watched) {
             let nothing_left =
-                "the page map keeps nothing of shared memory that goes to swap: it shows as went";
+                "the page map shows nothing of shared memory that goes to swap: it shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
             blind.push((EventKind::SwappedOut, reason));
         }

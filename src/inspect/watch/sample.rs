@@ -9,7 +9,7 @@ use crate::inspect::view::View;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::report::Stopped;
 
-/// Receives what a sample goes by.
+/// Receives the pages of a sample.
 pub type Seen<'a> = dyn FnMut(&Chunk<'_>) + 'a;
 
 /// The words and regions of the watched addresses at one time.
@@ -20,9 +20,9 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Samples `spans`, and returns how the sweep went. Of `extra`, flags and map counts are read. Words that are the same as in
-    /// `before` are shared with it. `check` is called between reads. The pages go by `seen`, with what `more` asks for as far as it can be
-    /// had here.
+    /// Samples `spans`, and returns the result of the sweep. Flags and map counts are read if `extra` has them. Words that are the same as
+    /// in `before` are shared with it. `check` is called between reads. `seen` receives the pages, with what `more` needs as far as it can be
+    /// known here.
     pub fn take(
         view: &View<'_>,
         spans: Vec<AddressRange>,

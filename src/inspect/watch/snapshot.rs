@@ -31,7 +31,7 @@ pub struct Snapshot {
     hashed: Option<u64>,
 }
 
-/// How two processes, or two samples, stand to a page of one of them.
+/// How a page of one process, or sample, relates to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Relation {
     /// Both map the same frame.
@@ -44,23 +44,23 @@ pub enum Relation {
     OnlySecond,
 }
 
-/// Neighbouring pages of a region that stand alike.
+/// Neighbouring pages of a region with the same relation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedPages {
     /// The first page, in the first process, or in the second if only that has it.
     pub address: VirtualAddress,
     /// How many.
     pub pages: u64,
-    /// How both stand to them.
+    /// Their relation.
     pub relation: Relation,
     /// Whether the next write by the first process copies them: private pages that are not exclusive to it.
     pub copied_by_next_write: bool,
 }
 
 impl Snapshot {
-    /// Takes a snapshot of `spans`. Of `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and
-    /// [`Need::SOFT_DIRTY`] has them compared; check them with [`View::require`] first. With `contents`, resident pages are read and
-    /// hashed. `check` is called between reads.
+    /// Takes a snapshot of `spans`. In `extra`, [`Need::FLAGS`] and [`Need::COUNTS`] keep flags and map counts, and [`Need::SOFT_DIRTY`]
+    /// has soft-dirty bits compared; check them with [`View::require`] first. With `contents`, resident pages are read and hashed. `check` is
+    /// called between reads.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or `check` fails.
@@ -178,7 +178,7 @@ impl Snapshot {
         self.pages(range).filter(held).count() as u64
     }
 
-    /// Present pages whose contents one of both does not have, though both were to keep contents.
+    /// Present pages whose contents one of the two lacks, if both have contents.
     pub fn uncompared(&self, other: &Snapshot) -> u64 {
         match self.has_contents() && other.has_contents() {
             true => self.unread().max(other.unread()),
@@ -222,7 +222,7 @@ impl Snapshot {
         Ok(merger.finish(sink)?)
     }
 
-    /// Compares the pages of `range` with those of `other` at the address `theirs` and behind it. Rows come in address order.
+    /// Compares the pages of `range` with those of `other` from the address `theirs` on. Rows come in address order.
     pub fn compare(
         &self,
         range: AddressRange,
@@ -285,7 +285,7 @@ impl Snapshot {
     }
 }
 
-/// How both stand to a page: those that have contents there, present or in swap. `None` where neither has.
+/// The relation of two pages. A page counts if it is present or in swap; `None` if neither does.
 fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> Option<Relation> {
     match (one, two) {
         (Some(one), Some(two)) => {

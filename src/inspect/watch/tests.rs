@@ -1,4 +1,4 @@
-//! Samples of a made-up process.
+//! Samples of a fake process.
 
 use super::*;
 use crate::kernel::Name;
@@ -28,7 +28,7 @@ fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> V
 }
 
 #[test]
-fn regions_that_change_under_way_are_seen_as_they_are() {
+fn regions_that_change_during_a_sample_are_seen_as_they_are() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 10, 500);
     let (world, target) = world.target();

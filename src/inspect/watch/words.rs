@@ -17,7 +17,7 @@ pub(super) struct PageWords {
     same: Vec<bool>,
     /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
-    /// Of flags and map counts those that are compared; others may have been read beside them.
+    /// Which of flags and map counts are compared. More may have been read.
     kept: Need,
 }
 
@@ -126,7 +126,7 @@ impl Words {
 }
 
 impl PageWords {
-    /// Begins the next sample. Of `keep`, flags and map counts are compared.
+    /// Begins the next sample. Flags and map counts are compared if `keep` has them.
     pub fn next(&self, keep: Need) -> PageWords {
         PageWords {
             extents: Vec::with_capacity(self.extents.len()),
@@ -219,7 +219,7 @@ impl PageWords {
         (present, swapped)
     }
 
-    /// Has `read` fill in the hashes of each stretch of present pages, told the index of its first page.
+    /// Has `read` fill in the hashes of each stretch of present pages. It gets the index of the first page.
     pub fn add_contents<E>(
         &mut self,
         mut read: impl FnMut(u64, &mut [Option<NonZeroU64>]) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! The search on made-up processes, which count what is read of them.
+//! The search on fake processes, which count what is read of them.
 
 use super::*;
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
@@ -7,7 +7,7 @@ use crate::process::{Liveness, Relation};
 use crate::report::{Reason, Stopped};
 use std::sync::atomic::Ordering;
 
-/// The frame that is looked for.
+/// The frame that is searched for.
 const FRAME: u64 = 0x1000;
 
 /// A mapping of a file, from a page of it on.
@@ -64,7 +64,7 @@ impl Town {
         world.as_ref().expect("an open process")
     }
 
-    /// Words of the page map that were read of a process, and pages of it that a scan came by.
+    /// The number of page-map words read of a process, and of pages that were scanned.
     fn read_of(&self, pid: u32) -> (u64, u64) {
         let world = self.world(pid);
         (
@@ -169,7 +169,7 @@ const CACHED: PageFlags = PageFlags::UPTODATE.union(PageFlags::MMAP);
 const ANONYMOUS: PageFlags = CACHED.union(PageFlags::ANON);
 
 #[test]
-fn a_page_of_a_file_is_looked_for_where_the_file_is_mapped() {
+fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
     let mapped = |page| [(page, FILE | FRAME), (page + 1, FILE | 7)];
     let town = Town::new(CACHED, 3)
         .with(
@@ -195,8 +195,8 @@ fn a_page_of_a_file_is_looked_for_where_the_file_is_mapped() {
     assert_eq!(answer.ended, Ended::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (3, 2));
     assert_eq!((answer.counts.looked_at, answer.counts.listed), (4, 5));
-    // Not an entry was read of those that do not map that file, nor of whoever comes after the last mapping.
-    // Those that do are read again at the end.
+    // No entry was read of processes that do not map that file, nor of those after the last mapping. Entries of the others are read
+    // again at the end.
     assert_eq!(town.read_of(10), (2, 0));
     for other in [11, 12, 14] {
         assert_eq!(town.read_of(other), (0, 0), "{other}");
@@ -228,7 +228,7 @@ fn a_file_may_have_another_number_elsewhere() {
 }
 
 #[test]
-fn anonymous_memory_is_looked_for_at_the_same_address_of_relatives_first() {
+fn anonymous_memory_is_searched_for_at_the_same_address_of_relatives_first() {
     let here = |pid, frame| process(pid, vec![region(100, 4)], &[(101, frame), (102, 9)]);
     let town = Town::new(ANONYMOUS, 3)
         .with(here(3, 77), 1)
@@ -246,7 +246,7 @@ fn anonymous_memory_is_looked_for_at_the_same_address_of_relatives_first() {
 }
 
 #[test]
-fn very_many_processes_are_told_of_in_order_and_only_until_all_mappings_are_found() {
+fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     let pids = 10..1010;
     let mut town = Town::new(ANONYMOUS, 300);
     for pid in pids.clone() {
@@ -263,7 +263,7 @@ fn very_many_processes_are_told_of_in_order_and_only_until_all_mappings_are_foun
         (answer.counts.mappings, answer.counts.looked_at),
         (300, 599)
     );
-    // Those after the last mapping were not waited for, and the last of them not even asked.
+    // The search did not wait for processes after the last mapping, and did not open the last of them.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
     let (found, answer) = town.who_until(Some((10, 101)), 200);
@@ -272,7 +272,7 @@ fn very_many_processes_are_told_of_in_order_and_only_until_all_mappings_are_foun
 }
 
 #[test]
-fn what_is_not_at_a_likely_place_is_searched_for() {
+fn a_mapping_at_an_unlikely_place_is_found_by_the_full_search() {
     let town = Town::new(ANONYMOUS, 3)
         .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
         .with(
@@ -309,7 +309,7 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
 }
 
 #[test]
-fn a_process_may_go_while_it_is_looked_at() {
+fn a_process_may_exit_during_its_visit() {
     let gone = process(11, vec![file_region(200, 4, 9, 4)], &[(201, FRAME)]);
     *gone.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
     let town = Town::new(CACHED, 2)
@@ -370,7 +370,7 @@ fn the_page_of_zeros_has_no_count_and_is_everywhere() {
 }
 
 #[test]
-fn averages_do_not_end_a_search() {
+fn average_map_counts_do_not_end_a_search() {
     let in_folio = ANONYMOUS | PageFlags::COMPOUND_TAIL | PageFlags::THP;
     let town = Town::new(in_folio, 1)
         .with(process(10, vec![region(100, 4)], &[(101, FRAME)]), 1)
@@ -396,7 +396,7 @@ fn memory_that_is_shared_whole_counts_once() {
 }
 
 #[test]
-fn a_limit_ends_a_search_unless_all_is_found_by_then() {
+fn a_limit_ends_a_search_unless_all_mappings_were_found() {
     let here = |pid| process(pid, vec![region(100, 4)], &[(101, FRAME)]);
     let town = |count| {
         let town = Town::new(ANONYMOUS, count);
@@ -418,7 +418,7 @@ fn a_limit_ends_a_search_unless_all_is_found_by_then() {
     assert_eq!(three.read_of(12), (0, 0));
     let (found, answer) = limited(&three, 3);
     assert_eq!((found.len(), answer.ended), (3, Ended::Counted));
-    // Those that the kernel counts beyond could be anywhere.
+    // The other mappings that the kernel counts could be anywhere.
     let (found, answer) = limited(&town(4), 3);
     assert_eq!((found.len(), answer.ended), (3, Ended::Limit));
     // Rows, of however many pages: here two in one process.
@@ -431,7 +431,7 @@ fn a_limit_ends_a_search_unless_all_is_found_by_then() {
 }
 
 #[test]
-fn some_frames_nobody_can_map() {
+fn frames_that_no_process_can_map() {
     for flag in [
         PageFlags::BUDDY,
         PageFlags::SLAB | ANONYMOUS,
@@ -446,7 +446,7 @@ fn some_frames_nobody_can_map() {
 }
 
 #[test]
-fn a_search_that_is_stopped_tells_what_it_has_found() {
+fn a_stopped_search_reports_what_it_has_found() {
     let here = |pid| process(pid, vec![region(100, 4)], &[(101, FRAME)]);
     let town = Town::new(ANONYMOUS, 3)
         .with(here(10), 1)
@@ -459,7 +459,7 @@ fn a_search_that_is_stopped_tells_what_it_has_found() {
 }
 
 #[test]
-fn a_page_that_has_left_its_frame_is_said_to_have_moved() {
+fn a_page_that_has_left_its_frame_is_reported_as_moved() {
     let town = Town::new(ANONYMOUS, 1).with(process(10, vec![region(100, 4)], &[(101, 77)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, []);
@@ -467,13 +467,13 @@ fn a_page_that_has_left_its_frame_is_said_to_have_moved() {
 }
 
 #[test]
-fn what_was_told_and_has_left_is_not_counted() {
+fn a_reported_mapping_that_has_left_is_not_counted() {
     for (shares_memory, instead) in [(false, 12), (true, 10)] {
         let here = |pid, frame| process(pid, vec![region(100, 4)], &[(101, frame)]);
         let mut child = here(9, FRAME);
         let mut parent = here(10, 5);
         if shares_memory {
-            // Vforked: what it had, its parent has, which was passed over for it.
+            // A vforked process has the memory of its parent, which was skipped in its favour.
             child.space = 10;
             parent = here(10, FRAME);
         }
@@ -517,12 +517,12 @@ fn pages_that_lie_close_together_are_read_at_once() {
     let (read, _) = town.read_of(10);
     // Each time with what lies between them.
     assert_eq!(read, 2 * 511);
-    // Whoever cannot be asked about one region is not asked for all of them by each page.
+    // Without PROCMAP_QUERY the list of regions is not read for each page.
     let lists = town.world(10).watched.region_reads.load(Ordering::Relaxed);
     assert!(lists < 10, "{lists}");
 }
 
-/// Wants no more when it was asked so often whether to go on.
+/// Stops the search at this call of `check`.
 struct Impatient(u32);
 
 impl MapperSink for Impatient {
@@ -542,7 +542,7 @@ impl MapperSink for Impatient {
 }
 
 #[test]
-fn without_a_scan_a_search_among_nothing_can_be_stopped() {
+fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     let reserved = World {
         scans: false,
         ..process(10, vec![region(500, 1 << 30)], &[])

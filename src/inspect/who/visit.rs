@@ -36,7 +36,7 @@ pub enum How {
     Search,
 }
 
-/// What visits of a candidate came to.
+/// The result of visiting a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub enum CandidateState {
     #[default]

@@ -1,7 +1,6 @@
 //! Addresses, frames and ranges: numbers that must not be mixed up.
 //!
-//! Nothing here knows the page size of the machine that pmdb runs on: whoever divides an address
-//! into pages says by which [`PageSize`].
+//! The page size of the machine that pmdb runs on does not matter here: callers pass a [`PageSize`].
 
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -163,7 +162,7 @@ impl AddressRange {
     pub const fn len(self) -> u64 {
         self.end.0 - self.start.0
     }
-    /// Never: kept for the company of `len`.
+    /// Always false: a type with `len` has it.
     pub const fn is_empty(self) -> bool {
         false
     }
@@ -171,7 +170,7 @@ impl AddressRange {
     pub fn contains(self, address: VirtualAddress) -> bool {
         self.start <= address && address < self.end
     }
-    /// What both have in common.
+    /// The part that is in both.
     pub fn intersection(self, other: AddressRange) -> Option<AddressRange> {
         AddressRange::new(self.start.max(other.start), self.end.min(other.end))
     }

@@ -8,7 +8,7 @@ use super::text;
 pub struct Config(Vec<u8>);
 
 impl Config {
-    /// Takes the text as it is; `None` if there is not one option in it.
+    /// From the text of the file; `None` if it has no option.
     pub fn new(text: Vec<u8>) -> Option<Self> {
         let is_one = text::lines(&text).any(|line| line.bytes.starts_with(b"CONFIG_"));
         is_one.then_some(Config(text))
@@ -29,7 +29,7 @@ impl Config {
         self.is_set("CONFIG_PAGE_MAPCOUNT")
     }
 
-    /// Those that lay out the swap types.
+    /// The options that decide the layout of the swap types.
     pub fn swap_options(&self) -> SwapOptions {
         SwapOptions {
             memory_failure: self.is_set("CONFIG_MEMORY_FAILURE"),

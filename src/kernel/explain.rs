@@ -1,30 +1,30 @@
-//! What a page flag says of the very page that it is set on. The same bit tells one thing of anonymous memory and another of the
-//! page cache, and kernels set a few of them where they are not true.
+//! What a flag means for the page that it is set on. The same bit means one thing for anonymous memory and another for the page cache,
+//! and kernels set a few flags falsely.
 
 use super::PageFlags;
 use super::page_flags::FLAGS;
 
-/// What the words of a flag depend on besides the page.
+/// What the meaning of a flag depends on, besides the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlagContext {
     /// The first two numbers of the kernel release.
     pub kernel: (u32, u32),
-    /// Flags that this kernel was found to set where they do not hold; `None` when nobody has looked.
+    /// Flags that this kernel was found to set falsely; `None` when that was not checked.
     pub false_flags: Option<PageFlags>,
 }
 
-/// What of `all` can be believed: without the bits that other data of the page shows through as.
+/// `all` without the false flags: bits that are really other data of the page.
 pub fn believable(all: PageFlags, context: FlagContext) -> PageFlags {
     FLAGS
         .iter()
         .map(|info| info.flag)
-        .filter(|&flag| all.contains(flag) && untruth(flag, all, context).is_some())
+        .filter(|&flag| all.contains(flag) && why_false(flag, all, context).is_some())
         .fold(all, PageFlags::difference)
 }
 
-/// What `flag`, one of `all` of a page frame, says of it.
+/// What `flag` means for a page frame with the flags `all`.
 pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'static str {
-    untruth(flag, all, context)
+    why_false(flag, all, context)
         .or_else(|| in_context(flag, all, context.kernel))
         .unwrap_or_else(|| {
             let known = FLAGS.iter().find(|info| info.flag == flag);
@@ -32,11 +32,11 @@ pub fn explain(flag: PageFlags, all: PageFlags, context: FlagContext) -> &'stati
         })
 }
 
-/// The first kernel after which nobody sets KSM on all anonymous memory. Before it, from 6.10 on, many do; stable releases were mended one by one.
-const KSM_MENDED: (u32, u32) = (7, 1);
+/// From this kernel on none sets KSM on all anonymous memory. Many do from 6.10 on; stable releases were fixed one by one.
+const KSM_FIXED: (u32, u32) = (7, 1);
 
 /// Why `flag` does not hold, if it is known not to.
-fn untruth(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'static str> {
+fn why_false(flag: PageFlags, all: PageFlags, context: FlagContext) -> Option<&'static str> {
     use PageFlags as F;
     // Slab pages keep other data where the mapping and the map count of a page are.
     let is_slab = all.contains(F::SLAB);
@@ -89,7 +89,7 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
         F::ACTIVE if is_slab => "a slab that a CPU is working on (older kernels)",
         F::ERROR if is_slab => "a slab with debugging on (older kernels)",
         F::ERROR if kernel >= (6, 12) => "has no meaning since Linux 6.12",
-        F::KSM if ((6, 10)..KSM_MENDED).contains(&kernel) => {
+        F::KSM if ((6, 10)..KSM_FIXED).contains(&kernel) => {
             "merged by samepage merging, unless this is one of the kernels that set it on all anonymous memory (some from 6.10 on)"
         }
         F::KSM => "one frame for equal pages, merged by samepage merging: a write takes a copy",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_true_is_said_and_left_out() {
+    fn false_flags_are_explained_and_not_believed() {
         let anonymous = F::ANON | F::MMAP | F::UPTODATE;
         for (all, kernel, false_flags, expected) in [
             // As seen on slab pages of Linux 6.18 with KSM off.

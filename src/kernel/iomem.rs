@@ -3,7 +3,7 @@
 use super::text::{self, BadLine};
 use super::{Name, PhysicalAddress};
 
-/// The physical address space, parted into resources that hold others.
+/// The physical address space, divided into nested resources.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resources(Vec<Resource>);
 
@@ -14,7 +14,7 @@ pub struct Resource {
     pub depth: usize,
     /// Its first byte.
     pub first: PhysicalAddress,
-    /// Its last byte: what ends with the address space has no address behind it.
+    /// Its last byte: after the last byte of the address space there is no address.
     pub last: PhysicalAddress,
     /// `System RAM`, `Kernel code`, a device.
     pub name: Name,
@@ -28,13 +28,13 @@ impl Resources {
         Ok(Resources(rows.collect::<Result<_, _>>()?))
     }
 
-    /// Whether the kernel kept the addresses back: without CAP_SYS_ADMIN they are all shown as 0 (Linux 4.6).
+    /// Whether the kernel hides the addresses: without CAP_SYS_ADMIN it shows all as 0 (Linux 4.6).
     pub fn are_hidden(&self) -> bool {
         let nowhere = |resource: &Resource| (resource.first.get(), resource.last.get()) == (0, 0);
         !self.0.is_empty() && self.0.iter().all(nowhere)
     }
 
-    /// Whether there is not one: no machine is so, but containers put an empty file over this one.
+    /// Whether there are none: no machine is so, but containers mount an empty file over this one.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -102,7 +102,7 @@ eec00000-febfffff : Reserved
     }
 
     #[test]
-    fn addresses_that_are_kept_back() {
+    fn hidden_addresses() {
         let hidden = b"00000000-00000000 : Reserved\n  00000000-00000000 : Kernel code\n";
         assert!(Resources::parse(hidden).expect("rows").are_hidden());
         let none = Resources::parse(b"").expect("no rows");

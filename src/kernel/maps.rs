@@ -18,8 +18,8 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Region>, BadLine> {
 
 /// The file decoded piece by piece.
 ///
-/// The kernel writes it in pieces, and regions may merge or grow between two of them: what an earlier line has covered
-/// already is taken off a later one, so that regions never overlap.
+/// The kernel writes it in pieces, and regions may merge or grow between two of them. Addresses that an earlier line covers are
+/// cut off a later one, so that regions never overlap.
 #[derive(Default, Debug)]
 pub struct Regions {
     /// In address order.
@@ -54,7 +54,7 @@ pub(super) fn region(line: &[u8]) -> Option<Region> {
     region_after(None, line)
 }
 
-/// The same; a name that is that of the region `before`, as very often, is not copied again.
+/// The same. The region shares the name of the one `before`, if that is equal, as it very often is.
 fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
     let (start, rest) = text::hexadecimal_before(b'-', line)?;
     let (end, rest) = text::hexadecimal_before(b' ', rest)?;
@@ -94,8 +94,8 @@ fn letters(text: &[u8]) -> Option<Permissions> {
 
 /// Takes the kernel's mark for deleted files off the path of a file.
 ///
-/// A file can really be called so: who can look for it decides. Bracketed names are never marked, and the inode says nothing: that of
-/// the first System V segment is 0.
+/// A name may really end so; only a look at the file can tell. Bracketed names are never marked. The inode does not tell: that of the
+/// first System V segment is 0.
 pub fn name(bytes: &[u8]) -> (Name, bool) {
     let (called, deleted) = unmarked(bytes);
     (Name::copied(called), deleted)
@@ -108,7 +108,7 @@ fn unmarked(bytes: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// What of `region` lies at or above `covered`.
+/// The part of `region` at or above `covered`.
 fn without(region: Region, covered: VirtualAddress) -> Option<Region> {
     if region.range.start() >= covered {
         return Some(region);

@@ -28,7 +28,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// What memory its files are, if they are no more than that. devtmpfs is tmpfs by another name.
+    /// The kind of memory that its files are in, if they are only in memory. devtmpfs is tmpfs by another name.
     pub fn memory_files(&self) -> Option<MemoryFiles> {
         match &*self.filesystem {
             "tmpfs" | "devtmpfs" => Some(MemoryFiles::Shared),
@@ -37,14 +37,14 @@ impl Mount {
         }
     }
 
-    /// Whether it is a hierarchy of control groups of the first version that accounts for memory.
+    /// Whether it is a hierarchy of cgroup v1 with the memory controller.
     fn is_memory_hierarchy(&self) -> bool {
         self.filesystem == "cgroup" && self.options.split(',').any(|option| option == "memory")
     }
 }
 
-/// The hierarchy whose groups memory is charged to. A controller is in one hierarchy alone: in one of the first version, if one has
-/// it, and otherwise in that of the second.
+/// The hierarchy whose groups memory is charged to. The memory controller is in one hierarchy only: in one of cgroup v1, or otherwise in
+/// that of cgroup v2.
 pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
     let first = mounts.iter().find(|mount| mount.is_memory_hierarchy());
     first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))
@@ -62,9 +62,9 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let (major, minor) = text::split_once(fields.next()?, b':')?;
     let path = |field| Name::new(text::unescape_octal(field));
     let (root, point) = (path(fields.next()?), path(fields.next()?));
-    // The tags before the dash are as many as they like.
+    // Any number of tags may stand before the dash.
     let mut rest = fields.skip(1).skip_while(|field| *field != b"-");
-    // What stands between the type and the options may be empty.
+    // The source, between the type and the options, may be empty.
     let (filesystem, options) = (rest.nth(1)?, rest.last().unwrap_or_default());
     Some(Mount {
         root,

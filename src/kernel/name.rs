@@ -21,7 +21,7 @@ impl Name {
     /// A copy of the bytes, made at once.
     pub fn copied(bytes: &[u8]) -> Self {
         match bytes {
-            // Which takes no memory.
+            // The default takes no memory.
             [] => Name::default(),
             bytes => Name(bytes.into()),
         }
@@ -142,7 +142,7 @@ fn escaped_character(text: &str) -> Option<(char, &str)> {
     Some((char::from_u32(hexadecimal(digits)?)?, behind))
 }
 
-/// Digits alone: a sign, which the standard library takes, is none.
+/// A number of digits only: the standard library would also take a sign.
 fn hexadecimal(digits: &str) -> Option<u32> {
     let all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| all)
@@ -157,9 +157,10 @@ pub fn is_plain(c: char) -> bool {
     c.is_ascii_graphic() || c == ' ' || (!c.is_control() && !hidden && is_assigned(c))
 }
 
-/// Whether it is known how a terminal shows a character: not of one without a meaning, nor of one for private use.
+/// Whether a character is assigned, and not for private use: of others it is unknown how a terminal shows them.
 fn is_assigned(c: char) -> bool {
-    // The standard library has the table for the debug form of text, which writes out blanks too, and a mark that has no letter before it.
+    // The standard library has the table: the debug form of text escapes other characters, but also blanks and a mark without a letter
+    // before it.
     let behind_a_letter = format!("a{c}");
     let shown = behind_a_letter.escape_debug();
     c.is_whitespace() || shown.eq(behind_a_letter.chars())

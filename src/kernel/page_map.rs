@@ -65,7 +65,7 @@ pub const ENTRY_BITS: [EntryBit; 9] = {
 impl PageMapEntry {
     const FRAME_BITS: u32 = 55;
 
-    /// A page that is present, and nothing else known of it: its frame is as if hidden.
+    /// A present page of which nothing else is known: its frame counts as hidden.
     pub const PRESENT: Self = Self(1 << 63);
 
     /// From the eight bytes, already in this machine's order.
@@ -79,7 +79,7 @@ impl PageMapEntry {
     const fn bit(self, bit: u32) -> bool {
         self.0 >> bit & 1 == 1
     }
-    /// The bits above the frame number, where they are; the others 0.
+    /// The bits above the frame number, at their places; the others are 0.
     pub const fn bits(self) -> u64 {
         self.0 >> Self::FRAME_BITS << Self::FRAME_BITS
     }
@@ -132,7 +132,7 @@ impl PageMapEntry {
         let frame = self.frame_bits();
         (self.is_present() && frame != 0).then_some(FrameNumber::new(frame))
     }
-    /// The bits of the frame number as they stand: 0 also where it is hidden.
+    /// The raw bits of the frame number: 0 also where it is hidden.
     pub const fn frame_bits(self) -> u64 {
         self.0 & ((1 << Self::FRAME_BITS) - 1)
     }

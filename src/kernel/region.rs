@@ -94,8 +94,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// What it may be called: its whole name, or the part after the last slash. Words in brackets are the kernel's: a file `[heap]` goes by
-    /// its path alone.
+    /// The names that users may write for it: its whole name, or the part after the last slash. Words in brackets are the kernel's: a file
+    /// `[heap]` has only its path.
     pub fn names(&self) -> impl Iterator<Item = Name> + use<> {
         let tail = self.name.file_name();
         let bytes = tail.as_bytes();
@@ -105,8 +105,8 @@ impl Region {
             .chain((!is_bracketed).then_some(tail))
     }
 
-    /// Whether it is memory that never stood in a folder, which the kernel gives a path all the same and marks it as deleted: shared
-    /// anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2), MAP_HUGETLB.
+    /// Whether it is memory that never had a directory entry. The kernel still gives it a path, marked as deleted: shared anonymous memory
+    /// (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2), MAP_HUGETLB.
     pub fn is_without_path(&self) -> bool {
         let name = self.name.as_bytes();
         let begins = |prefix: &&[u8]| name.starts_with(prefix);
@@ -115,12 +115,12 @@ impl Region {
         self.deleted && (named.iter().any(begins) || whole.contains(&name))
     }
 
-    /// Whether a file is behind it that stood in a folder and does so no more.
+    /// Whether it maps a file that was deleted.
     pub fn is_deleted_file(&self) -> bool {
         self.deleted && !self.is_without_path()
     }
 
-    /// Where in the file behind the region `address` lies; `None` outside of it or with no file.
+    /// The offset of `address` in the region's file; `None` outside of the region or without a file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);
         inside
@@ -134,7 +134,7 @@ mod tests {
     use crate::kernel::maps;
 
     #[test]
-    fn memory_that_never_stood_in_a_folder() {
+    fn memory_without_a_directory_entry() {
         for (name, is) in [
             ("/dev/zero (deleted)", true),
             ("/memfd:one (deleted)", true),

@@ -1,8 +1,8 @@
-//! `/proc/PID/syscall`: where a waiting thread stands in its program.
+//! `/proc/PID/syscall`: the program counter and stack pointer of a waiting thread.
 
 use super::VirtualAddress;
 
-/// The two registers that the kernel gives of a thread that waits.
+/// The two registers that the kernel shows of a waiting thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registers {
     /// The address of the next instruction in user space.
@@ -14,7 +14,7 @@ pub struct Registers {
 /// What the file says of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// On a processor, or about to be: its registers change as one looks.
+    /// On a processor, or about to be: its registers keep changing.
     Running,
     /// In the kernel, by a system call, a fault or a signal.
     Waiting(Registers),

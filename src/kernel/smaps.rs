@@ -31,7 +31,7 @@ impl Smaps {
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
-    /// What `all`, which are in address order, say of the region that holds `address`.
+    /// The one of `all`, which are in address order, whose region holds `address`.
     pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
         let after = all.partition_point(|one| one.range.start() <= address);
         let last = all.get(after.checked_sub(1)?)?;
@@ -44,7 +44,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Smaps>, BadLine> {
     parse_while(bytes, &mut || true)
 }
 
-/// Decodes the file up to the region at which `go_on`, which is asked at each, says no: the rest may be missing.
+/// Decodes the file until `go_on`, which is called for each region, says no. The file may be truncated after that.
 pub fn parse_while(bytes: &[u8], go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>, BadLine> {
     let mut regions: Vec<Smaps> = Vec::new();
     for line in text::lines(bytes) {
@@ -167,7 +167,7 @@ VmFlags: rd wr gd ac zz
     }
 
     #[test]
-    fn what_is_broken_off_may_end_anywhere() {
+    fn a_file_that_is_not_needed_whole_may_be_truncated() {
         let mut left = 1;
         let cut = REAL.find("7ffe1000").unwrap() + 11;
         let regions = parse_while(&REAL.as_bytes()[..cut], &mut || {

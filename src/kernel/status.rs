@@ -24,7 +24,7 @@ pub struct Stat {
     pub start_time: u64,
     /// Resident pages.
     pub resident_pages: u64,
-    /// Where its arguments lie, if the reader may know.
+    /// The addresses of its arguments, if the reader may know them.
     pub arguments: Option<AddressRange>,
     /// How it ended, as `wait` gives it; 0 also to readers who may not know.
     pub exit_code: i32,
@@ -44,8 +44,8 @@ impl Stat {
         let open = bytes.iter().position(|&byte| byte == b'(')?;
         let close = bytes.iter().rposition(|&byte| byte == b')')?;
         let rest = bytes.get(close + 1..)?.trim_ascii();
-        // `procfs` takes numbers apart well, but makes text of the name and relies on something behind it: it gets another
-        // name, and never a rest that it takes for blanks (of Unicode too).
+        // `procfs` decodes the numbers well, but wants the name to be UTF-8 and something other than blanks (also of Unicode) after it: it
+        // gets another name, and never a blank rest.
         let line = [b"1 (name) ", rest].concat();
         let stat = rest
             .first()?
@@ -76,7 +76,7 @@ pub struct Status {
     pub state: String,
     /// The process that a thread belongs to.
     pub process: u32,
-    /// What the process is called in its own PID namespace (NSpid, Linux 4.1); what it is called here if the kernel does not tell.
+    /// The process id in the process's own PID namespace (NSpid, Linux 4.1), or the one here if the kernel does not tell.
     pub own_number: u32,
     /// The process that traces it, 0 if none.
     pub tracer: u32,
@@ -87,7 +87,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Decodes the file. Fields that are not known here are passed over.
+    /// Decodes the file. Unknown fields are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
         let (mut memory, mut own_number) = (Vec::new(), None);
@@ -146,7 +146,7 @@ fn amount(key: &[u8], value: &[u8]) -> Result<Option<(String, u64)>, ()> {
 
 /// The soft limit of the stack in `/proc/PID/limits`: `Some(None)` without one, `None` when the file does not say.
 pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
-    // `procfs` subtracts without looking where a line has fewer words than the kernel writes.
+    // `procfs` underflows on a line with fewer words than the kernel writes.
     let line = text::lines(bytes).find_map(|line| line.bytes.strip_prefix(b"Max stack size"))?;
     let soft = line
         .split(u8::is_ascii_whitespace)

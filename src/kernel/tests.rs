@@ -1,11 +1,11 @@
-//! What no machine and no guest of `scripts/guests` shows, as bytes; each with the place in the kernel that it stands for.
+//! Bytes that no machine and no guest of `scripts/guests` shows, each with its place in the kernel source.
 
 use super::swaps::{SwapLayout, SwapMeaning, SwapOptions};
 use super::zones::{ZoneLookup, Zones};
 use super::*;
 
-/// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the others mean what they
-/// meant, and `decode` shows them without a meaning.
+/// Bits 59 and 60 have no meaning up to Linux 7.2 (`PM_*` in fs/proc/task_mmu.c). If a later kernel sets them, the meaning of the others
+/// stays, and `decode` shows the two without a meaning.
 #[test]
 fn bits_of_later_kernels_change_no_other() {
     for raw in [

@@ -21,12 +21,12 @@ pub struct BadLine {
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     number: usize,
-    /// The bytes of it.
+    /// Its bytes.
     pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    /// The error that says that this line of `file` makes no sense.
+    /// The error for this line of `file`.
     pub(crate) fn bad(self, file: &'static str) -> BadLine {
         BadLine {
             file,
@@ -34,7 +34,7 @@ impl<'a> Line<'a> {
             text: Name::new(self.bytes),
         }
     }
-    /// What blanks and tabs part.
+    /// Its fields, separated by blanks and tabs.
     pub(crate) fn fields(self) -> impl Iterator<Item = &'a [u8]> {
         fields(self.bytes)
     }
@@ -45,7 +45,7 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     lines_from(0, bytes)
 }
 
-/// The same, where so many lines came before.
+/// The same, after `before` earlier lines.
 pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut start = 0;
@@ -59,7 +59,7 @@ pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Li
         .filter(|line| !line.bytes.is_empty())
 }
 
-/// What blanks and tabs part.
+/// The fields of `bytes`, separated by blanks and tabs.
 pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(|byte| matches!(byte, b' ' | b'\t'))

@@ -1,6 +1,6 @@
 //! Enumerations whose variants each have a word.
 
-/// Such an enumeration, for what reads the words.
+/// Such an enumeration, for parsers of the words.
 pub trait Worded: Copy + PartialEq + 'static {
     /// Every one, in the order of the words.
     const ALL: &'static [Self];

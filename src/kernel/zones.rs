@@ -7,7 +7,7 @@ use super::text::{self, BadLine};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Zones {
     zones: Vec<Zone>,
-    /// In order and without gaps from frame 0 on; behind the last there is no zone.
+    /// In order and without gaps from frame 0 on; after the last there is no zone.
     stretches: Vec<Stretch>,
 }
 
@@ -27,7 +27,7 @@ pub enum ZoneLookup {
     InNone,
     /// This one of [`Zones::iter`].
     In(usize),
-    /// Several, as where the memory of two nodes interleaves: in which of them a frame lies is not told.
+    /// Several, as where the memory of two nodes interleaves: it is unknown which of them a frame is in.
     InSeveral,
 }
 
@@ -92,7 +92,7 @@ impl Zones {
         }
     }
 
-    /// Which zones span `frame`, and how far that goes.
+    /// The stretch of frames around `frame` that the same zones span.
     pub fn stretch(&self, frame: FrameNumber) -> Stretch {
         let after = self.stretches.partition_point(|one| one.end <= frame);
         self.stretches.get(after).copied().unwrap_or(Stretch {
@@ -187,7 +187,7 @@ Node 1, zone   Device
 
     /// Node 1 has frames 100 to 199 in the midst of those of node 0.
     #[test]
-    fn where_nodes_interleave_the_zone_is_not_told() {
+    fn where_nodes_interleave_the_zone_is_unknown() {
         let text = b"Node 0, zone Normal\n spanned 290\n start_pfn: 10\n\
             Node 1, zone Normal\n spanned 100\n start_pfn: 100\n";
         let zones = Zones::parse(text).expect("zones");

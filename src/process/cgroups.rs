@@ -6,20 +6,20 @@ use crate::source::{Error, File, Groups, Result, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// What was found so far: for an inode the path below the mount, or that there is none. The hierarchy is read through when an inode is
-/// asked for that is not among them, once for all groups.
+/// Known groups: for each inode the path below the mount, or `None` if there is no such group. The first query for an unknown inode walks
+/// the hierarchy once for all groups.
 #[derive(Default)]
 pub(super) struct Cgroups(Mutex<BTreeMap<u64, Option<Vec<u8>>>>);
 
 impl Cgroups {
-    /// Where the hierarchy is mounted whose groups these are.
+    /// The mount point of the hierarchy.
     pub(super) fn mount(source: &dyn Source) -> Result<Name> {
         let point = Hierarchy::of(source)?.mount.point;
         source.cgroups(Groups::At(b"")).map(|_| point)
     }
 
-    /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the process whose page was asked
-    /// about (`/proc/PID/cgroup`).
+    /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the target itself
+    /// (`/proc/PID/cgroup`).
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
         let hierarchy = Hierarchy::of(source)?;
         let is_at = |path: &[u8]| -> Result<bool> {
@@ -28,7 +28,7 @@ impl Cgroups {
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(&inode) {
-            // The kernel counts these numbers up: a group that is gone does not come back.
+            // The kernel never reuses these numbers: a group that is gone does not come back.
             Some(None) => return Ok(None),
             // It may have been removed or renamed since.
             Some(Some(path)) if is_at(path)? => {
@@ -68,7 +68,7 @@ impl Hierarchy {
         Ok(Hierarchy { mount })
     }
 
-    /// Of the groups that `/proc/PID/cgroup` lists, a line for each hierarchy, that of this one: its path below the mount.
+    /// The path below the mount of this hierarchy's group in `/proc/PID/cgroup`, which has a line for each hierarchy.
     fn group_among(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut lines = text.split(|&byte| byte == b'\n');
         let path = lines.find_map(|line| {
@@ -83,7 +83,7 @@ impl Hierarchy {
             is_this.then_some(path)
         })?;
         let root = self.mount.root.as_bytes();
-        // So the kernel shows a group outside of the namespace of whoever reads.
+        // The group is outside of the reader's cgroup namespace.
         if path.split(|&byte| byte == b'/').any(|part| part == b"..") {
             return None;
         }
@@ -91,7 +91,7 @@ impl Hierarchy {
         Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
     }
 
-    /// From the root of the hierarchy: what is mounted may be a part of it.
+    /// The path from the root of the hierarchy, of which only a part may be mounted.
     fn full_path(&self, path: &[u8]) -> Name {
         let root = self.mount.root.as_bytes();
         let root = root.strip_suffix(b"/").unwrap_or(root);

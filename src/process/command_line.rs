@@ -1,5 +1,5 @@
-//! The command line of a process. The kernel reads it out of the process's own memory and would bring that in, from swap or as a page of
-//! zeros: so it is asked only where the page map says that all of it is there.
+//! The command line of a process. The kernel reads it from the process's memory, and would fault absent pages in. So it is read only
+//! where the page map says that all of it is resident.
 
 use super::layout::page_size;
 use super::maps_text;
@@ -9,7 +9,7 @@ use crate::source::{File, Source, WordFile, as_words};
 /// More pages than arguments can have (ARG_MAX): a program may claim any addresses (PR_SET_MM).
 const MOST_PAGES: u64 = 4096;
 
-/// What `cmdline` says; `None` if it may not be asked. `arguments` is where `stat` says that they lie.
+/// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
     let page = page_size(source);
     let arguments = arguments.filter(|arguments| arguments.pages(page) <= MOST_PAGES)?;
@@ -28,12 +28,12 @@ pub(super) fn read(source: &dyn Source, arguments: Option<AddressRange>) -> Opti
     };
     let may = may_be_read(&entries, own, is_mapped);
     let bytes = may.then(|| source.read(File::CommandLine, &mut || true).ok())??;
-    Some(parted(&bytes))
+    Some(separated(&bytes))
 }
 
-/// Whether reading brings nothing in. `own` entries are of the arguments' pages; where the last argument does not end in a zero byte
-/// (setproctitle), the kernel reads a page's worth from the first one on, which may reach into one page more (get_mm_proctitle in
-/// fs/proc/base.c): harmless if that is there, or in no region.
+/// Whether a read faults nothing in. The first `own` entries are of the arguments' pages. If the last argument does not end in a zero
+/// byte (setproctitle), the kernel reads a page's worth from the first one on, which may reach into one more page (get_mm_proctitle in
+/// fs/proc/base.c): harmless if that is resident, or in no region.
 fn may_be_read(
     entries: &[PageMapEntry],
     own: usize,
@@ -49,17 +49,17 @@ fn may_be_read(
         }
 }
 
-/// Arguments end in zero bytes; blanks part them here.
-fn parted(bytes: &[u8]) -> Name {
+/// The arguments with blanks between them, in place of the zero bytes at their ends.
+fn separated(bytes: &[u8]) -> Name {
     let end = bytes
         .iter()
         .rposition(|&byte| byte != 0)
         .map_or(0, |last| last + 1);
     let arguments = bytes.get(..end).unwrap_or_default();
-    let parted = arguments
+    let separated = arguments
         .iter()
         .map(|&byte| if byte == 0 { b' ' } else { byte });
-    Name::new(parted.collect::<Vec<u8>>())
+    Name::new(separated.collect::<Vec<u8>>())
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_page_more_than_the_arguments_must_be_there_or_nowhere() {
+    fn the_page_after_the_arguments_must_be_resident_or_in_no_region() {
         let there = PageMapEntry::new(1 << 63 | 1);
         let swapped = PageMapEntry::new(1 << 62 | 0x20);
         let empty = PageMapEntry::default();

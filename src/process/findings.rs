@@ -1,11 +1,11 @@
-//! What can be had of a process and of its machine.
+//! Which facts are available of a process and of its machine.
 
 use super::maps_text;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
 use crate::source::{Feature, File, Finding, Probe, Result, Source, finding, no, tried, yes};
 
-/// What can be had of a process, where that is another question than what can be had here at all.
+/// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
     let identity = source.identity();
     let who = match identity.name.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
     ]
 }
 
-/// What the files of a machine tell of what can be had.
+/// Facts for findings, from the files of a machine.
 pub(super) struct MachineFacts {
     pub(super) kernel: (u32, u32),
     pub(super) exact_map_counts: Option<bool>,
@@ -33,7 +33,7 @@ pub(super) struct MachineFacts {
     pub(super) configuration: Option<Name>,
 }
 
-/// What can be had of a machine: what its source found by trying it, and what its files tell.
+/// The findings about a machine: those that its source found by trying, and those that its files give.
 pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Finding> {
     let Some(access) = source.access() else {
         return Vec::new();
@@ -74,7 +74,7 @@ fn relation(source: &dyn Source, who: &str) -> String {
     format!("the page map of {who} is open{user}{namespace}")
 }
 
-/// Links to mapped files, by following one: of a process with these regions.
+/// Whether links to mapped files can be followed, tried with one of a process with these regions.
 fn map_files(
     regions: &[Region],
     whose: &str,

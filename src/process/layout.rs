@@ -34,8 +34,8 @@ impl Layout {
         }
     }
 
-    /// What the kernel told the program of its words; where that may not be read, those of pmdb. The program file says the same, but
-    /// whoever watches that file (inotify) would see it opened and read.
+    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the same, but a watch on
+    /// that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
         let told = source.read(File::Auxiliary, &mut || true).ok();
         let pointer_bytes = told.and_then(|bytes| auxiliary::pointer_bytes(&bytes));

@@ -38,9 +38,9 @@ pub struct Machine {
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
     exact_map_counts: OnceLock<Option<bool>>,
-    /// The device of memory that no mounted filesystem holds: memfd, System V, shared anonymous.
+    /// The device of shared memory in no mounted filesystem: memfd, System V, shared anonymous.
     unmounted: OnceLock<Option<Device>>,
-    /// The same for memory of the hugetlb pools, each of which has one.
+    /// The devices of hugetlb memory in no mounted filesystem: one for each pool.
     pools: OnceLock<Option<Vec<Device>>>,
     /// What was found out about the kernel with the first process that was opened.
     abilities: OnceLock<Abilities>,
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// The same machine, with what is read of it, and of the processes that it opens, written into `log`.
+    /// The same machine; `log` records what is read of it, and of the processes that it opens.
     pub fn recorded(&self, log: &Arc<recorded::Log>) -> Arc<Self> {
         Arc::new(Machine::new(recorded::source(&self.source, log)))
     }
@@ -126,20 +126,20 @@ impl Machine {
         let found = *self
             .false_flags
             .get_or_init(|| Some(own()? & PageFlags::KSM));
-        // Merging may begin at any time, what a kernel gets wrong stays wrong.
+        // Merging may begin at any time; a kernel's mistake stays.
         match self.setting(Setting::MergedPages) {
             Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
             _ => found,
         }
     }
 
-    /// What samepage merging does on this machine now.
+    /// The current state of samepage merging.
     pub fn merging(&self) -> Merging {
         let zero_page = || self.setting(Setting::ZeroPageIsMerged);
         let shared_pages = self.setting(Setting::MergedPages);
         Merging {
             shared_pages,
-            // Of no matter where nothing is merged.
+            // It does not matter where nothing is merged.
             uses_zero_page: match shared_pages {
                 Some(0) => None,
                 _ => zero_page().map(|value| value != 0),
@@ -197,7 +197,7 @@ impl Machine {
     }
 
     /// The path of the memory cgroup whose directory has this inode number, from the root of its hierarchy; `None` when no directory
-    /// has it: the group was removed, or lies outside of what this program is shown.
+    /// has it: the group was removed, or lies outside of pmdb's cgroup namespace.
     pub fn cgroup_path(&self, inode: u64) -> Result<Option<Name>> {
         self.cgroups.path(inode, &*self.source)
     }
@@ -254,7 +254,7 @@ impl Machine {
         *self.exact_map_counts.get_or_init(look)
     }
 
-    /// What this kernel and the rights of this program give, each found out by trying it.
+    /// Which facts this kernel and pmdb's rights make available, found out by trying each.
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_machine(
             &*self.source,
@@ -268,7 +268,7 @@ impl Machine {
         )
     }
 
-    /// Who this program is to the kernel; `None` where that does not matter.
+    /// The rights of pmdb; `None` where they do not matter.
     pub fn standing(&self) -> Option<Standing> {
         Some(self.source.access()?.standing)
     }
@@ -279,7 +279,7 @@ impl Machine {
         *self.huge_page_bytes.get_or_init(read)
     }
 
-    /// Whether the hugetlb pool of pages of so many bytes has some that are free and promised to nobody; `None` when that cannot be read.
+    /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that cannot be read.
     pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
         let free = self.setting(Setting::FreePoolPages(bytes))?;
         Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
@@ -287,8 +287,8 @@ impl Machine {
 
     /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be known.
     ///
-    /// A kernel that does marks every page that is written to: also one that this program has just written to itself. Cheaper than
-    /// unpacking the kernel's configuration.
+    /// A kernel that does marks every page that is written to, so pmdb writes to a page of its own. That is cheaper than unpacking the
+    /// kernel's configuration.
     pub fn has_soft_dirty(&self) -> Option<bool> {
         let look = || {
             let entry = PageMapEntry::new(self.probe(Probe::OwnEntry)?);
@@ -297,7 +297,7 @@ impl Machine {
         *self.soft_dirty.get_or_init(look)
     }
 
-    /// What memory the files on `device` are, judged from mountinfo; `None` for files of a disk, and where nothing tells.
+    /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.
     pub fn memory_files(&self, device: Device) -> Option<MemoryFiles> {
         let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
         // Disks have numbers of their own; everything without one has a major number of 0.
@@ -309,7 +309,8 @@ impl Machine {
         }
     }
 
-    /// Whether that tells of the hugetlb pools too, of which most memory is in no mounted filesystem; where it does not, only names do.
+    /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of it is. If not, only
+    /// names tell.
     pub fn pools_are_told(&self) -> bool {
         self.pools().is_some()
     }
@@ -319,8 +320,7 @@ impl Machine {
         *self.unmounted.get_or_init(ask)
     }
 
-    /// The devices of the hugetlb pools; `None` where the kernel does not let itself be asked (memfd_create knows MFD_HUGETLB since
-    /// Linux 4.14).
+    /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
         self.pools.get_or_init(ask).as_deref()
@@ -415,13 +415,13 @@ impl Machine {
         self.source.read(file, &mut || true)
     }
 
-    /// The number that a setting is.
+    /// The value of a setting.
     fn setting(&self, setting: Setting) -> Option<u64> {
         let text = self.read(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
     }
 
-    /// The first word that a probe gives.
+    /// The first word of a probe's result.
     fn probe(&self, probe: Probe<'_>) -> Option<u64> {
         self.source.probe(probe).ok()?.first().copied()
     }
@@ -439,7 +439,7 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// A process of which only numbers are known.
+    /// A process without a handle.
     pub fn of_numbers(pid: u32, parent: u32) -> Self {
         let held = Held::default();
         Relation { pid, parent, held }
@@ -498,7 +498,7 @@ fn devices(words: &[u64]) -> Vec<Device> {
     words.chunks(2).filter_map(device).collect()
 }
 
-/// What was packed with gzip.
+/// Unpacks gzip.
 fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
     // A generous bound for a text of some 300 KiB.
     const MOST: u64 = 8 << 20;

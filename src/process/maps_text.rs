@@ -1,5 +1,5 @@
-//! The text of `maps`, and the regions in it. The kernel gives no more than a page of it at a time: where there is much, another thread
-//! reads on while what has come is decoded.
+//! The text of `maps`, and the regions in it. The kernel gives at most a page of it at a time. Long text is read by another thread while
+//! this one decodes.
 
 use super::naming;
 use crate::kernel::maps::{self, Regions};
@@ -10,28 +10,28 @@ use rustix::io::Errno;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;
 
-/// Bytes that are decoded together, and that are read before another thread is called: some 0.2 ms of work, where a thread costs 0.05.
+/// Bytes that are decoded together, and that are read before another thread starts: some 0.2 ms of work, where a thread costs 0.05.
 const BLOCK: usize = 64 << 10;
-/// More text than this is that of 60,000 regions and more: it is read only while there is memory for it and for them.
+/// Longer text has 60,000 regions and more: it is read only while there is memory for it and its regions.
 const MUCH: u64 = 6 << 20;
-/// How many times its size text takes together with the regions in it, when vectors double.
+/// The memory of text and its regions together, as a multiple of the text, when vectors double.
 const AS_REGIONS: u64 = 6;
 /// Blocks that may wait to be decoded.
 const AHEAD: usize = 4;
 
-/// What `/proc/PID/maps` said, to be compared with what it says later: that takes half as long as to read the regions again. Empty
-/// where there is no such text.
+/// The text of `/proc/PID/maps`, to be compared with a later one: that takes half as long as decoding the regions again. Empty if there is
+/// no text.
 #[derive(Default)]
 pub struct MapsText(Vec<u8>);
 
 impl MapsText {
-    /// What was read of it.
+    /// From the text that was read.
     pub fn new(text: Vec<u8>) -> Self {
         MapsText(text)
     }
 
-    /// `said` is read behind `so_far` bytes that are the same: how many bytes more are, and none at the end of both. `None` when it is
-    /// something else.
+    /// Compares `said`, which follows `so_far` bytes that are the same. Returns how many bytes more are the same, 0 at the end of both; `None`
+    /// if something differs.
     pub fn same_from(&self, so_far: usize, said: &[u8]) -> Option<usize> {
         let is_same = match said {
             [] => self.is_known() && so_far == self.0.len(),
@@ -45,7 +45,7 @@ impl MapsText {
         !self.0.is_empty()
     }
 
-    /// Where the first region begins whose line begins at `offset` or behind it.
+    /// The start of the first region whose line begins at `offset` or later.
     pub fn region_at(&self, offset: usize) -> Option<VirtualAddress> {
         let before = self.0.get(offset.checked_sub(1)?..)?;
         let line = before.get(memchr::memchr(b'\n', before)? + 1..)?;
@@ -66,7 +66,7 @@ pub(super) fn read(source: &dyn Source) -> Result<(Vec<Region>, Vec<u8>)> {
             let mut add = |next: Result<Vec<u8>>| Ok(read.add(&next?)?);
             match Builder::new().spawn_scoped(scope, ahead) {
                 Ok(_) => blocks.into_iter().try_for_each(&mut add),
-                // As many threads as this user may have.
+                // This user may have no more threads: this one does the work.
                 Err(_) => behind().try_for_each(&mut add),
             }
         })?;
@@ -107,7 +107,7 @@ impl Iterator for Blocks<'_> {
     }
 }
 
-/// The next bytes behind `so_far`: a whole block of them, unless the file ends.
+/// The next bytes after `so_far`: a whole block, unless the file ends.
 fn block(source: &dyn Source, so_far: u64) -> Result<Vec<u8>> {
     const PAGE: usize = 4 << 10;
     if so_far >= MUCH {

@@ -1,6 +1,6 @@
-//! The target decoded: a process, its machine, and the files behind its regions, of whatever source the bytes come.
+//! The target decoded: a process, its machine, and the files behind its regions.
 //!
-//! They fetch bytes from a [`Source`] and decode them with `kernel`, here and nowhere else.
+//! Here and nowhere else bytes are fetched from a [`Source`] and decoded with `kernel`.
 
 mod cgroups;
 mod command_line;
@@ -55,7 +55,7 @@ impl Target {
         }
     }
 
-    /// The same, with what is read of it written into `log`.
+    /// The same target; `log` records what is read of it.
     pub fn recorded(&self, log: &Arc<recorded::Log>) -> Self {
         let source = recorded::source(self.process.source(), log);
         Target {

@@ -8,7 +8,7 @@ use crate::source::{
 };
 use std::sync::Arc;
 
-/// A file that is there: its bytes, or why it was not opened.
+/// An existing file: its bytes, or why it was not opened.
 pub type OpenedFile = Result<Box<dyn ReadAt>>;
 
 /// The files behind regions.
@@ -56,14 +56,14 @@ impl Modules {
         Ok(file.transpose().map(|file| (Name::new(path), file)))
     }
 
-    /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
-    /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
+    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and
+    /// nothing is brought into memory. The number of system calls follows the number of runs, not of pages.
     pub fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         self.source.backing_content(region, range)
     }
 
-    /// Reads what the page cache holds of the object behind `region` at `address`, shared memory too, without bringing anything into it: it
-    /// is asked just before what is there. Returns how much there was, which ends with the first page that is not, and with the object.
+    /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it: right before the read it
+    /// checks which pages are cached. Returns the number of bytes before the first page that is not cached, or before the end of the object.
     pub fn cached(
         &self,
         region: &Region,
@@ -114,5 +114,5 @@ impl Modules {
     }
 }
 
-/// An image is no larger than a few pages; anything else is not one.
+/// An image has only a few pages: a larger region is none.
 const IMAGE_BYTES: u64 = 1 << 20;

@@ -1,10 +1,10 @@
-//! What the files behind regions are really called, where the text of `maps` can be read in two ways: a name may end in what is the
-//! kernel's mark for deleted files, and hold the `\012` that stands for a newline.
+//! The true names of mapped files, where the text of `maps` is ambiguous: a name may itself end in the kernel's mark for deleted files, or
+//! hold the `\012` that stands for a newline.
 
 use crate::kernel::{Name, Region, maps, text};
 use crate::source::{Answer, File, Probe, Query, Source};
 
-/// Puts the names of `regions` right, which were read from the text of `maps`. Asks nothing where they can be read in one way only.
+/// Corrects the names of `regions`, which were read from the text of `maps`. Names that are not ambiguous cost nothing.
 pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
     // The regions of a file mostly lie side by side.
     let mut last = None;
@@ -29,7 +29,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region]) {
     }
 }
 
-/// Puts the name of a region right that came without escapes.
+/// Corrects the name of a region that came without escapes.
 pub(super) fn settle_unescaped(source: &dyn Source, region: &mut Region) {
     if is_path(region) {
         settle_mark(source, region);
@@ -45,7 +45,7 @@ fn called(region: &Region) -> (Name, bool) {
 }
 
 /// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline stands for itself. `None`
-/// if neither can be asked, or something else is mapped there by now.
+/// if neither is available, or something else is mapped there by now.
 fn unescaped(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     let name = match source.query(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,

@@ -1,4 +1,4 @@
-//! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both say the same.
+//! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both give the same answer.
 
 use super::maps_text;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
@@ -26,7 +26,7 @@ pub(super) const IN_ENTRIES: Categories = ANY
     .union(Categories::SOFT_DIRTY)
     .union(Categories::GUARD);
 
-/// Joins stretches that touch and are alike: the kernel parts them wherever its buffer was full.
+/// Joins stretches that touch and have the same categories: the kernel splits them wherever its buffer was full.
 struct Joined<'a, 'b> {
     pending: Option<Populated>,
     visit: &'a mut Visit<'b>,
@@ -49,7 +49,7 @@ impl Joined<'_, '_> {
         }
     }
 
-    /// Has what lies before `boundary` visited; the rest may go on behind it.
+    /// Visits what lies before `boundary`; the rest may continue after it.
     fn finish_before(&mut self, boundary: VirtualAddress) -> ControlFlow<()> {
         let Some(Populated { range, categories }) = self.pending.take() else {
             return ControlFlow::Continue(());
@@ -111,7 +111,7 @@ pub(super) fn visit(
 /// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
 const SCAN_PAGES: u64 = 1 << 20;
 
-/// Visits what the scan finds, and says how far it reaches.
+/// Visits what the scan finds, and returns how far it reaches.
 fn scan(
     source: &dyn Source,
     page: PageSize,
@@ -167,7 +167,7 @@ fn scan(
         if stopped <= start {
             break;
         }
-        // So many pages that whoever asked may not want to hear of more.
+        // The page limit was reached: the visitor decides whether to go on.
         let boundary = VirtualAddress::new(stopped - stopped % whole_bytes);
         if stopped < range.end().get()
             && count < found.len()
@@ -294,8 +294,8 @@ fn categories_of(entry: PageMapEntry) -> Categories {
     categories
 }
 
-/// Whether the kernel passes the region over in scans: asked about its first page and with nothing to match, it answers for every page of
-/// every other region. `None` where no scan reaches.
+/// Whether scans skip the region: a scan of its first page without conditions returns that page in every other region. `None` where no scan
+/// reaches.
 pub(super) fn is_passed_over(
     source: &dyn Source,
     start: VirtualAddress,

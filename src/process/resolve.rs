@@ -1,4 +1,4 @@
-//! Which process somebody means: by number, by thread, by name.
+//! Resolves a process by number, by thread or by name.
 
 use super::machine::entry;
 use crate::kernel::status::{Stat, Status};
@@ -19,11 +19,11 @@ pub struct Resolved {
 pub enum Asked {
     /// By its own number.
     Process,
-    /// By the number of a thread of it: worth telling.
+    /// By the number of one of its threads: the user is told.
     Thread(u32),
     /// By name.
     Name,
-    /// As `self`: pmdb. Worth telling, as looking changes it.
+    /// As `self`: pmdb. The user is told, as a command changes pmdb's own memory.
     Itself,
 }
 
@@ -42,7 +42,7 @@ pub fn resolve(what: &str) -> Result<Resolved> {
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
     }
-    // Who has exited has no memory left, whether or not the parent has noticed.
+    // A process that has exited has no memory, even before its parent reaps it.
     let machine = live::machine();
     let mut listed = machine.list(List::All)?;
     listed.sort_unstable_by_key(|one| one.pid);
@@ -105,7 +105,7 @@ fn is_called(listed: &Listed, name: &[u8]) -> bool {
     }
     match &listed.program {
         Some(path) => maps::name(path).0.file_name().as_bytes() == name,
-        // Whose program may not be known is judged by its cut name.
+        // Without a known program, the cut name decides.
         None => name.get(..COMM_BYTES) == Some(stat.name.as_bytes()),
     }
 }

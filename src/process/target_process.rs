@@ -24,7 +24,7 @@ pub struct Process {
     known: Arc<Known>,
 }
 
-/// What is found out once, and set, for a process; whoever else looks at the same process shares it.
+/// Facts found out once for a process, and its settings. All views of the same process share them.
 struct Known {
     abilities: OnceLock<Abilities>,
     /// Of the program that runs now.
@@ -33,10 +33,10 @@ struct Known {
     scan: AtomicBool,
 }
 
-/// What the kernel tells pmdb, whichever process it is about.
+/// What the kernel shows to pmdb, of any process.
 #[derive(Clone, Copy)]
 pub(super) struct Abilities {
-    /// What PAGEMAP_SCAN knows on this kernel.
+    /// The categories that PAGEMAP_SCAN knows on this kernel.
     scannable: Categories,
     frames_hidden: bool,
 }
@@ -49,7 +49,7 @@ impl Abilities {
         let by_right = || word(Probe::FrameRight) == Some(0);
         Abilities {
             scannable: Categories::supported(|question| source.scan(question, &mut []).is_ok()),
-            // Root in a container or a user namespace has every right but this one, so rights do not tell.
+            // Root in a container or a user namespace seems to have this right too, so the entry is what counts.
             frames_hidden: entry.map_or_else(by_right, PageMapEntry::is_frame_hidden),
         }
     }
@@ -69,14 +69,14 @@ impl Process {
         }
     }
 
-    /// Without asking the kernel again what it tells.
+    /// The process that a source reads, with known abilities.
     pub(super) fn with(source: Arc<dyn Source>, abilities: Abilities) -> Self {
         let process = Self::new(source);
         process.known.abilities.get_or_init(|| abilities);
         process
     }
 
-    /// The same process, looked at through another source.
+    /// The same process, read through another source.
     pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
         let known = Arc::clone(&self.known);
         Process { source, known }
@@ -140,8 +140,8 @@ impl Process {
         Ok((regions, MapsText::new(text)))
     }
 
-    /// Reads on in `/proc/PID/maps` where `so_far` bytes of it are known to be as `before`, and says how many more are: 0 at the end
-    /// of both. `None` when something is not, and where there is no such text.
+    /// Reads on in `/proc/PID/maps` after `so_far` bytes that are the same as `before`. Returns how many more are the same, 0 at the end
+    /// of both; `None` if something differs, or there is no such text.
     pub fn maps_unchanged_from(&self, before: &MapsText, so_far: usize) -> Result<Option<usize>> {
         // The kernel gives no more than a page at a time.
         let mut said = Vec::with_capacity(4 << 10);
@@ -165,7 +165,7 @@ impl Process {
         }
     }
 
-    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel cannot be asked or its answer is not final: the text has it then.
+    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final: then the text has it.
     pub fn queried(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
             Answer::Found(mapping) => Ok(Some(self.settled(mapping))),
@@ -179,8 +179,8 @@ impl Process {
         }
     }
 
-    /// The region next below `start`, if less than `gap` bytes lie between, as [`queried`](Self::queried) has it. The kernel only looks
-    /// upwards: where nothing adjoins, from the far end of the gap.
+    /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The kernel only searches
+    /// upwards: if no region adjoins, the search starts at the far end of the gap.
     fn queried_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
         let below = |distance: u64| start.get().checked_sub(distance).map(VirtualAddress::new);
         let Some(last) = below(1) else {
@@ -212,7 +212,7 @@ impl Process {
     }
 
     /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first and no more than
-    /// `most`; `None` where the kernel cannot be asked for one region at a time (before Linux 6.11).
+    /// `most`; `None` where the kernel has no query for one region (before Linux 6.11).
     pub fn nearest_below(
         &self,
         address: VirtualAddress,
@@ -264,8 +264,7 @@ impl Process {
         populated::visit(source, page, range, wanted, self.scannable(), visit)
     }
 
-    /// The first stretch of `spans` with anything in it of which the process has the kernel track writes through userfaultfd, as far as
-    /// a scan tells.
+    /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan tells.
     pub fn write_tracked(&self, spans: &[AddressRange]) -> Result<Option<AddressRange>> {
         let mut found = None;
         if !self.categories().contains(Categories::WRITE_TRACKED) {
@@ -290,39 +289,39 @@ impl Process {
         Ok(found)
     }
 
-    /// Clears the soft-dirty bits of all pages, which write-protects them: the one thing here that changes how the process runs. Only
-    /// for who has been asked to. A kernel that has no such bits accepts it too.
+    /// Clears the soft-dirty bits of all pages, which write-protects them: the one operation here that changes how the process runs. Call it
+    /// only when the user asked for it. A kernel without such bits accepts it too.
     pub fn clear_soft_dirty(&self) -> Result<()> {
         self.source.clear_soft_dirty()
     }
 
-    /// Whether the kernel hides the pages of the region at `range` (VM_PFNMAP), judged by a scan that passes such regions over;
-    /// `None` where it cannot be told without reading smaps.
+    /// Whether the kernel hides the pages of the region (VM_PFNMAP), judged by a scan, which skips such regions; `None` where only smaps
+    /// tells.
     pub fn is_pfn_mapped(&self, region: &Region) -> Result<Option<bool>> {
         if self.scannable().is_empty() {
             return Ok(None);
         }
         let start = region.range.start();
         let passed_over = populated::is_passed_over(&*self.source, start, self.layout().page)?;
-        // A hole is passed over too: if the region has gone meanwhile, nothing was learnt.
+        // A scan skips holes too: if the region has gone meanwhile, the scan proves nothing.
         match passed_over {
             Some(true) if self.region_at(start)?.is_none() => Ok(None),
             answer => Ok(answer),
         }
     }
 
-    /// Reads memory at `address` through `/proc/PID/mem`. This faults pages in: only for pages that were found
-    /// resident just before. Returns how much was read.
+    /// Reads memory at `address` through `/proc/PID/mem`, and returns how much was read. This faults pages in: call it only for pages that
+    /// were found resident just before.
     pub fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         self.source.memory(address, into)
     }
 
-    /// Why frame numbers are hidden from this opener, if they are.
+    /// Whether frame numbers are hidden from this opener.
     pub fn frames_hidden(&self) -> bool {
         self.abilities().frames_hidden
     }
 
-    /// What can be had of this process, where that is another question than what can be had here at all.
+    /// The findings that differ from process to process.
     pub fn findings(&self) -> Vec<Finding> {
         findings::of_process(&*self.source)
     }
@@ -335,8 +334,8 @@ impl Process {
         })
     }
 
-    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it: only where it is asked for.
-    /// It takes long for many regions and much memory: when `go_on` says no, the regions are those that were read until then.
+    /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes long for many regions
+    /// and much memory. When `go_on` says no, the result has the regions read until then.
     pub fn smaps(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<Smaps>> {
         let text = self.source.read(File::Smaps, go_on)?;
         Ok(smaps::parse_while(&text, go_on)?)
@@ -393,13 +392,13 @@ pub struct ProcessStatus {
     pub tracer: u32,
     /// The program file, if it may be known.
     pub executable: Option<Name>,
-    /// Its command line, arguments parted by blanks.
+    /// Its command line, arguments separated by blanks.
     pub command_line: Option<Name>,
     /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
     pub memory: Vec<(String, u64)>,
 }
 
-/// What PROCMAP_QUERY found, as a line of the text would say it.
+/// The region that PROCMAP_QUERY found, as its line of `maps` decodes.
 fn region(mapping: Mapping) -> Option<Region> {
     let range = AddressRange::new(
         VirtualAddress::new(mapping.start),

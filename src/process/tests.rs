@@ -1,4 +1,4 @@
-//! What is written down is what was answered, and the answer is the one of whoever is wrapped.
+//! A recorded source gives the answers of the source that it wraps, and the log has them.
 
 use super::Target;
 use crate::kernel::{
@@ -30,7 +30,7 @@ fn fake() -> Fake {
 }
 
 #[test]
-fn words_are_those_that_were_answered() {
+fn the_log_has_the_words_that_were_read() {
     let (target, log) = recorded(fake());
     let mut entries = [PageMapEntry::default(); 3];
     let first = ADDRESS / 4096;
@@ -72,7 +72,7 @@ fn flags_and_counts_of_frames_and_what_is_refused() {
 }
 
 #[test]
-fn registers_are_told_in_words() {
+fn registers_are_described_in_words() {
     let mut fake = fake();
     fake.registers = Some(Registers {
         program_counter: at(0x40_1000),
@@ -98,7 +98,7 @@ fn a_short_read_says_where_the_file_ends() {
 }
 
 #[test]
-fn of_many_the_first_are_kept_and_the_others_counted() {
+fn of_many_reads_the_first_are_kept_and_the_others_counted() {
     let (target, log) = recorded(fake());
     let mut entries = [PageMapEntry::default(); 100];
     let first = ADDRESS / 4096;
@@ -119,7 +119,7 @@ fn of_many_the_first_are_kept_and_the_others_counted() {
 }
 
 #[test]
-fn the_same_again_is_counted_and_not_shown_again() {
+fn repeated_reads_are_counted_and_kept_once() {
     let (target, log) = recorded(fake());
     for _ in 0..3 {
         target

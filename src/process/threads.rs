@@ -8,9 +8,9 @@ use crate::kernel::{Name, VirtualAddress};
 use crate::source::{Error, File, List};
 use std::time::{Duration, Instant};
 
-/// How long threads that run are asked again. In unit tests nothing changes meanwhile.
+/// How long the query for a running thread is repeated. In unit tests nothing changes meanwhile.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 500 });
-/// The pause before a thread is asked again.
+/// The pause before the next query.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A thread.
@@ -43,28 +43,28 @@ impl Process {
         Ok(threads)
     }
 
-    /// Where a thread stands in its program, if it waits in the kernel.
+    /// Whether a thread is running, or waits in the kernel, and where.
     ///
     /// # Errors
-    /// It may not be asked, or has ended.
+    /// It may not be read, or the thread has ended.
     pub fn standing(&self, thread: u32) -> Result<Standing> {
         self.read_standing(File::ThreadSyscall(thread))
     }
 
-    /// Where the main thread's program counter and stack pointer stand (`/proc/PID/syscall`), without stopping it. While it runs it is
-    /// asked again for a moment: most threads wait soon.
+    /// The main thread's program counter and stack pointer (`/proc/PID/syscall`), without stopping it. The query of a running thread is
+    /// repeated for a moment: most threads wait soon.
     ///
     /// # Errors
-    /// It runs all the time, it may not be asked, or the process is gone.
+    /// The thread runs all the time, the file may not be read, or the process is gone.
     pub fn registers(&self) -> Result<Registers> {
         self.waiting(File::Syscall, Instant::now() + PATIENCE)?
             .ok_or_else(|| is_running("process", self.identity().pid))
     }
 
-    /// Where the stack pointer of each thread stands. A thread that has ended meanwhile is left out.
+    /// The stack pointer of each thread. A thread that has ended meanwhile is left out.
     ///
     /// # Errors
-    /// A thread runs all the time, or may not be asked.
+    /// A thread runs all the time, or its file may not be read.
     pub fn stack_pointers(&self) -> Result<Vec<VirtualAddress>> {
         let end = Instant::now() + PATIENCE;
         let mut pointers = Vec::new();

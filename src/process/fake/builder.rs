@@ -1,4 +1,4 @@
-//! A target of one process that is put together call by call.
+//! A builder for a fake target of one process.
 
 use super::{PAGE, PRESENT, Watched, World};
 use crate::kernel::{
@@ -10,7 +10,7 @@ use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// What a fake target is made of. Change it, then make the [`Target`].
+/// A fake target. Set it up, then make the [`Target`].
 #[derive(Clone)]
 pub(crate) struct Fake {
     pub(crate) layout: Layout,

@@ -1,4 +1,4 @@
-//! The source of the tests: tables, of which it makes the bytes and words that a kernel would give. It counts what is read.
+//! The source of the tests. From tables it makes the bytes and words that a kernel would give, and it counts what is read.
 
 mod builder;
 mod source;
@@ -22,7 +22,7 @@ pub const PRESENT: u64 = 1 << 63;
 pub const FILE: u64 = 1 << 61;
 pub const EXCLUSIVE: u64 = 1 << 56;
 
-/// What there is, and how much of it was read.
+/// What the fake kernel has, and how much of it was read.
 pub struct World {
     pub pid: u32,
     pub start_time: u64,
@@ -54,22 +54,22 @@ pub struct World {
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
     pub hugetlbfs: Option<Device>,
-    /// What smaps says; of nothing, if it is empty.
+    /// The content of smaps, which may be empty.
     pub smaps: Vec<Smaps>,
     /// The regions as they are once entries have been read.
     pub then: Mutex<Option<Vec<Region>>>,
-    /// Nobody may see frame numbers, nor what is said of frames.
+    /// Frame numbers and the words of frames are hidden.
     pub hidden: bool,
-    /// That of a mounted tmpfs.
+    /// The device of a mounted tmpfs.
     pub tmpfs: Option<Device>,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
-    /// What is behind pages of files, by page index; [`BackingContent::Hole`] behind all others.
+    /// The backing content of pages of files, by page index; for all others it is [`BackingContent::Hole`].
     pub content: BTreeMap<u64, BackingContent>,
-    /// The files tell what is behind their pages instead.
+    /// The backing content follows from `files` instead.
     pub asks_files: bool,
     pub behind_asked: AtomicU64,
-    /// Pages that these questions were about.
+    /// Pages in these queries.
     pub behind_pages: AtomicU64,
     /// Bytes of pages, by page index; `None` if memory cannot be read.
     pub memory: Option<BTreeMap<u64, Vec<u8>>>,
@@ -81,7 +81,7 @@ pub struct World {
     pub syscall: String,
     /// Where `/proc/PID/exe` leads, if that may be known.
     pub executable: Option<Name>,
-    /// Which address space it has: worlds of the same one share it.
+    /// The number of its address space: worlds with the same number share it.
     pub space: u32,
     /// The processes of the machine, each with its parent; `None` for those that may not be opened.
     pub processes: Vec<(Relation, Option<Arc<World>>)>,
@@ -92,7 +92,7 @@ pub struct World {
     pub watched: Arc<Watched>,
 }
 
-/// What tests look at, and change, while the target is in use.
+/// What tests inspect, and change, while the target is in use.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) liveness: Mutex<Option<Liveness>>,

@@ -139,7 +139,7 @@ impl World {
         mounts.into_iter().flatten().collect()
     }
 
-    /// What a scan tells of a page.
+    /// The categories that a scan gives for a page.
     fn categories(&self, page: u64) -> Categories {
         let raw = self.entry(page);
         let entry = PageMapEntry::new(raw);
@@ -173,7 +173,7 @@ impl Source for Bytes {
 
     fn liveness(&self) -> Result<Liveness> {
         let mut liveness = self.0.watched.liveness.lock().expect("a lock");
-        // A new program is told once.
+        // A new program is reported once.
         Ok(match *liveness {
             Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
             other => other.unwrap_or(Liveness::Alive),
@@ -230,7 +230,7 @@ impl Source for Bytes {
     }
 
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        /// Those who compare read little at a time.
+        /// A comparison reads little at a time.
         const LITTLE: usize = 8 << 10;
         if self.0.is_exited() {
             return gone();

@@ -3,7 +3,7 @@
 use super::Result;
 use crate::kernel::{AddressRange, Region};
 
-/// A file behind a region, opened by its identity and read by `pread`, never mapped: its owner may cut it short.
+/// A file behind a region, opened by its identity. It is read by `pread` and never mapped, as its owner may truncate it.
 pub trait ReadAt: Send + Sync {
     /// Reads at `offset`; 0 at the end of the file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
@@ -13,11 +13,11 @@ pub trait ReadAt: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Device, inode, size and modification time as they are now: changes when the contents may have.
+    /// Device, inode, size and modification time as they are now: they change if the contents may have changed.
     fn fingerprint(&self) -> [u64; 4];
 }
 
-/// Where a file is that a source opens.
+/// How a source finds a file.
 #[derive(Clone, Copy, Debug)]
 pub enum FileLocation<'a> {
     /// The file behind a region, if it is a regular file of the same device and inode.
@@ -33,12 +33,12 @@ pub enum FileLocation<'a> {
     OwnVdso(&'a Region),
 }
 
-/// What the object behind a mapping (a file, shared memory) has of a page, mapped or not.
+/// What the object behind a mapping (a file, shared memory) has for a page, mapped or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BackingContent {
     /// It ends before this page: an access is SIGBUS.
     PastEnd,
-    /// Shared memory that nobody has put anything into.
+    /// Shared memory that nobody has filled.
     Hole,
     /// It has contents for this page.
     Contents {
@@ -47,11 +47,11 @@ pub enum BackingContent {
     },
 }
 
-/// Neighbouring pages for which the same is behind.
+/// Neighbouring pages with the same backing content.
 #[derive(Clone, Debug)]
 pub struct BackingRun {
     /// Whole pages.
     pub range: AddressRange,
-    /// What is behind them, or why that cannot be known.
+    /// Their backing content, or why it is unknown.
     pub content: Result<BackingContent>,
 }

@@ -1,11 +1,11 @@
-//! What can go wrong when bytes are fetched: what was tried, why it failed, the way out.
+//! Errors of fetching bytes: what was tried, why it failed, and the remedy.
 
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why bytes could not be had.
+/// Why bytes could not be fetched.
 #[derive(Clone, Debug, ThisError)]
 pub enum Error {
     /// The target exited, or the process was never there. Exit status 3.
@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The failure of a system call that has no better name.
+    /// Any other failure of a system call.
     pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
         Error::Io {
             what: what.into(),
@@ -58,7 +58,7 @@ impl Error {
         }
     }
 
-    /// Whether the same may well be had a moment later: what is short is freed again.
+    /// Whether a retry may succeed: files or memory were short.
     pub(crate) fn is_passing(&self) -> bool {
         use rustix::io::Errno;
         let short = |error| {
@@ -70,7 +70,7 @@ impl Error {
         matches!(self, Error::Io { error, .. } if short(*error))
     }
 
-    /// The way out, where there is one to name.
+    /// The remedy, if there is one.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::NotPermitted { remedy, .. } => {

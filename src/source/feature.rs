@@ -1,8 +1,8 @@
-//! What a kernel and the rights of this program give, and how that was found out.
+//! The features that a kernel and pmdb's rights make available, and how that was found out.
 
 use super::Result;
 
-/// Something that pmdb makes use of where it is there. Listings have them in this order.
+/// A feature that pmdb uses if it is available. Listings have them in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Feature {
     /// `/proc/PID/pagemap`
@@ -27,7 +27,7 @@ pub enum Feature {
     MapFiles,
     /// `/proc/PID/mem`
     Memory,
-    /// The PAGEMAP_SCAN call, with the categories that tell no more than page-map entries do.
+    /// The PAGEMAP_SCAN call, with the categories that page-map entries show too.
     Scan,
     /// The category PAGE_IS_PFNZERO.
     ScanZero,
@@ -45,54 +45,54 @@ pub enum Feature {
     IdleBitmap,
     /// That the KSM flag is set on merged pages alone.
     KsmFlag,
-    /// What the swap types stand for that are no swap areas.
+    /// The meaning of the swap types that are no swap areas.
     SwapTypes,
 }
 
-/// Whether a feature is there.
+/// Whether a feature is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The feature.
     pub feature: Feature,
     /// `None`: it could not be found out.
     pub available: Option<bool>,
-    /// How that was found out: what was tried and what came of it.
+    /// How that was found out: what was tried, and the result.
     pub found: String,
     /// What would help, where something would.
     pub remedy: Option<String>,
 }
 
-/// Who this program is to the kernel.
+/// The rights of pmdb.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Standing {
     /// Effective user id.
     pub user: u32,
-    /// Those of the rights that pmdb has a use for which it holds, or may take up when it needs them: `CAP_SYS_ADMIN` …
+    /// The useful capabilities that pmdb holds, or can raise when it needs them: `CAP_SYS_ADMIN` …
     pub rights: Vec<&'static str>,
     /// Whether it runs in the first user namespace, the only one in which frame numbers are shown; `None` when that cannot be told.
     pub in_first_user_namespace: Option<bool>,
 }
 
-/// What a source may look at.
+/// What a source may read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// What was found out by trying it.
+    /// What was found out by trying.
     pub findings: Vec<Finding>,
-    /// Who looks.
+    /// The rights of the reader.
     pub standing: Standing,
 }
 
-/// A feature that is there.
+/// A feature that is available.
 pub(crate) fn yes(feature: Feature, found: impl Into<String>) -> Finding {
     finding(feature, Some(true), found, None)
 }
 
-/// A feature that is not there, and what would help.
+/// A feature that is not available, and what would help.
 pub(crate) fn no(feature: Feature, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
     finding(feature, Some(false), found, Some(remedy.into()))
 }
 
-/// A feature, whether it is there, how that was found out, and what would help.
+/// A feature, whether it is available, how that was found out, and what would help.
 pub(crate) fn finding(
     feature: Feature,
     available: Option<bool>,
@@ -107,7 +107,7 @@ pub(crate) fn finding(
     }
 }
 
-/// What came of trying: `found` if it went well, otherwise the error and its remedy.
+/// The result of a try: `found` if it succeeded, otherwise the error and its remedy.
 pub(crate) fn tried<T>(feature: Feature, result: Result<T>, found: &str) -> Finding {
     match result {
         Ok(_) => yes(feature, found),

@@ -21,7 +21,7 @@ pub enum File {
     Smaps,
     /// `/proc/PID/smaps_rollup`
     SmapsRollup,
-    /// `/proc/PID/cmdline`. The kernel reads it out of the memory of the process, and may bring that in.
+    /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault that in.
     CommandLine,
     /// `/proc/PID/cgroup`
     Cgroup,
@@ -73,13 +73,13 @@ pub enum ConfigPlace {
 pub enum Setting {
     /// Pages that KSM has merged.
     MergedPages,
-    /// Whether KSM makes the page of zeros of equal pages of zeros.
+    /// Whether KSM merges pages of zeros into the zero page.
     ZeroPageIsMerged,
     /// Bytes that one PMD maps.
     HugePageBytes,
-    /// Free pages of the hugetlb pool of pages of so many bytes.
+    /// Free pages of the hugetlb pool whose pages have this many bytes.
     FreePoolPages(u64),
-    /// Pages of that pool that are promised.
+    /// Reserved pages of that pool.
     ReservedPoolPages(u64),
 }
 
@@ -97,7 +97,8 @@ pub enum WordFile {
 }
 
 impl File {
-    /// Its path, and what it tells. One without a slash in front is below `/proc/PID`; the others of that kind have their own paths.
+    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on more are completed in
+    /// [`File::path`].
     fn row(self) -> (&'static str, &'static str) {
         match self {
             File::Stat => ("stat", "the process"),
@@ -136,7 +137,7 @@ impl File {
         }
     }
 
-    /// Its path, of process `pid`. The shell puts the release in.
+    /// Its path for process `pid`. The path of a configuration has `$(uname -r)` for the release.
     pub(super) fn path(self, pid: u32) -> String {
         match (self, self.of_process()) {
             (_, Some(name)) => format!("/proc/{pid}/{name}"),
@@ -196,7 +197,7 @@ impl Setting {
             Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
             Setting::FreePoolPages(_) => "free pages of the hugetlb pool",
-            Setting::ReservedPoolPages(_) => "pages of the hugetlb pool that are promised",
+            Setting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::ReadAt;
 use crate::kernel::VirtualAddress;
 
-/// Contents that need no reading any more: expanded from another file, or lent by the kernel where there is no file.
+/// Contents that were already read: expanded from another file, or a mapping without a file.
 #[derive(Clone, Debug)]
 pub struct InMemory {
     bytes: Vec<u8>,
@@ -12,12 +12,12 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// A file with these bytes. It is as old as what they were taken from, which is looked at for changes.
+    /// A file with these bytes. Its fingerprint never changes: the file that they come from is checked instead.
     pub fn file(bytes: Vec<u8>) -> Self {
         InMemory { bytes, address: 0 }
     }
 
-    /// What a mapping of the target's without a file holds, the vdso say.
+    /// The contents of a mapping of the target without a file, such as the vdso.
     pub fn mapping(bytes: Vec<u8>, start: VirtualAddress) -> Self {
         let address = start.get();
         InMemory { bytes, address }

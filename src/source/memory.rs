@@ -1,23 +1,23 @@
-//! Room in pmdb's own memory for what a file or the target determines the size of: refused where it is not to be had, as an
-//! allocation that fails ends the program, and one that the machine cannot spare may end another.
+//! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed allocation would end
+//! pmdb, and one that the machine cannot spare may end another program.
 
 use std::io::{Error, ErrorKind, Result};
 
-/// What must be left for everything that is allocated without being asked for here.
+/// What must be left for allocations that are not checked here.
 const RESERVE: usize = 16 << 20;
-/// What is smaller comes out of the reserve.
+/// Smaller allocations come out of the reserve.
 const SMALL: usize = 1 << 20;
-/// Less than this is not worth the question how much the machine has.
+/// For less than this the machine's memory is not checked.
 const LARGE: usize = 32 << 20;
 
-/// Bytes, all zero; an error of the kind `OutOfMemory` where so many cannot be had.
+/// `size` bytes of zero; an error of the kind `OutOfMemory` if memory is short.
 pub fn zeroed(size: u64) -> Result<Vec<u8>> {
     let mut bytes = empty(size)?;
     bytes.resize(usize::try_from(size).map_err(|_| refused())?, 0);
     Ok(bytes)
 }
 
-/// No bytes yet, with room for so many; an error of the kind `OutOfMemory` where that cannot be had.
+/// An empty vector with a capacity of `size`; an error of the kind `OutOfMemory` if memory is short.
 pub fn empty(size: u64) -> Result<Vec<u8>> {
     check(size)?;
     let mut bytes = Vec::new();
@@ -25,7 +25,7 @@ pub fn empty(size: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An error of the kind `OutOfMemory` if `size` bytes, or less than that in several pieces, cannot be had.
+/// An error of the kind `OutOfMemory` if `size` bytes, in one piece or several, cannot be allocated.
 pub fn check(size: u64) -> Result<()> {
     let size = usize::try_from(size).map_err(|_| refused())?;
     if size < SMALL {
@@ -34,12 +34,12 @@ pub fn check(size: u64) -> Result<()> {
     if size >= LARGE && available().is_some_and(|available| size as u64 > available / 2) {
         return Err(refused());
     }
-    // A limit on the address space (`ulimit -v`) is known only by trying.
+    // A limit on the address space (`ulimit -v`) shows only by trying.
     let wanted = size.checked_add(RESERVE).ok_or_else(refused)?;
     Ok(Vec::<u8>::new().try_reserve_exact(wanted)?)
 }
 
-/// The most of `wanted`, its half, a quarter and so on that can be had.
+/// The most of `wanted`, its half, a quarter and so on that can be allocated.
 pub fn at_most(wanted: u64) -> u64 {
     let halves = std::iter::successors(Some(wanted), |size| Some(size / 2));
     halves
@@ -48,7 +48,7 @@ pub fn at_most(wanted: u64) -> u64 {
         .unwrap_or(0)
 }
 
-/// `MemAvailable` of the machine that pmdb runs on: what can be had without swapping.
+/// `MemAvailable` of the machine that pmdb runs on: what can be allocated without swapping.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text

@@ -1,8 +1,8 @@
 //! Where bytes come from: one trait, [`Source`], which gives bytes and words as the kernel gave them.
 //!
-//! A source decodes nothing: `process` does, above this room, for all sources alike. The live source looks through `/proc`, at some
-//! settings in `/sys`, and at the files behind regions; it never ptraces and never makes the target fault. One operation changes something,
-//! [`Source::clear_soft_dirty`], and one command asks for it.
+//! A source decodes nothing: `process` does that for all sources alike. The live source reads `/proc`, some settings in `/sys`, and the
+//! files behind regions. It never ptraces, and never makes the target fault. One operation changes the target,
+//! [`Source::clear_soft_dirty`], and one command calls it.
 
 mod backing;
 mod error;
@@ -34,7 +34,7 @@ pub use sys::{Word, as_words};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use std::sync::Arc;
 
-/// Who a process is: more than a number, as numbers are used again.
+/// The identity of a process: more than its number, as numbers are reused.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Identity {
     /// Process id.
@@ -46,28 +46,28 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Whether both are of one process, whatever it is called meanwhile. A process id alone may be given to another one.
+    /// Whether both are of one process, even if its name has changed.
     pub fn is_same_process(&self, other: &Identity) -> bool {
         (self.pid, self.start_time) == (other.pid, other.start_time)
     }
 }
 
-/// What has become of the target since it was attached to.
+/// The state of the target since it was attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
     /// Still the same program.
     Alive,
     /// The same process now runs another program: reopened, and everything known before is void.
     Executed,
-    /// It has exited (or is a zombie): nothing is left to look at.
+    /// It has exited (or is a zombie): nothing is left to inspect.
     Exited,
 }
 
 /// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine alone.
 ///
-/// Each answer is what the kernel gave. What a source does not hold is an error ([`Error::NotAvailable`]), and never empty.
+/// Each answer is what the kernel gave. If a source lacks something, that is an error ([`Error::NotAvailable`]), and not an empty answer.
 pub trait Source: Send + Sync {
-    /// Which process it is of. Its name changes when it runs another program. A source of a machine alone has the number 0.
+    /// The identity of its process. The name changes when the process runs another program. A source of a machine alone has the number 0.
     fn identity(&self) -> Identity;
 
     /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been reopened.
@@ -80,7 +80,7 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// The contents of a file, or where a link leads. `go_on` is asked for each part of a long file: the bytes end where it said no.
+    /// The contents of a file, or where a link leads. `go_on` is called for each part of a long file: the bytes end where it says no.
     fn read(&self, file: File, _go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         lacks(file.what())
     }
@@ -95,8 +95,8 @@ pub trait Source: Send + Sync {
         lacks(file.name())
     }
 
-    /// Reads memory of the process. The live source faults pages in: only for pages that were found resident just before. Returns how
-    /// much was read.
+    /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for pages that were found
+    /// resident just before.
     fn memory(&self, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks("memory")
     }
@@ -106,13 +106,13 @@ pub trait Source: Send + Sync {
         lacks("soft-dirty bits that can be cleared")
     }
 
-    /// Asks PAGEMAP_SCAN (Linux 6.7): how many stretches there are in `into`, and the address that the scan came to. It has not moved
-    /// where no scan reaches.
+    /// PAGEMAP_SCAN (Linux 6.7). Returns the number of stretches in `into`, and the address where the scan stopped: its start where no scan
+    /// reaches.
     fn scan(&self, _question: Scan, _into: &mut [PageRegion]) -> Result<(usize, u64)> {
         lacks("a scan of the page map")
     }
 
-    /// Asks PROCMAP_QUERY (Linux 6.11) for one mapping.
+    /// PROCMAP_QUERY (Linux 6.11) for one mapping.
     fn query(&self, _question: Query) -> Result<Answer> {
         Ok(Answer::Unavailable)
     }
@@ -137,24 +137,24 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// What the object behind `region` has of the pages of `range`, which lies in it: runs in address order, without gaps. Nothing
-    /// of the object is read, and nothing is brought into memory. Costs system calls by changes along the range, not by pages.
+    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The object is not read, and
+    /// nothing is brought into memory. The number of system calls follows the number of runs, not of pages.
     fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {
         lacks(&format!("what is behind {}", region.range))
     }
 
-    /// Reads what the page cache holds of the object behind `region` at `address`, without bringing anything into it. Returns how much
-    /// there was, which ends with the first page that is not there.
+    /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes before the first page
+    /// that is not cached.
     fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks(&format!("the page cache of {}", region.range))
     }
 
-    /// Tries something out and gives the words that came of it.
+    /// Tries something, and returns the resulting words.
     fn probe(&self, _probe: Probe<'_>) -> Result<Vec<u64>> {
         lacks("this probe of the kernel")
     }
 
-    /// What this source may look at, found out by trying it; `None` where that is no question.
+    /// What this source may read, found out by trying; `None` where rights do not matter.
     fn access(&self) -> Option<Access> {
         None
     }

@@ -1,9 +1,8 @@
-//! Where a page map ends: behind it lies what no process has, such as the kernel half.
+//! Where a page map ends: the addresses after it, such as the kernel half, belong to no process.
 
 use crate::kernel::PageSize;
 
-/// The number of pages that a page map covers, found by asking whether it has an entry of a page index: it has all of those below the
-/// first that it has not.
+/// The number of pages that a page map covers, found by bisection. `covers` says whether it has the entry of a page index.
 ///
 /// # Errors
 /// Those of `covers`.

@@ -15,6 +15,6 @@ pub struct ProcessEntry {
     pub state: char,
     /// Resident bytes (`VmRSS`); `None` for kernel threads and zombies.
     pub resident: Option<u64>,
-    /// Command line, empty for kernel threads; `None` where it cannot be had without bringing in memory of the process.
+    /// Command line, empty for kernel threads; `None` where a read could fault memory of the process in.
     pub command_line: Option<Name>,
 }

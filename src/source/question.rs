@@ -1,4 +1,4 @@
-//! What a source is asked by calls of the kernel and by listing, and how it answers.
+//! The arguments and results of a source's queries and listings.
 
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use bitflags::bitflags;
@@ -7,7 +7,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 bitflags! {
-    /// What PAGEMAP_SCAN can say of a page (Linux 6.7 and later).
+    /// The categories of PAGEMAP_SCAN (Linux 6.7 and later).
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Categories: u64 {
         /// Registered for asynchronous userfaultfd write tracking.
@@ -32,8 +32,8 @@ bitflags! {
 }
 
 impl Categories {
-    /// Which of them the kernel's scan knows, as far as `answers` says that it answers a question: none before Linux 6.7. Asking for one
-    /// too many fails, so the sets that kernels have had are tried, the newest first. An empty range is asked about.
+    /// The categories that the kernel's scan knows: none before Linux 6.7. `answers` tries a scan. A scan for an unknown category fails, so
+    /// the sets that kernels have had are tried on an empty range, the newest first.
     pub fn supported(answers: impl Fn(Scan) -> bool) -> Categories {
         let knows = |&returned: &u64| {
             answers(Scan {
@@ -46,7 +46,7 @@ impl Categories {
     }
 }
 
-/// What PAGEMAP_SCAN is asked. Its flags are not to be had: both would write-protect pages of the target.
+/// The arguments of PAGEMAP_SCAN. Its flags are left out: both would write-protect pages of the target.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Scan {
     /// Where it begins.
@@ -55,9 +55,9 @@ pub struct Scan {
     pub end: u64,
     /// Pages with at least one of these categories; all pages if there are none.
     pub any_of: u64,
-    /// Categories to be told.
+    /// The categories to report.
     pub returned: u64,
-    /// So many pages at most; 0 for all.
+    /// The most pages; 0 for all.
     pub max_pages: u64,
 }
 
@@ -67,13 +67,13 @@ pub struct Scan {
 pub struct PageRegion {
     /// The address of its first byte.
     pub start: u64,
-    /// The address behind its last byte.
+    /// The address after its last byte.
     pub end: u64,
-    /// Those of the categories asked for that hold.
+    /// The requested categories that hold.
     pub categories: u64,
 }
 
-/// What PROCMAP_QUERY is asked.
+/// A query for PROCMAP_QUERY.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Query {
     /// The mapping that holds an address.
@@ -82,14 +82,14 @@ pub enum Query {
     From(VirtualAddress),
 }
 
-/// What PROCMAP_QUERY answers.
+/// The answer of PROCMAP_QUERY.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A mapping.
     Found(Mapping),
     /// There is none.
     Nothing,
-    /// It cannot be asked, or not so: before Linux 6.11, in a sandbox, about a name that is too long. The text always answers.
+    /// The query failed: before Linux 6.11, in a sandbox, or for a name that is too long. The text always answers.
     Unavailable,
 }
 
@@ -98,7 +98,7 @@ pub enum Answer {
 pub struct Mapping {
     /// The address of its first byte.
     pub start: u64,
-    /// The address behind its last byte.
+    /// The address after its last byte.
     pub end: u64,
     /// 1 readable, 2 writable, 4 executable, 8 shared.
     pub flags: u64,
@@ -140,8 +140,8 @@ pub struct Listed {
     pub held: Held,
 }
 
-/// A source's own handle on a process, so that what is opened is of this process and of no other that has its number later; nothing
-/// where there were too many to hold.
+/// A source's own handle on a process, so that later opens never reach another process with a reused number. It is empty if there were too
+/// many processes to hold.
 #[derive(Clone, Default)]
 pub struct Held(pub(super) Option<Arc<dyn Any + Send + Sync>>);
 
@@ -169,7 +169,7 @@ pub struct Group {
     pub path: Vec<u8>,
 }
 
-/// What can be tried out. A source may keep what came of it.
+/// What can be tried. A source may cache the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Probe<'a> {
     /// Bytes in a page.
@@ -178,15 +178,15 @@ pub enum Probe<'a> {
     LittleEndian,
     /// Clock ticks in a second, by which start times are counted.
     TicksPerSecond,
-    /// The page-map entry of a page that pmdb has just written to and alone has.
+    /// The page-map entry of a page that only pmdb maps, and has just written to.
     OwnEntry,
     /// The word of `/proc/kpageflags` for such a page.
     OwnFlags,
-    /// Whether frame numbers could be asked for at all: 1 if the right to them is held.
+    /// Whether pmdb has the right to see frame numbers: 1 if it has.
     FrameRight,
     /// The effective user id of pmdb.
     User,
-    /// Major and minor number of the device of shared memory that no mounted filesystem holds, as a memfd has it.
+    /// Major and minor number of the device of shared memory in no mounted filesystem, such as a memfd.
     SharedMemory,
     /// The same for each hugetlb pool, one after the other.
     Pools,

@@ -1,4 +1,4 @@
-//! System calls that `rustix` has no safe wrapper for. The only `unsafe` of this room.
+//! System calls without a safe wrapper in `rustix`. This module has the only `unsafe` of `source`.
 #![allow(unsafe_code)]
 
 use super::question::{Mapping, PageRegion, Query, Scan};
@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use std::cmp::Ordering;
 use std::ffi::c_void;
 
-/// A type of 64 bits for which every pattern of bits is a value, so that it can be read into where it lies.
+/// A type of 64 bits for which every pattern of bits is a value, so that reads can write to it directly.
 ///
 /// # Safety
 /// It must have the size and alignment of a `u64` and no invalid values.
@@ -58,8 +58,8 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
     Ok(done)
 }
 
-/// Where the address space of `one` stands to that of `other` in an order that means nothing but that equal ones are the same.
-/// `None` if the kernel does not tell: one of them is gone, the rights are missing, or it was built without `kcmp`.
+/// Compares the address spaces of two processes: equal means the same, and the order means nothing else. `None` if the kernel does not
+/// tell: one process is gone, the rights are missing, or it was built without `kcmp`.
 pub(crate) fn compare_memory(one: u32, other: u32) -> Option<Ordering> {
     /// `enum kcmp_type` (include/uapi/linux/kcmp.h).
     const KCMP_VM: libc::c_int = 1;
@@ -100,7 +100,7 @@ struct ScanArgument {
     return_mask: u64,
 }
 
-/// Asks the kernel which pages match. Returns the stretches found and where the walk stopped: `scan.end` unless `into` was full.
+/// PAGEMAP_SCAN. Returns the number of stretches found and where the walk stopped: `scan.end` unless `into` was full.
 pub(crate) fn scan(
     page_map: impl AsFd,
     scan: Scan,
@@ -150,10 +150,10 @@ struct MapsQuery {
     build_id_addr: u64,
 }
 
-/// The most that the kernel gives of a name (PATH_MAX).
+/// The longest name that the kernel returns (PATH_MAX).
 const NAME_BYTES: usize = 4096;
 
-/// Asks the kernel for a mapping. ENOENT: there is none; ENOTTY: it cannot be asked (before Linux 6.11).
+/// PROCMAP_QUERY. ENOENT: there is no such mapping; ENOTTY: the kernel has no such query (before Linux 6.11).
 pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping> {
     /// `PROCMAP_QUERY_COVERING_OR_NEXT_VMA` (include/uapi/linux/fs.h).
     const OR_NEXT: u64 = 0x10;
@@ -185,8 +185,8 @@ pub(crate) fn query_mapping(maps: impl AsFd, question: Query) -> Result<Mapping>
     })
 }
 
-/// How many pages of `length` bytes of `file` from `offset` on are in the page cache: cachestat(2), Linux 6.5. Asks for nothing to be
-/// read. EPERM: only who could write the file may know (Linux 6.13).
+/// The number of pages in the page cache, of `length` bytes of `file` from `offset` on: cachestat(2), Linux 6.5. Nothing is read. EPERM:
+/// only those who could write the file may know (Linux 6.13).
 pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<u64> {
     /// libc names it for few architectures. Since Linux 5.0 new calls have one number everywhere but for the bases of MIPS and of x32
     /// (arch/*/…/syscall*.tbl).
@@ -219,8 +219,8 @@ pub(crate) fn cached_pages(file: impl AsFd, offset: u64, length: u64) -> Result<
     }
 }
 
-/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without access. The kernel
-/// says so of every page to those who could not write the file (Linux 5.2), so callers see to that first.
+/// Whether each page of `length` bytes of `file` from `offset` on is in the page cache: mincore(2) of a mapping without access. Callers must
+/// check first that they could write the file: to others the kernel reports every page as cached (Linux 5.2).
 pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<Vec<bool>> {
     let (access, kind) = (mm::ProtFlags::empty(), mm::MapFlags::SHARED);
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -235,17 +235,17 @@ pub(crate) fn cached_map(file: impl AsFd, offset: u64, length: usize) -> Result<
     }
 }
 
-/// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns how much could be read.
+/// Reads pages of `file` from `offset` on that are in the page cache, up to the first that is not. Returns the number of bytes read. Callers
+/// must check first that they could write the file (see [`cached_map`]).
 ///
-/// preadv2(2) with RWF_NOWAIT brings pages in: since Linux 5.9 it starts to read ahead where a page is missing, and where one bears the
-/// mark of earlier read-ahead (`filemap_get_pages`); POSIX_FADV_RANDOM does not prevent it (6.18: the page is there after EAGAIN). A mapping for random access does neither (`do_async_mmap_readahead`); but a page
-/// that is missing is read from disk there, and its neighbours with it. So mincore(2) is asked right before each few pages: only a
-/// page that leaves the cache between these two calls comes back. (To those who could not write the file it says yes of every page, Linux 5.2: callers
-/// have to see to that first.) While it is read, this program maps the page and some cached ones around it (`filemap_map_pages`), which
-/// their map counts show for a moment.
+/// preadv2(2) with RWF_NOWAIT would bring pages in: since Linux 5.9 it starts read-ahead at a missing page, and at a page with the mark of
+/// earlier read-ahead (`filemap_get_pages`). POSIX_FADV_RANDOM does not prevent that (6.18: the page is there after EAGAIN). A mapping for
+/// random access does neither (`do_async_mmap_readahead`), but touching a missing page reads it and its neighbours from disk. So mincore(2)
+/// checks a few pages right before they are read: only a page that leaves the cache between these two calls is brought back. During the
+/// read, this program maps the page and some cached ones around it (`filemap_map_pages`), which their map counts show for a moment.
 ///
-/// The mapping is read by process_vm_readv(2), so that whoever cuts the file short makes the read fail, and not this program. That needs
-/// no rights; `/proc/self/mem` belongs to root where file capabilities were gained, as such a program is not dumpable.
+/// The mapping is read by process_vm_readv(2): if somebody truncates the file, only the read fails. That needs no rights. `/proc/self/mem`
+/// would: it belongs to root in a program with file capabilities, which is not dumpable.
 pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Result<usize> {
     let page = rustix::param::page_size();
     let skipped = usize::try_from(offset % page as u64).unwrap_or(0);
@@ -271,7 +271,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
         let part = rest.get_mut(..most).unwrap_or_default();
         let from = mapping.address() + at as u64;
         match retry_on_intr(|| own_memory(from, &mut *part)) {
-            // The file has been cut short.
+            // The file was truncated.
             Ok(0) | Err(Errno::IO | Errno::FAULT) => break,
             Ok(read) => done += read,
             Err(error) => return Err(error),
@@ -280,7 +280,7 @@ pub(crate) fn cached_bytes(file: impl AsFd, offset: u64, into: &mut [u8]) -> Res
     Ok(done)
 }
 
-/// Reads memory of this program from `address` on, which may go away meanwhile.
+/// Reads memory of this program from `address` on, which may become inaccessible meanwhile.
 fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
     let start = usize::try_from(address).map_err(|_| Errno::FAULT)?;
     let local = libc::iovec {
@@ -291,7 +291,7 @@ fn own_memory(address: u64, into: &mut [u8]) -> Result<usize> {
         iov_base: std::ptr::with_exposed_provenance_mut(start),
         iov_len: into.len(),
     };
-    // SAFETY: the kernel writes at most the length of `into` to it, and reads the other place with the checks of another process's.
+    // SAFETY: the kernel writes at most the length of `into` to it, and checks its reads as for another process.
     let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
     usize::try_from(read)
         .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
@@ -302,10 +302,10 @@ pub(crate) fn in_child(work: impl FnOnce()) -> Result<Pid> {
     // SAFETY: the C library puts its own locks in order; the child ends without returning into the code of its parent.
     match unsafe { libc::fork() } {
         0 => {
-            // The child is nobody's to be stopped from the terminal.
+            // Ctrl-C at the terminal must not stop the child.
             _ = rustix::process::setsid();
             _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // SAFETY: ends the process at once, with nothing of its parent's cleaned up twice.
+            // SAFETY: ends the process at once, without cleaning up what belongs to its parent.
             unsafe { libc::_exit(0) }
         }
         child => Pid::from_raw(child).filter(|_| child > 0).ok_or_else(|| {
@@ -320,12 +320,12 @@ pub(crate) fn close_if(number: RawFd, is_wanted: impl FnOnce(FileType) -> bool) 
     let file = unsafe { BorrowedFd::borrow_raw(number) };
     let stat = rustix::fs::fstat(file);
     if stat.is_ok_and(|stat| is_wanted(FileType::from_raw_mode(stat.st_mode))) {
-        // SAFETY: see above; whoever owns the number never runs in this process.
+        // SAFETY: see above; the owner of the number never runs in this process.
         unsafe { rustix::io::close(number) };
     }
 }
 
-/// Pages that are mapped but never read: of a file, which whoever cuts it short cannot hurt then, or of memory that may not be touched.
+/// Pages that are mapped but never touched: of a file, which may be truncated, or of memory that may not be accessed.
 pub(crate) struct ClosedPages {
     start: *mut c_void,
     length: usize,
@@ -359,9 +359,9 @@ impl ClosedPages {
         }
     }
 
-    /// How many pages from `index` on are in memory, of a few; mapped they need not be.
+    /// How many of the next few pages from `index` on are in the page cache, mapped or not.
     fn cached_from(&self, index: usize) -> Result<usize> {
-        /// More would leave one more time to go before it is read; fewer cost more system calls.
+        /// With more, a page has more time to leave the cache before it is read; fewer cost more system calls.
         const MOST: usize = 16;
         let page = rustix::param::page_size();
         let at = index.checked_mul(page).filter(|&at| at < self.length);
@@ -401,7 +401,7 @@ struct PidfdInfo {
     exit_code: i32,
 }
 
-/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15): told once its parent has waited for it.
+/// How the process of a pidfd ended, as `wait` gives it (PIDFD_GET_INFO, Linux 6.15). The kernel tells once the parent has reaped it.
 pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
     let info = PidfdInfo {
@@ -413,7 +413,7 @@ pub fn exit_of(pidfd: impl AsFd) -> Option<i32> {
     (info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
 }
 
-/// An ioctl `_IOWR(GROUP, NUMBER, T)` that gives back its return value and the structure as the kernel left it.
+/// An ioctl `_IOWR(GROUP, NUMBER, T)`. It returns the return value, and the structure as the kernel left it.
 struct Exchange<T, const GROUP: u8, const NUMBER: u8>(T);
 
 // SAFETY: the number and the size of the structure make the opcode, as in include/uapi/linux/fs.h and pidfd.h; the kernel reads and writes
@@ -440,7 +440,7 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    /// A file on a disk, all of it in the page cache but the pages named; `None` where the kernel keeps them.
+    /// A file on a disk, all of it in the page cache except the pages `dropped`; `None` if the kernel does not drop them.
     fn without(pages: usize, dropped: std::ops::Range<usize>) -> Option<File> {
         let page = rustix::param::page_size();
         let folder = std::env::current_exe().expect("this program");
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_end_where_the_page_cache_does_and_nothing_is_brought_in() {
+    fn a_read_ends_at_the_first_page_that_is_not_cached_and_brings_none_in() {
         const PAGES: usize = 8;
         let page = rustix::param::page_size();
         let Some(file) = without(PAGES, 3..5) else {

@@ -24,12 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Becomes true with Ctrl-C.
 static INTERRUPTS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Has waits for storage end when `interrupts` becomes true: Ctrl-C. The first one counts.
+/// Makes waits for storage end when `interrupts` becomes true: Ctrl-C. Only the first call counts.
 pub fn heed(interrupts: Arc<AtomicBool>) {
     _ = INTERRUPTS.set(interrupts);
 }
 
-/// Children that were not waited for: those left behind, by the storage that they wait for, and those that are about to end.
+/// Children that were not reaped: those left behind, by the storage that they wait for, and those that are about to end.
 #[derive(Default)]
 struct Children {
     left: HashMap<Device, Pid>,
@@ -42,8 +42,8 @@ fn children() -> MutexGuard<'static, Children> {
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `work` answers, which only looks at files on `storage`. [`Errno::TIMEDOUT`] when that does not respond, and at once as long as an
-/// earlier call still waits for it.
+/// The answer of `work`, which only reads files on `storage`. [`Errno::TIMEDOUT`] when that does not respond; at once as long as an earlier
+/// call still waits for it.
 pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>> {
     {
         let mut children = children();
@@ -65,7 +65,7 @@ pub(super) fn ask(storage: Device, work: impl FnOnce() -> Vec<u8>) -> Result<Vec
     let told = read_answer(&answer);
     let mut children = children();
     match told {
-        // It may wait once more when it ends, as its files are closed.
+        // It may wait for the storage again when it ends, as its files are closed.
         Ok(_) => children.ending.push(child),
         Err(_) => {
             _ = kill_process(child, Signal::KILL);
@@ -102,7 +102,7 @@ fn write_all(pen: &OwnedFd, mut bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads the length and so many bytes; the patience begins anew with each part.
+/// Reads the length, then the bytes. The patience begins anew with each part.
 fn read_answer(from: &OwnedFd) -> Result<Vec<u8>> {
     let mut length = [0; size_of::<u64>()];
     read_fully(from, &mut length)?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_answers_is_left_behind_and_not_asked_again_until_it_ends() {
+    fn silent_storage_is_left_behind_and_not_asked_again_until_the_child_ends() {
         let (wait, _never_written) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
         let silent = storage(u32::MAX - 1);
         let asked = Instant::now();
@@ -175,7 +175,7 @@ mod tests {
         });
         assert_eq!(answer, Err(Errno::TIMEDOUT));
         assert!(asked.elapsed() >= PATIENCE);
-        // Other storage is not kept from answering, and this one answers again when the child has ended, which SIGKILL made it do.
+        // Other storage still answers. This one answers again when the child has ended, by SIGKILL.
         assert_eq!(ask(storage(u32::MAX - 2), || vec![1]), Ok(vec![1]));
         let patience = Instant::now() + PATIENCE;
         while ask(silent, || vec![2]) != Ok(vec![2]) {

@@ -1,4 +1,4 @@
-//! A process that is attached to: its identity, and the address space that it has now.
+//! An attached process: its identity, and its current address space.
 
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, named};
@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Shared by those who look at the process and at the files behind its regions.
+/// Shared by the sources of the process and of the files behind its regions.
 pub(super) struct Attached {
     handle: Arc<Handle>,
     memory: RwLock<Arc<Memory>>,
@@ -25,8 +25,7 @@ impl Attached {
         Ok(Self::with(Arc::new(handle), memory))
     }
 
-    /// Attaches to a process for a moment, in which neither its regions nor its name may ever be asked for: what takes time is looked up
-    /// when it is.
+    /// Attaches to a process for a quick look. Its regions and its name are read only when they are asked for.
     pub(super) fn for_a_look(handle: Arc<Handle>) -> Result<Self> {
         let memory = Memory::for_a_look(&handle)?;
         Ok(Self::with(handle, memory))
@@ -54,7 +53,7 @@ impl Attached {
 
     /// The address space as it was last opened.
     pub(super) fn memory(&self) -> Arc<Memory> {
-        // What is in there is whole at any time: whoever panicked has only read it.
+        // The value is consistent even after a panic: it is replaced whole.
         self.memory
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -80,13 +79,13 @@ impl Attached {
                 Ok(Liveness::Executed)
             }
             Err(Error::Gone { .. }) => Ok(Liveness::Exited),
-            // The files of a process without memory belong to root: refused is also who comes too late.
+            // The files of a process without memory belong to root: the refusal may mean that it has exited.
             Err(_) if self.handle.is_exiting() => Ok(Liveness::Exited),
             Err(error) => Err(error),
         }
     }
 
-    /// Why the address space `memory` has nothing more to say.
+    /// Why the address space `memory` can no longer be read.
     pub(super) fn lost(&self, memory: &Memory) -> Error {
         let has_gone = match Memory::open(&self.handle) {
             Ok(now) => !now.is_alive(),
@@ -131,7 +130,7 @@ impl Attached {
             .map_err(|error| self.failed(memory, "maps", error))
     }
 
-    /// Appends what one read gives of it from `offset` on. An address space has regions as long as it is there.
+    /// Appends what one read gives of it from `offset` on. A live address space always has regions.
     pub(super) fn maps_from(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
@@ -147,16 +146,16 @@ impl Attached {
         let memory = self.memory();
         let read = sys::read_words(&memory.page_map, first, into)
             .map_err(|error| self.failed(&memory, "pagemap", error))?;
-        // The page map of a dead address space ends at once: only a living one tells where memory ends.
+        // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
         Ok(read)
     }
 
-    /// Clears the soft-dirty bits of the address space, if it is still that which is known here.
+    /// Clears the soft-dirty bits of the address space, if it is still the known one.
     pub(super) fn clear_soft_dirty(&self) -> Result<()> {
-        /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c: the other numbers clear what other tools go by.
+        /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c: the other numbers clear other things.
         const SOFT_DIRTY: &[u8] = b"4";
         let memory = self.memory();
         if !memory.is_alive() {

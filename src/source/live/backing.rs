@@ -1,7 +1,7 @@
-//! What the file or the shared memory behind a mapping has, asked without reading any of it.
+//! The backing content of a mapping of a file or of shared memory, found without reading any of it.
 //!
-//! `SEEK_DATA` parts what shared memory holds, in memory or in swap, from what nobody has put anything into; cachestat(2) says how many
-//! pages of a range are in the page cache, so that halving finds where that changes.
+//! `SEEK_DATA` distinguishes pages of shared memory, in memory or in swap, from holes. cachestat(2) counts the pages of a range in the page
+//! cache, so that bisection finds where that changes.
 
 use super::distant_file::error_from_bytes;
 use super::module_file::{ModuleFile, TMPFS};
@@ -11,10 +11,10 @@ use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Access, AtFlags, CWD, SeekFrom, accessat, fstat, seek};
 use rustix::io::Errno;
 
-/// Pages of one question about the page cache: bounds what is held at a time.
+/// Pages of one query of the page cache: it bounds the memory for the answer.
 const WINDOW_PAGES: u64 = 1 << 16;
 
-/// The runs of `range` in `region`, of which `file` is the object.
+/// The runs of `range` in `region`, whose object is `file`.
 pub(super) fn runs(
     file: &ModuleFile,
     region: &Region,
@@ -39,7 +39,7 @@ pub(super) fn runs(
     Ok(runs.found)
 }
 
-/// Runs as [`from_bytes`] reads them: three words each, and behind them why the last one is not known.
+/// Runs as [`from_bytes`] reads them: three words each, then why the last one is unknown.
 pub(super) fn in_bytes(runs: &[BackingRun]) -> Vec<u8> {
     let mut bytes = (runs.len() as u64).to_ne_bytes().to_vec();
     let mut unknown = String::new();
@@ -83,7 +83,7 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BackingRun> {
     (0..count).map_while(run).collect()
 }
 
-/// Puts runs of a file together to those of addresses.
+/// Converts runs of a file to runs of addresses, and joins them.
 struct Runs {
     start: VirtualAddress,
     first: u64,
@@ -91,7 +91,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Adds what holds for the bytes of the file from `from` up to `to`.
+    /// Adds the content of the bytes of the file from `from` up to `to`.
     fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
         let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
         let Some(range) = at(from)
@@ -111,24 +111,24 @@ impl Runs {
     }
 }
 
-/// How the page cache is asked.
+/// How the page cache is queried.
 #[derive(Clone, Copy)]
 enum Way {
     /// cachestat(2)
     Counts,
-    /// mincore(2), which looks at the file below an overlay; but tells the truth only to who could write the file.
+    /// mincore(2), which sees the file below an overlay. It tells the truth only to those who could write the file.
     Map,
 }
 
-/// An object that is asked about.
+/// An object whose content is queried.
 struct Asked<'f> {
     file: &'f ModuleFile,
     region: &'f Region,
     page: PageSize,
-    /// Up to the end of its last page.
+    /// Its size, rounded up to whole pages.
     size: u64,
     shared_memory: bool,
-    /// Of a file of the hugetlb pool: bytes of the pages that it has.
+    /// For a file on hugetlbfs: the bytes of its allocated pages.
     pool_bytes: Option<u64>,
     way: Way,
 }
@@ -150,7 +150,7 @@ impl<'f> Asked<'f> {
             size: size.checked_next_multiple_of(page.bytes()).unwrap_or(size),
             shared_memory: filesystem == TMPFS,
             pool_bytes: (filesystem == HUGETLBFS).then_some(stat.st_blocks as u64 * 512),
-            // The page cache of a file of an overlay is that of the file below, and cachestat looks at its own, which is empty.
+            // A file of an overlay is cached in the file below; cachestat sees only its own cache, which is empty.
             way: match filesystem == OVERLAYFS {
                 true => Way::Map,
                 false => Way::Counts,
@@ -164,7 +164,7 @@ impl<'f> Asked<'f> {
             let content = match bytes {
                 0 => Ok(BackingContent::Hole),
                 bytes if bytes >= self.size => Ok(BackingContent::Contents { cached: true }),
-                // Neither SEEK_DATA nor cachestat looks into the pool.
+                // Neither SEEK_DATA nor cachestat knows hugetlb pages.
                 _ => Err(Error::NotAvailable {
                     what: format!(
                         "{} has some of its huge pages, and the kernel does not tell which",
@@ -191,7 +191,7 @@ impl<'f> Asked<'f> {
             let hole = hole
                 .checked_next_multiple_of(self.page.bytes())
                 .unwrap_or(to);
-            // It was freed meanwhile where it does not go on.
+            // A hole at `data` itself: the page was freed meanwhile.
             at = hole.clamp((data + self.page.bytes()).min(to), to);
             self.cached(data, at, runs)?;
         }
@@ -210,7 +210,7 @@ impl<'f> Asked<'f> {
         }
     }
 
-    /// Finds what of the bytes from `from` up to `to` is in the page cache.
+    /// Finds which of the bytes from `from` up to `to` are in the page cache.
     fn cached(&self, from: u64, to: u64, runs: &mut Runs) -> Result<()> {
         let window = WINDOW_PAGES * self.page.bytes();
         let mut way = self.way;
@@ -234,7 +234,7 @@ impl<'f> Asked<'f> {
         Ok(())
     }
 
-    /// Halves what is cached in part until no part is.
+    /// Bisects ranges that are partly cached, until each is cached whole or not at all.
     fn halve(&self, from: u64, to: u64, runs: &mut Runs) -> rustix::io::Result<()> {
         let mut left = vec![(from, to)];
         while let Some((from, to)) = left.pop() {
@@ -271,7 +271,7 @@ impl<'f> Asked<'f> {
         Ok(())
     }
 
-    /// What the kernel asks of who wants to know about the page cache (`can_do_mincore`).
+    /// Whether the kernel shows pmdb the page cache of the file (`can_do_mincore`).
     fn could_write(&self) -> bool {
         let owns =
             fstat(self.file).is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw());

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
-/// The mounted hierarchy that memory is charged to. It is not held open, or it could not be unmounted.
+/// The mounted hierarchy that memory is charged to. It is not held open, so that it can be unmounted.
 pub(super) struct Hierarchy {
     mount: Mount,
     top: OwnedFd,
@@ -97,8 +97,8 @@ fn group(inode: u64, path: Vec<u8>) -> Group {
     Group { inode, path }
 }
 
-/// Whether a group of the second version has the memory controller. Where a hierarchy of the first version has it instead, inodes are
-/// of that one, and mean other groups here.
+/// Whether a group of cgroup v2 has the memory controller. If a hierarchy of cgroup v1 has it instead, the inodes are of that one, and
+/// mean other groups here.
 fn has_memory(group: &OwnedFd) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);

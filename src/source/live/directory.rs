@@ -1,4 +1,4 @@
-//! A directory under `/proc`, held open: what is read through it cannot turn into another process's.
+//! A directory under `/proc`, held open: reads through it never reach another process.
 
 use super::rights::raised;
 use rustix::buffer::spare_capacity;
@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result, read, retry_on_intr, write};
 pub(super) struct Directory(OwnedFd);
 
 impl Directory {
-    /// Opens `path` without any right to what is in it. Where /proc is mounted with `hidepid=2`, even that takes rights.
+    /// Opens `path` as a handle only. Where /proc is mounted with `hidepid=2`, even that takes rights.
     pub(super) fn open(path: &str) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         raised(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
@@ -24,7 +24,7 @@ impl Directory {
 
     /// Opens a file of it for reading.
     pub(super) fn file(&self, path: &str) -> Result<OwnedFd> {
-        // NONBLOCK and NOCTTY: should a link such as `exe` ever lead to something else than a file.
+        // NONBLOCK and NOCTTY are for links, such as `exe`, that might lead to something else than a file.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         raised(|| openat(&self.0, path, flags, Mode::empty()))
     }
@@ -40,11 +40,11 @@ impl Directory {
 
     /// The whole of a file.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>> {
-        // Of some (`stat`, `syscall`) the kernel asks who reads, and not who opened.
+        // For some (`stat`, `syscall`) the kernel checks the rights of the reader, not of the opener.
         raised(|| read_all(self.file(path)?))
     }
 
-    /// As much of a file as is read before `go_on`, which is asked for each part, says no.
+    /// Reads a file until `go_on`, which is called for each part, says no.
     pub(super) fn read_while(
         &self,
         path: &str,
@@ -67,7 +67,7 @@ impl Directory {
     /// The names in it, or in a directory below it, that are numbers: processes, threads.
     pub(super) fn numbers(&self, path: &str) -> Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // `hidepid` decides as the entries are read.
+        // The kernel applies `hidepid` when the entries are read.
         raised(|| {
             let directory = Dir::new(openat(&self.0, path, flags, Mode::empty())?)?;
             let mut numbers = Vec::new();
@@ -89,15 +89,15 @@ pub(super) fn read_all(file: OwnedFd) -> Result<Vec<u8>> {
     read_to_end(|bytes, _| read(&file, spare_capacity(bytes)))
 }
 
-/// Has `append` read on, told how much there is already, until there is no more. `/proc` makes its text anew for each read of a small
-/// file, and gives at most a page of a large one: so each read has room for some pages, which nobody clears first.
+/// Calls `append`, with the number of bytes read so far, until it adds none. `/proc` makes its text anew for each read of a small file,
+/// and gives at most a page of a large one: so each read gets room for some pages, which is not cleared first.
 pub(super) fn read_to_end(
     mut append: impl FnMut(&mut Vec<u8>, u64) -> Result<usize>,
 ) -> Result<Vec<u8>> {
     const LEAST: usize = 4 << 10;
     let mut bytes = Vec::new();
     loop {
-        // Doubles what there is, when it is too little.
+        // This doubles the capacity when it is too small.
         bytes.try_reserve(LEAST).map_err(|_| Errno::NOMEM)?;
         let so_far = bytes.len() as u64;
         if retry_on_intr(|| append(&mut bytes, so_far))? == 0 {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::Mutex;
 
-/// Bytes that are read at a time: one part is kept, as tables are passed over in smaller steps.
+/// Bytes that are read at a time. The last part is cached, as tables are read in smaller steps.
 const PART: u64 = 1 << 20;
 
 /// Opens the file; `None` if there is none.
@@ -21,7 +21,7 @@ pub(super) struct DistantFile {
     open: Open,
     length: u64,
     fingerprint: [u64; 4],
-    /// The part that was read last, and where it begins.
+    /// The last part read, and where it begins.
     part: Mutex<(u64, Vec<u8>)>,
 }
 
@@ -39,7 +39,7 @@ impl DistantFile {
         }))
     }
 
-    /// Up to so many bytes from `offset` on, which are void if the file is another by now.
+    /// Up to `length` bytes from `offset` on; an error if the file has changed.
     fn fetch(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         let failed = |error| Error::NotAvailable {
             what: format!("reading {}: {error}", self.name),
@@ -84,7 +84,7 @@ fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 
     }
 }
 
-/// What `work` answers, which looks at the file `name` on `storage`.
+/// The answer of `work`, which reads the file `name` on `storage`.
 pub(super) fn answer(
     storage: Device,
     name: &Name,
@@ -133,7 +133,7 @@ pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
     }
 }
 
-/// That the storage of a file did not answer, or that it could not be asked.
+/// The error that the storage of a file did not answer, or that the query failed.
 fn silent(name: &Name, error: Errno) -> Error {
     match error {
         Errno::TIMEDOUT => Error::NotAvailable {
@@ -165,7 +165,7 @@ impl ReadAt for DistantFile {
         self.length
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // What does not answer any more has another than it had.
+        // A file that no longer answers gets another fingerprint.
         let found = look(self.storage, &self.name, &self.open).ok().flatten();
         found.map_or([u64::MAX; 4], |(_, fingerprint)| fingerprint)
     }

@@ -1,4 +1,4 @@
-//! What this kernel and these rights give, found out by trying it on pmdb itself.
+//! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
 
 use super::cgroups::Hierarchy;
 use super::directory::Directory;
@@ -73,7 +73,7 @@ pub(super) fn cgroup_paths() -> Finding {
     }
 }
 
-/// The calls on page maps and maps, by asking them about pmdb itself.
+/// The calls on page maps and maps, tried on pmdb itself.
 pub(super) fn calls() -> Vec<Finding> {
     let own = |file| Directory::open("/proc/self").and_then(|own| own.file(file));
     let mut findings = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn calls() -> Vec<Finding> {
     findings
 }
 
-/// The categories that tell what page-map entries do not, each with what that is. Linux 6.7 has them all.
+/// The categories that tell more than page-map entries, each with its meaning. Linux 6.7 has them all.
 const CATEGORIES: [(Feature, Categories, &str); 3] = [
     (
         Feature::ScanZero,
@@ -144,11 +144,11 @@ const CATEGORIES: [(Feature, Categories, &str); 3] = [
     (
         Feature::ScanWriteTracked,
         Categories::WRITE_TRACKED,
-        "PAGE_IS_WPALLOWED tells where userfaultfd takes note of writes and lets them pass",
+        "PAGE_IS_WPALLOWED tells where userfaultfd records writes and lets them pass",
     ),
 ];
 
-/// As the kernel spells them (include/uapi/linux/fs.h), without what they have in common.
+/// Their names in the kernel (include/uapi/linux/fs.h), without the common prefix.
 fn category_names(known: Categories) -> Vec<&'static str> {
     let names = [
         (Categories::WRITE_TRACKED, "WPALLOWED"),
@@ -269,7 +269,7 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
     }
 }
 
-/// An error of opening a file of pmdb's own, as a target's would be told.
+/// Opens a file of pmdb's own, with the errors of a target's.
 pub(super) fn own(file: &str) -> Result<OwnedFd> {
     let opened = Directory::open("/proc/self").and_then(|own| own.file(file));
     opened.map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))

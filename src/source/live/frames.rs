@@ -14,8 +14,8 @@ pub(super) struct FrameFile {
     file: OnceLock<Result<OwnedFd>>,
 }
 
-/// No file has words behind this one: offsets are signed. Physical memory has ended long before, and the kernel would call such an
-/// offset invalid instead of saying so.
+/// No file has words after this one: offsets are signed. Physical memory ends long before, but the kernel would call a larger offset
+/// invalid.
 const LAST_WORD: u64 = i64::MAX as u64 / 8 - 1;
 
 impl FrameFile {
@@ -58,7 +58,7 @@ impl FrameFile {
             },
             error => Error::io(format!("opening /proc/{name}"), error),
         })?;
-        // Containers put an empty file over what is not to be read: that is not a machine without memory.
+        // Containers mount an empty file over it to hide it. Every machine has memory, so an empty file means that.
         let mut first = [0u64];
         match sys::read_words(&file, 0, &mut first) {
             Ok(0) => Err(Error::NotAvailable {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn physical_memory_has_ended_before_any_frame_that_no_offset_reaches() {
+    fn frames_beyond_every_offset_are_beyond_physical_memory() {
         let file = FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR");
         for frame in [1 << 60, u64::MAX / 8, u64::MAX] {
             match file.read(frame, &mut [0u64; 16]) {

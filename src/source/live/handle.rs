@@ -1,4 +1,4 @@
-//! Who the target is: a pidfd, a handle on its directory and its start time. A number alone could be another's tomorrow.
+//! The identity of the target: a pidfd, a handle on its directory and its start time. Its number alone may be reused.
 
 use super::directory::Directory;
 use crate::kernel::Name;
@@ -10,20 +10,20 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::sync::OnceLock;
 
-/// One process, for as long as it lives and not a moment longer.
+/// One process. The handle never means another one, even after the process has ended.
 #[derive(Debug)]
 pub(super) struct Handle {
     pid: u32,
     directory: Directory,
     /// Opened when it is first needed, unless the process was asked for by its number.
     pidfd: OnceLock<rustix::io::Result<OwnedFd>>,
-    /// What its `stat` said when that was first read.
+    /// Its `stat` when that was first read.
     first: OnceLock<Vec<u8>>,
 }
 
 impl Handle {
-    /// Takes hold of the process `pid`, or of the process that the thread `pid` belongs to. If the directory still answers afterwards, it
-    /// and the pidfd, which was opened later, are of the same process.
+    /// Opens the process `pid`, or the process that the thread `pid` belongs to. The pidfd is opened after the directory: if the directory
+    /// still answers then, both are of the same process.
     pub(super) fn open(pid: u32) -> Result<Self> {
         let directory = directory_of(pid)?;
         let pidfd = match pidfd_of(pid) {
@@ -47,7 +47,7 @@ impl Handle {
         })
     }
 
-    /// The same, and what its `stat` says now.
+    /// The same, with its current `stat`.
     pub(super) fn open_with_stat(pid: u32) -> Result<(Self, Stat)> {
         let handle = Self::open(pid)?;
         let stat = handle.read_stat();
@@ -55,7 +55,7 @@ impl Handle {
         Ok((handle, Stat::parse(&stat)?))
     }
 
-    /// Takes hold of a process from a listing, of which its `stat` may be all that is ever read.
+    /// Opens a process from a listing. Perhaps only its `stat` will ever be read.
     pub(super) fn of_listed(pid: u32) -> Result<(Self, Vec<u8>)> {
         let handle = Handle {
             pid,
@@ -75,7 +75,7 @@ impl Handle {
     pub(super) fn start_time(&self) -> u64 {
         self.first().map_or(0, |stat| stat.start_time)
     }
-    /// What it was called when its `stat` was first read; nothing if it had gone before.
+    /// Its name when its `stat` was first read; empty if it had gone before.
     pub(super) fn first_name(&self) -> Name {
         self.first().map_or_else(Name::default, |stat| stat.name)
     }
@@ -94,13 +94,13 @@ impl Handle {
         self.ends_within(0)
     }
 
-    /// Whether it is about to exit: a process loses its memory a moment before it ends.
+    /// Whether it is about to exit: a process loses its memory just before it ends.
     pub(super) fn is_exiting(&self) -> bool {
         self.ends_within(100_000_000)
     }
 
-    /// How it ended, as `wait` gives it, if the kernel tells: before Linux 6.15 only until its parent has waited for it, and then 0 to
-    /// those too who may not know.
+    /// How it ended, as `wait` gives it, if the kernel tells. Before Linux 6.15 it tells only until the parent has reaped the process, and
+    /// shows 0 to readers without the right to know.
     pub(super) fn exit_code(&self) -> Option<i32> {
         if let Some(code) = self.pidfd().ok().and_then(sys::exit_of) {
             return Some(code);
@@ -114,7 +114,7 @@ impl Handle {
         (stat.exit_code != 0 || may_know() == Some(true)).then_some(stat.exit_code)
     }
 
-    /// A pidfd can be read from the end of the process on, whether or not its parent has waited for it.
+    /// A pidfd becomes readable when the process ends, whether or not its parent has reaped it.
     fn ends_within(&self, nanoseconds: u32) -> bool {
         let pidfd = match self.pidfd() {
             Ok(pidfd) => pidfd,
@@ -131,7 +131,7 @@ impl Handle {
     fn pidfd(&self) -> std::result::Result<&OwnedFd, &Errno> {
         let open = || {
             let pidfd = pidfd_of(self.pid)?;
-            // By its number, which could be another's by now: not as long as the directory answers.
+            // Its number may be reused by now, but not while the directory answers.
             let answers = self.directory.file("stat");
             answers.map(|_| pidfd).map_err(|error| match error {
                 Errno::MFILE | Errno::NFILE => error,
@@ -156,7 +156,7 @@ impl Handle {
         Ok(stat)
     }
 
-    /// The error that says that it is gone, and whose its number is now.
+    /// The error that it has exited, and which process has its number now.
     pub(super) fn exited(&self, name: &Name) -> Error {
         let named = named(self.pid, name);
         let successor = Directory::open(&format!("/proc/{}", self.pid))
@@ -184,7 +184,7 @@ fn directory_of(pid: u32) -> Result<Directory> {
     Directory::open(&format!("/proc/{pid}")).map_err(|error| not_found(pid, error))
 }
 
-/// Why nothing can be read of the process `pid`: it is not there only if `/proc` is, and there was enough to look with.
+/// Why nothing can be read of the process `pid`: it may not exist, `/proc` may not be mounted, or files or memory were short.
 pub(super) fn not_found(pid: u32, error: Errno) -> Error {
     match error {
         Errno::MFILE | Errno::NFILE | Errno::NOMEM => {
@@ -194,7 +194,7 @@ pub(super) fn not_found(pid: u32, error: Errno) -> Error {
     }
 }
 
-/// The error that says so, if `/proc` is not mounted here.
+/// The error if `/proc` is not mounted here.
 pub(super) fn no_proc() -> Option<Error> {
     /// `PROC_SUPER_MAGIC` (include/uapi/linux/magic.h)
     const PROC: u64 = 0x9fa0;

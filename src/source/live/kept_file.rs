@@ -1,5 +1,5 @@
-//! Files that are kept for long, as those that symbols are read from are, though a process may have mapped more of them than this
-//! program may have open: one that was not read for a while is closed, and opened again when it is asked.
+//! Files that are kept for long, such as those with symbols. A process may have mapped more of them than this program may have open, so a
+//! file that was not read for a while is closed, and opened again for the next read.
 
 use super::module_file::ModuleFile;
 use crate::source::ReadAt;
@@ -9,12 +9,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Files that may be open at the same time, at most.
+/// The most files that are open at the same time.
 const MOST: usize = 4096;
-/// As many may always be: one for each thread that reads, and one of each kind.
+/// At least this many may be open: one for each thread that reads, and one of each kind.
 const LEAST: usize = 8;
 
-/// Opens the file again; `None` if it is not to be had any more.
+/// Opens the file again; `None` if that fails.
 type Again = Box<dyn Fn() -> Option<ModuleFile> + Send + Sync>;
 
 /// A file that is open when it is needed.
@@ -25,10 +25,10 @@ pub(super) struct KeptFile {
     fingerprint: [u64; 4],
 }
 
-/// Where a file is while it is open.
+/// A place for a file while it is open.
 struct OpenFile {
     file: Mutex<Held>,
-    /// Whether it was read since it was last passed over.
+    /// Whether it was read since it was last spared.
     used: AtomicBool,
 }
 
@@ -36,8 +36,8 @@ struct OpenFile {
 enum Held {
     Open(Arc<ModuleFile>),
     Closed {
-        /// When it was last changed. While it is open it stays the same file whatever is done to it, and may be renamed; behind a name
-        /// that is opened again there could be another, with the inode number and the times of the first.
+        /// When it was last changed (ctime). An open file stays the same file, even if it is renamed. A name that is opened again may lead
+        /// to another file, with the same inode number and modification time.
         changed: (i128, i128),
     },
 }
@@ -52,7 +52,7 @@ impl OpenFile {
     }
 }
 
-/// All that are open, those that were opened last at the end.
+/// All open files, the last opened at the end.
 static OPEN: Mutex<VecDeque<Weak<OpenFile>>> = Mutex::new(VecDeque::new());
 
 impl KeptFile {
@@ -72,7 +72,7 @@ impl KeptFile {
         }
     }
 
-    /// The file, opened again if it was closed. Another, or one that has changed meanwhile, is an error: what was read of it is void.
+    /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier reads are void.
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
         self.place.used.store(true, Ordering::Relaxed);
         let mut held = lock(&self.place.file);
@@ -100,12 +100,12 @@ impl ReadAt for KeptFile {
         self.length
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // What cannot be opened again has another than it had.
+        // A file that cannot be opened again gets another fingerprint.
         self.open().map_or([u64::MAX; 4], |file| file.fingerprint())
     }
 }
 
-/// Half of what this program may have open: the rest is for everything else.
+/// Half of the files that this program may have open: the rest is for everything else.
 fn most() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok());
@@ -116,7 +116,7 @@ fn most() -> usize {
 fn keep_open(place: &Arc<OpenFile>, most: usize) {
     let mut open = lock(&OPEN);
     open.push_back(Arc::downgrade(place));
-    // Each may be passed over once.
+    // Each may be spared once.
     let mut patience = 2 * open.len();
     while open.len() > most && patience > 0 {
         patience -= 1;
@@ -128,7 +128,7 @@ fn keep_open(place: &Arc<OpenFile>, most: usize) {
         };
         match place.used.swap(false, Ordering::Relaxed) {
             true => open.push_back(oldest),
-            // Whoever reads it at this moment holds it until that is done.
+            // A read that is under way holds the file until it is done.
             false => place.close(),
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_while_it_was_closed_is_another_file() {
+    fn a_file_that_changed_while_it_was_closed_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
         fs::write(&path, "one").expect("written");
@@ -173,7 +173,7 @@ mod tests {
         file.place.close();
         let before = fs::metadata(&path).expect("its times");
         let changed = |one: &fs::Metadata| (one.ctime(), one.ctime_nsec());
-        // Its clock may go by ticks of some milliseconds.
+        // The clock of the filesystem may tick every few milliseconds.
         loop {
             fs::write(&path, "two").expect("written");
             let times = fs::FileTimes::new().set_modified(before.modified().expect("a time"));

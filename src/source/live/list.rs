@@ -54,12 +54,12 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
 
 /// Every process, with a handle on it. Very many are read on several cores.
 pub(super) fn held() -> Result<Vec<Listed>> {
-    /// Processes that are sooner read than a thread has started.
+    /// Reading this many processes takes less time than starting a thread.
     const FEW: usize = 128;
-    /// Cores that are of use: more get into each other's way in the kernel.
+    /// The most cores that are of use: more contend for locks in the kernel.
     const MOST: usize = 4;
     let numbers = process_ids()?;
-    // A file each, so that as many are left.
+    // A handle is an open file: half of those allowed are left for everything else.
     let may_hold = numbers.len() <= rights::open_files() / 2;
     if may_hold {
         make_room(numbers.len())?;
@@ -68,7 +68,7 @@ pub(super) fn held() -> Result<Vec<Listed>> {
         let (handle, stat) = match Handle::of_listed(pid) {
             Ok(listed) => listed,
             Err(error @ Error::Io { .. }) => return Some(Err(error)),
-            // Whoever has ended meanwhile has no memory.
+            // A process that has ended meanwhile has no memory.
             Err(_) => return None,
         };
         let handle = may_hold.then(|| Arc::new(handle) as Arc<dyn Any + Send + Sync>);
@@ -98,7 +98,7 @@ pub(super) fn held() -> Result<Vec<Listed>> {
         for (share, helper) in others {
             all.extend(match helper {
                 Ok(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // As many threads as this user may have.
+                // This user may have no more threads: this one does the work.
                 Err(_) => all_of(share),
             }?);
         }
@@ -106,12 +106,12 @@ pub(super) fn held() -> Result<Vec<Listed>> {
     })
 }
 
-/// Has the kernel make room for so many open files at once, and before there are threads: with them it waits for all processors each time
-/// that the table grows, some milliseconds (expand_fdtable in fs/file.c).
+/// Grows the kernel's table of open files once, before there are threads: with threads each growth waits for all processors, some
+/// milliseconds (expand_fdtable in fs/file.c).
 fn make_room(files: usize) -> Result<()> {
     let proc = Directory::open("/proc").map_err(|error| Error::io("opening /proc", error))?;
     let last = i32::try_from(files).unwrap_or(i32::MAX);
-    // Refused, it takes longer.
+    // If it is refused, opening takes longer.
     _ = fcntl_dupfd_cloexec(proc.fd(), last);
     Ok(())
 }

@@ -10,7 +10,7 @@ use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fstat, major, memfd_create, mino
 use rustix::io::Errno;
 use std::cmp::Ordering;
 
-/// Its files that stay open.
+/// The files of the machine that stay open.
 pub(super) struct LiveMachine {
     pub(super) flags: FrameFile,
     pub(super) counts: FrameFile,
@@ -52,7 +52,7 @@ impl LiveMachine {
         read.map_err(|error| Error::io(format!("reading {path}"), error))
     }
 
-    /// Tries something that is a matter of pmdb itself.
+    /// Tries something on pmdb itself.
     pub(super) fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let words: Option<Vec<u64>> = match probe {
             Probe::PageBytes => Some(vec![rustix::param::page_size() as u64]),
@@ -77,7 +77,7 @@ impl LiveMachine {
         })
     }
 
-    /// What this kernel and the rights of this program give, as far as it takes no decoding.
+    /// The findings that take no decoding.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![
             tried(
@@ -109,7 +109,7 @@ fn release() -> Vec<u8> {
     rustix::system::uname().release().to_bytes().to_vec()
 }
 
-/// A configuration that a distribution has left beside the kernel.
+/// A configuration that a distribution has installed beside the kernel.
 fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
     // A generous bound for a text of some 300 KiB.
     const MOST: u64 = 8 << 20;
@@ -132,19 +132,19 @@ fn compare(one: u32, other: u32) -> Option<u64> {
     })
 }
 
-/// Every memfd, System V segment and shared anonymous mapping lives on one filesystem that is mounted nowhere: one of
-/// our own shows its major and minor number.
+/// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of pmdb's own shows
+/// its major and minor number.
 fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
     let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
     Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
 }
 
-/// The devices of the hugetlb pools, one for each size of pages. An empty memfd takes no page of them.
+/// The devices of the hugetlb pools, one for each page size. An empty memfd takes no page of them.
 fn devices_of_pools() -> Option<Vec<[u64; 2]>> {
     /// Where a size stands among the flags: its logarithm (MFD_HUGE_SHIFT).
     const SIZE_SHIFT: u32 = 26;
     let Ok(pools) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
-        // Not without /sys, but then it is not known.
+        // Without /sys the page sizes are unknown.
         let has_settings = std::fs::exists("/sys/kernel/mm").unwrap_or(false);
         return has_settings.then(Vec::new);
     };

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 /// The address space of a process, as long as it runs the same program.
 pub(super) struct Memory {
-    /// What the process was called when this was opened, or when it was listed.
+    /// The name of the process when this was opened, or when it was listed.
     name: OnceLock<Name>,
     /// The size of its pages.
     pub(super) page: PageSize,
@@ -29,7 +29,7 @@ impl Memory {
         Self::of(handle, handle.stat()?)
     }
 
-    /// As [`open`](Self::open), with what `stat` has just said.
+    /// As [`open`](Self::open), with the current `stat`.
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         if stat.is_kernel_thread {
             let who = named(handle.pid(), &stat.name);
@@ -40,7 +40,7 @@ impl Memory {
         Self::called(stat.name.into(), handle)
     }
 
-    /// As [`open`](Self::open), for one of whom nothing may have to be said.
+    /// As [`open`](Self::open), but the name is read only when it is needed.
     pub(super) fn for_a_look(handle: &Handle) -> Result<Self> {
         Self::called(OnceLock::new(), handle)
     }
@@ -70,12 +70,12 @@ impl Memory {
         })
     }
 
-    /// What the process is called; nothing if it has gone before that was asked for.
+    /// The name of the process; empty if it had gone before the first call.
     pub(super) fn name(&self, handle: &Handle) -> &Name {
         self.name.get_or_init(|| handle.first_name())
     }
 
-    /// The path of a file below `/proc/PID` that only a thread which still runs can answer for.
+    /// The path of a file below `/proc/PID`, of a thread that still runs.
     pub(super) fn path(&self, file: &str) -> String {
         path(self.thread, file)
     }
@@ -92,7 +92,7 @@ impl Memory {
             let who = named(handle.pid(), self.name(handle));
             let opened = handle.directory().file(&path);
             let maps = opened.map_err(|error| refused(handle, &who, &path, error));
-            // Opened after the page map: if the process has executed another program in between, this is of that.
+            // It was opened after the page map: if the process has executed another program in between, it belongs to that one.
             match self.is_alive() {
                 true => maps,
                 false => Err(handle.exited(self.name(handle))),
@@ -116,7 +116,7 @@ impl Memory {
     }
 }
 
-/// What `open` gives, once for all, a refusal too; but not that files or memory were short.
+/// The result of `open`, which is cached; an error only if it lasts, and not if files or memory were short.
 fn kept(
     place: &OnceLock<Result<OwnedFd>>,
     open: impl FnOnce() -> Result<OwnedFd>,
@@ -138,8 +138,8 @@ fn path(thread: Option<u32>, file: &str) -> String {
     }
 }
 
-/// Opens the page map through the process, or, when its main thread has ended, through any thread that has memory still (sourceware
-/// bug 31207 shows what happens to those who do not look).
+/// Opens the page map of the process, or, when its main thread has ended, that of any thread that still has memory (see sourceware bug
+/// 31207).
 fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> {
     let directory = handle.directory();
     // Before Linux 6.12 the page map of a thread that has ended can be opened, and is empty.
@@ -149,7 +149,7 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
     };
     match open(None) {
         Ok(file) => return Ok((None, file)),
-        // The files of a zombie belong to root: nobody else gets as far as to hear that there is nothing behind them.
+        // The files of a zombie belong to root: others get EACCES, and not the error for missing memory.
         Err(error) if error != Errno::SRCH && !is_zombie(handle) => return Err(error),
         Err(_) => {}
     }
@@ -170,7 +170,7 @@ fn has_memory(page_map: &OwnedFd) -> bool {
     sys::read_words(page_map, 0, &mut first).is_ok_and(|read| read == 1)
 }
 
-/// Whether its main thread has ended and is not waited for.
+/// Whether its main thread has ended and was not reaped.
 fn is_zombie(handle: &Handle) -> bool {
     handle.stat().is_ok_and(|stat| stat.state == 'Z')
 }

@@ -36,8 +36,8 @@ use modules::LiveModules;
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Takes hold of the process with that id, or of the process that the thread with that id belongs to, and opens what pmdb reads of it.
-/// Nothing of the process changes.
+/// Opens what pmdb reads of the process with that id, or of the process that the thread with that id belongs to. The process does not
+/// change.
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is no such process or it is a zombie, [`NotAvailable`](Error::NotAvailable) for a kernel thread,
@@ -213,7 +213,7 @@ impl Attached {
             File::Program | File::UserNamespace | File::MappedFile(_) => directory.link(&path),
             _ => directory.read_while(&path, go_on),
         };
-        // Opened by its path, it is of whatever program runs now: of the one that is known here, if that is alive afterwards still.
+        // The file is of the program that runs now. That is the known one if its address space is still alive afterwards.
         if file == File::Smaps && !memory.is_alive() {
             return Err(self.lost(&memory));
         }
@@ -231,7 +231,7 @@ impl Attached {
                 ),
             },
             (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
-            // The kernel lets only those read it who may trace the process.
+            // Only those who may trace the process may read it.
             (File::Syscall | File::ThreadSyscall(_), error) => {
                 let who = named(handle.pid(), memory.name(handle));
                 memory::refused(handle, &who, &path, error)
@@ -240,8 +240,8 @@ impl Attached {
         })
     }
 
-    /// Asks PAGEMAP_SCAN as far as it reaches. The kernel refuses a scan that ends above what the caller itself could address, which is
-    /// less than the target's where a 32-bit pmdb looks at a 64-bit process.
+    /// PAGEMAP_SCAN, as far as it reaches. The kernel refuses a scan that ends above the caller's own address space, which is smaller than the
+    /// target's if a 32-bit pmdb inspects a 64-bit process.
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let memory = self.memory();
         let end = own_page::limit(question.end, memory.page);

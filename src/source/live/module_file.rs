@@ -1,4 +1,4 @@
-//! A regular file that is surely the one behind a region.
+//! A regular file that is certainly the one behind a region.
 
 use super::directory::{Directory, read_all};
 use super::lease;
@@ -9,12 +9,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, openat};
 use rustix::io::{Errno, Result, pread, retry_on_intr};
 
-/// Why a file that was found is not taken.
+/// Why a file that was found is not opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// A device, a FIFO, a folder: opening it could block or do something.
     Special,
-    /// It has no bytes until it is read: a kernel's file such as `/proc/kmsg`, which reading may empty.
+    /// The kernel makes its bytes when it is read: a file such as `/proc/kmsg`, which a read may empty.
     MadeUp,
     /// Another file has taken the place of the one that is mapped.
     Replaced,
@@ -41,16 +41,16 @@ pub(super) struct ModuleFile {
 /// How a path handle was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Through `map_files`: the kernel led to what the target has mapped, and so could open itself.
+    /// Through `map_files`: the kernel led to the file that the target has mapped, and so could open itself.
     Mapping,
     /// By a path, which the target can make lead to another file.
     Path,
 }
 
 impl ModuleFile {
-    /// Opens what so far is only a path handle, which opens nothing, if it is a regular file and the one behind `region`.
+    /// Opens the file of a path handle (O_PATH), if it is a regular file and the one behind `region`.
     ///
-    /// A file that is not known to be that one is opened with the rights of whoever runs pmdb only.
+    /// A file that is not known to be that one is opened only with the user's own rights.
     pub(super) fn open(
         found: OwnedFd,
         region: &Region,
@@ -73,8 +73,8 @@ impl ModuleFile {
         }
     }
 
-    /// Opens what so far is only a path handle with the rights of whoever runs pmdb, if it is a regular file that holds bytes. The target
-    /// chooses what its paths lead to, and it may have pmdb's rights in mind: nothing is opened of which reading could change something.
+    /// Opens the file of a path handle (O_PATH) with the user's own rights, if it is a regular file that holds bytes. The target chooses where
+    /// its paths lead, perhaps to abuse pmdb's rights: a file that a read could change is never opened.
     pub(super) fn open_unmapped(found: OwnedFd) -> std::result::Result<Self, Refusal> {
         let (stat, _) = keeps_bytes(&found)?;
         if stat.st_size == 0 {
@@ -90,18 +90,18 @@ impl ModuleFile {
         self.stat.st_uid
     }
 
-    /// When anything of it was last changed, be it its name or its times: seconds and nanoseconds. Nobody can set this.
+    /// Its ctime in seconds and nanoseconds: when it, its name or its times were last changed. Nobody can set it.
     pub(super) fn changed(&self) -> (i128, i128) {
         let stat = fstat(&self.file).unwrap_or(self.stat);
         (stat.st_ctime.into(), stat.st_ctime_nsec.into())
     }
 
-    /// The kind of file system that it is of.
+    /// The type of its file system (`f_type`).
     pub(super) fn filesystem(&self) -> Result<u64> {
         Ok(kind_of(&fstatfs(&self.file)?))
     }
 
-    /// Whether what so far is only a path handle is the file behind `region`. Opens it only where `stat` does not tell.
+    /// Whether a path handle (O_PATH) is of the file behind `region`. Opens the file only if `stat` does not tell.
     pub(super) fn is_behind(found: OwnedFd, region: &Region) -> bool {
         let is_so = |stat: Stat| numbers(&stat) == (region.device, region.inode);
         fstat(&found).is_ok_and(is_so) || ModuleFile::open(found, region, Way::Path).is_ok()
@@ -123,7 +123,7 @@ fn numbers(stat: &Stat) -> (Device, u64) {
     (device, stat.st_ino)
 }
 
-/// What `stat` reports of a regular file of a file system that keeps bytes, and the kind of that file system.
+/// The `stat` of a regular file on a file system that stores bytes, and the type of that file system.
 fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
     let stat = fstat(found)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -140,7 +140,7 @@ fn keeps_bytes(found: &OwnedFd) -> std::result::Result<(Stat, u64), Refusal> {
 /// `CEPH_SUPER_MAGIC`.
 const OTHER_NUMBERS: [u64; 4] = [0x794c_7630, 0x9123_683e, 0xca45_1a4e, 0x00c3_6400];
 
-/// Refuses a file that goes by any of these inode numbers when opening it would signal another process.
+/// Refuses a file with one of these inode numbers if opening it would signal another process.
 fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
     match lease::on(inodes) {
         Ok(None) => Ok(()),
@@ -153,23 +153,22 @@ fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
 pub(super) const TMPFS: u64 = 0x0102_1994;
 
-/// Of the file systems without blocks those that keep files all the same: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
-/// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
+/// The file systems without blocks that still store files: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`, `HUGETLBFS_MAGIC`,
+/// `SECRETMEM_MAGIC`.
 const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, 0x9584_58f6, 0x5345_434d];
 
-/// Whether the file is of a file system that makes up its files as they are read (proc, sysfs, tracefs, debugfs, cgroup and the
-/// like). All of them take `simple_statfs` of `fs/libfs.c`, which counts no blocks; sysfs gives its files a size none the less.
+/// Whether the file system makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs, cgroup and the like). All of
+/// them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. A file's size does not tell: files of sysfs have one.
 fn is_made_up(system: &rustix::fs::StatFs) -> bool {
     system.f_blocks == 0 && !KEEPERS.contains(&kind_of(system))
 }
 
-/// The kind of a file system: a signed number on some machines, and 32 bits wide on all.
+/// The type of a file system: a signed number on some machines, and 32 bits wide on all.
 fn kind_of(system: &rustix::fs::StatFs) -> u64 {
     system.f_type as u64 & 0xffff_ffff
 }
 
-/// Opens a file for reading, so that its access time stays as it is where the kernel allows that: to its owner, and with CAP_FOWNER.
-/// Reading would change it otherwise, and so would mapping.
+/// Opens a file for reading, without updates of its access time if the kernel allows that: to the owner, and with CAP_FOWNER.
 fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -179,7 +178,7 @@ fn reopen(found: &OwnedFd) -> Result<OwnedFd> {
     }
 }
 
-/// Device and inode of a file as `maps` calls them: those of a mapping of our own.
+/// Device and inode of a file as `maps` shows them, found by mapping the file.
 fn as_maps_says(file: &OwnedFd) -> Result<Option<(Device, u64)>> {
     let page = sys::ClosedPages::map(file)?;
     let own = Directory::open("/proc/self")?.file("maps")?;
@@ -201,7 +200,7 @@ impl ReadAt for ModuleFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
     fn fingerprint(&self) -> [u64; 4] {
-        // Asked of the kernel each time: whoever keeps the handle wants to know whether the file has changed since.
+        // It is read each time: the caller wants to know whether the file has changed.
         let stat = fstat(&self.file).unwrap_or(self.stat);
         let modified = (stat.st_mtime as u64)
             .wrapping_mul(1_000_000_000)
@@ -237,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn another_file_than_the_one_that_is_mapped_is_not_even_opened() {
+    fn a_file_that_is_not_the_mapped_one_is_not_opened() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, [7; 100]).expect("a file");
         let kind = kind_of(&fstatfs(found(&path)).expect("its file system"));
         if OTHER_NUMBERS.contains(&kind) {
             return crate::skips::skip(
-                "another_file_than_the_one_that_is_mapped_is_not_even_opened",
+                "a_file_that_is_not_the_mapped_one_is_not_opened",
                 "the temporary folder gives files other numbers than maps",
             );
         }
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_makes_up_as_it_is_read_is_not_opened() {
+    fn a_file_whose_contents_the_kernel_makes_on_reading_is_not_opened() {
         for path in [
             "/proc/version",
             "/proc/self/status",

@@ -37,7 +37,7 @@ impl LiveModules {
             .get_or_init(|| Storage::of(self.attached.directory(), &path()))
     }
 
-    /// Whether somebody else than this machine's kernel answers for the file behind `region`, and so may not answer.
+    /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer.
     fn is_distant(&self, region: &Region) -> bool {
         let theirs = self.storage().serves(region);
         let known = theirs.or_else(|| Storage::own().serves(region));
@@ -60,7 +60,7 @@ impl LiveModules {
         Ok(file.map(|file| Box::new(file) as Box<dyn ReadAt>))
     }
 
-    /// Through `/proc/PID/map_files`: the very file that is mapped, wherever it has gone.
+    /// Through `/proc/PID/map_files`: the mapped file itself, even if it was moved or deleted.
     fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
         let path = mapped_file(region.range);
         let directory = self.attached.directory().fd();
@@ -74,12 +74,12 @@ impl LiveModules {
         })
     }
 
-    /// By its path, under the target's own root: another file may be there by now.
+    /// By its path in the target's own root, where another file may be by now.
     fn by_path(&self, region: &Region) -> std::result::Result<ModuleFile, Refusal> {
         let memory = self.attached.memory();
         let mut root = Root::of(self.attached.directory(), &memory);
         let name = region.name.as_bytes();
-        // What looks like the kernel's mark may be the end of the name.
+        // The name may really end in what looks like the kernel's mark.
         let marked = [name, maps::DELETED].concat();
         let mut refusal = Refusal::Failed(Errno::NOENT);
         for name in [name, &marked] {
@@ -96,19 +96,19 @@ impl LiveModules {
         Err(refusal)
     }
 
-    /// What a path leads to in the target's root, without opening it.
+    /// A handle on the file that a path leads to in the target's root, without opening it.
     fn followed(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let memory = self.attached.memory();
         Root::of(self.attached.directory(), &memory).follow(path)
     }
 
-    /// The file, by whichever way leads to it.
+    /// The file, through `map_files` or by its path.
     fn file(&self, region: &Region) -> Result<ModuleFile> {
         let mapped = self.by_mapping(region).map_err(Refusal::Failed);
         let file = match mapped.and_then(|found| ModuleFile::open(found, region, Way::Mapping)) {
-            // Without the right to it, or as the region has changed meanwhile.
+            // The right is missing, or the region has changed meanwhile.
             Err(Refusal::Failed(_) | Refusal::Replaced) => match self.by_path(region) {
-                // Shared anonymous memory has the path of a device, and is not that.
+                // Shared anonymous memory has the path of a device, but is none.
                 Err(Refusal::Special) if region.deleted => Err(Refusal::Replaced),
                 decided => decided,
             },
@@ -142,7 +142,7 @@ impl LiveModules {
     }
 }
 
-/// Why a file that is there was not opened.
+/// Why an existing file was not opened.
 fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Special => Error::NotAvailable {
@@ -150,7 +150,7 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
         },
         Refusal::MadeUp => Error::NotAvailable {
             what: format!(
-                "{name} is empty, or made up by the kernel as it is read: pmdb does not read it"
+                "{name} is empty, or the kernel makes its contents on reading: pmdb does not read it"
             ),
         },
         Refusal::Replaced => Error::NotAvailable {
@@ -166,7 +166,7 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
         },
         Refusal::LeasesHidden(error) => Error::NotAvailable {
             what: format!(
-                "/proc/locks cannot be read ({error}): {name} is not opened, as a process that holds a lease on it would be signalled"
+                "{name} is not opened: /proc/locks cannot be read ({error}), and opening would signal a process that holds a lease on it"
             ),
         },
         Refusal::Failed(Errno::ACCESS | Errno::PERM) => Error::NotPermitted {
@@ -193,7 +193,7 @@ impl LiveModules {
         let Some(wanted) = end.and_then(|end| AddressRange::new(address, end)) else {
             return Ok(0);
         };
-        // Others bring pages in and throw them out: what is there is asked just before.
+        // Pages come and go: which are cached is checked right before the read.
         let runs = backing::runs(&file, region, wanted, self.attached.memory().page)?;
         let Some(run) = runs.into_iter().next() else {
             return Ok(0);
@@ -204,14 +204,14 @@ impl LiveModules {
             }
             _ => return Ok(0),
         };
-        // Behind the end of the file there are zeros up to the end of its last page, or what somebody has written there since.
+        // After the end of the file its last page has zeros, or bytes that a process wrote there through a mapping.
         let rest = file.len().saturating_sub(offset).min(cached);
         let most = usize::try_from(rest).map_or(into.len(), |rest| rest.min(into.len()));
         let into = into.get_mut(..most).unwrap_or_default();
         let failed = |error| Error::io(format!("reading the page cache of {}", region.name), error);
         match file.filesystem().map_err(failed)? {
-            // A plain read gives a hole no page (`shmem_file_read_iter` in mm/shmem.c asks with SGP_READ), where touching a mapping would,
-            // reads nothing ahead, and changes no map count. Only a page that goes to swap in this very instant comes back.
+            // A plain read allocates no page for a hole (`shmem_file_read_iter` in mm/shmem.c passes SGP_READ), reads nothing ahead, and
+            // changes no map count. Only a page that is swapped out in this very instant is brought back.
             TMPFS => retry_on_intr(|| pread(&file, &mut *into, offset)).map_err(failed),
             _ => sys::cached_bytes(&file, offset, into).map_err(failed),
         }
@@ -270,11 +270,11 @@ impl LiveModules {
         Ok(Some(Box::new(KeptFile::new(file, Box::new(again)))))
     }
 
-    /// A file in the target's root that only root or `user` can have put there.
+    /// A file in the target's root that belongs to root or `user`.
     pub(super) fn trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
         let memory = self.attached.memory();
         let name = Name::new(path);
-        // A link there would be somebody else's way to have another file read.
+        // Links are not followed: somebody else could make one to have another file read.
         let opened = Root::of(self.attached.directory(), &memory)
             .find(path)
             .map_err(Refusal::Failed)
@@ -283,7 +283,7 @@ impl LiveModules {
             Ok(file) if [0, user].contains(&file.owner()) => Ok(Some(Box::new(file))),
             Ok(file) => Err(Error::NotAvailable {
                 what: format!(
-                    "{name} is of user {}, who is neither root nor the user of the process: pmdb does not believe it",
+                    "{name} belongs to user {}, who is neither root nor the user of the process: pmdb does not trust it",
                     file.owner()
                 ),
             }),
@@ -292,7 +292,7 @@ impl LiveModules {
         }
     }
 
-    /// Whether the file behind `region` bears this path in the target's root. Where a server may not answer, a name is not worth the wait.
+    /// Whether the file behind `region` has this path in the target's root. False where a server may not answer: a name is not worth the wait.
     pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
         if self.storage().serves(region) == Some(true) {
             return false;
@@ -346,7 +346,7 @@ impl LiveModules {
     }
 }
 
-/// What a path leads to where pmdb runs, without opening it.
+/// A handle on the file that a path leads to where pmdb runs, without opening it.
 fn own(path: &[u8]) -> rustix::io::Result<OwnedFd> {
     openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }

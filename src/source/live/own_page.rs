@@ -1,4 +1,4 @@
-//! A page of pmdb's own, of which it knows what the kernel should say: that tells what the kernel keeps back or gets wrong.
+//! A page of pmdb's own. pmdb knows what the kernel should report of it, and so notices what the kernel hides or gets wrong.
 
 use super::directory::Directory;
 use super::frames::FrameFile;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
-/// The flags of a private anonymous page that nobody else has.
+/// The flags of a private anonymous page that no other process maps.
 pub(super) fn flags(file: &FrameFile) -> Option<PageFlags> {
     let mut flags = [0];
     let read = file.read(entry()?.frame()?.get(), &mut flags).ok()?;
@@ -40,7 +40,8 @@ pub(super) fn entry_at(address: u64) -> Option<PageMapEntry> {
     (read == 1).then_some(PageMapEntry::new(entry))
 }
 
-/// The lower of `end` and the end of what this program may scan. The stack is near that end: below it the kernel need not be asked.
+/// The lower of `end` and the end of what this program may scan. Ends below pmdb's own stack, which is near that limit, take no system
+/// call.
 pub(super) fn limit(end: u64, page: PageSize) -> u64 {
     let on_the_stack = 0u8;
     let here = (&raw const on_the_stack).addr() as u64;

@@ -1,28 +1,28 @@
-//! Rights are raised around the opens under `/proc` and dropped again.
+//! Raises capabilities for the opens under `/proc`, and drops them again.
 
 use crate::source::Standing;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::cell::Cell;
 
-/// What opening the files of another process takes: its page map with frame numbers and `map_files`, any process, any file mode.
+/// The capabilities for the files of another process: frame numbers in its page map and `map_files`, any process, any file mode.
 const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
 
-/// What this thread holds of the wanted rights, as far as it was permitted them.
+/// Which of the wanted capabilities this thread holds.
 #[derive(Clone, Copy)]
 enum Held {
-    /// All of them, or as many as it is ever to have.
+    /// All that it was permitted.
     All,
-    /// Not all: so its sets are, but for the time of an open.
+    /// Not all, except during an open: these are its sets otherwise.
     Lowered(CapabilitySets),
 }
 
 thread_local! {
-    /// Each thread has sets of its own, and nobody else can change them (capset refuses all but the caller in kernel/capability.c):
-    /// they are asked for once, not at each of the very many opens.
+    /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each of the very many
+    /// opens.
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };
 }
 
@@ -35,7 +35,7 @@ fn held_now() -> Held {
     held
 }
 
-/// Does `work` with those of the wanted rights that this program was permitted (`setcap …=p`) but does not hold all the time.
+/// Does `work` with the wanted capabilities that this program was permitted (`setcap …=p`).
 pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
     let _lowered_at_the_end = raise();
     work()
@@ -58,18 +58,18 @@ struct Lower(CapabilitySets);
 
 impl Drop for Lower {
     fn drop(&mut self) {
-        // Giving up what one holds is always allowed.
+        // Dropping capabilities is always allowed.
         _ = set_capabilities(None, self.0);
         HELD.set(Some(Held::Lowered(self.0)));
     }
 }
 
-/// Whether frame numbers could be asked for at all: the right to them, held or permitted.
+/// Whether CAP_SYS_ADMIN, which frame numbers need, is held or permitted.
 pub(super) fn has_sys_admin() -> bool {
     capabilities(None).is_ok_and(|sets| sets.permitted.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// Files that this program wants to be able to have open at the same time: two for each of some thousand libraries.
+/// Files that this program should be able to have open at the same time: two for each of some thousand libraries.
 const OPEN_FILES: u64 = 8192;
 
 /// Allows this program as many open files as it wants and the hard limit grants: shells mostly start programs with 1024, and a large
@@ -84,7 +84,7 @@ pub fn allow_open_files() {
             current: Some(wanted),
             ..limit
         };
-        // Up to the hard limit everybody may; where it is refused all the same, fewer modules have names.
+        // Everybody may raise it up to the hard limit. If it is refused all the same, fewer modules have names.
         _ = setrlimit(Resource::Nofile, raised);
     }
 }
@@ -111,7 +111,7 @@ fn lower() {
             effective: sets.effective - WANTED,
             ..sets
         };
-        // Giving up what one holds is always allowed.
+        // Dropping capabilities is always allowed.
         _ = set_capabilities(None, lowered);
         HELD.set(None);
     }
@@ -121,7 +121,7 @@ fn lower() {
 pub(super) const SETCAP: &str =
     "after `setcap cap_sys_admin,cap_sys_ptrace,cap_dac_read_search=p` on its file";
 
-/// How who runs pmdb could give it the rights that were missing.
+/// How the user can give pmdb the missing rights.
 pub fn way_to(needed: &str) -> String {
     match in_first_user_namespace() {
         Some(false) => format!(
@@ -142,7 +142,7 @@ fn are_among(needed: &str, held: &[&str]) -> bool {
     needed.split(" and ").all(|right| held.contains(&right))
 }
 
-/// Who this program is to the kernel.
+/// The rights of pmdb.
 pub(super) fn standing() -> Standing {
     Standing {
         user: rustix::process::geteuid().as_raw(),
@@ -151,7 +151,7 @@ pub(super) fn standing() -> Standing {
     }
 }
 
-/// Those of the rights that pmdb uses which it holds, or may take up.
+/// The useful capabilities that pmdb holds, or can raise.
 pub(super) fn held() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let held = NAMES.iter().filter(|(right, _)| permitted.contains(*right));
@@ -165,8 +165,7 @@ const NAMES: [(CapabilitySet, &str); 4] = [
     (CapabilitySet::CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE"),
 ];
 
-/// What page maps of other users' processes take and this program lacks: the right to look at them, and the right to open a file of
-/// mode 0400.
+/// The capabilities for page maps of other users' processes that pmdb lacks: to inspect them, and to open a file of mode 0400.
 pub(super) fn missing_for_other_users() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let opens = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_rights_is_not_told_to_get_them() {
+    fn a_user_with_the_rights_is_not_told_to_get_them() {
         let held = ["CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"];
         assert!(are_among("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH", &held));
         assert!(are_among("CAP_DAC_READ_SEARCH", &held));
@@ -203,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Lowers the rights of a thread that knew of more, and there does `check`, told the effective ones without and with them.
+    /// Lowers the rights of a new thread, and there calls `check` with the effective ones without and with them.
     fn with_rights_lowered(check: fn(CapabilitySet, CapabilitySet)) {
         let thread = std::thread::spawn(move || {
             let before = capabilities(None).expect("the sets");
@@ -222,7 +221,7 @@ mod tests {
             for _ in 0..2 {
                 raised(|| {
                     assert_eq!(effective(), with);
-                    // One open within another leaves them as they are.
+                    // An open within another leaves them raised.
                     raised(|| assert_eq!(effective(), with));
                     assert_eq!(effective(), with);
                 });
@@ -253,7 +252,7 @@ mod tests {
             assert!(HELD.get().is_none());
             raised(|| ());
             assert!(HELD.get().is_some());
-            // What is known is taken for granted.
+            // The known sets are not read again.
             HELD.set(Some(Held::All));
             raised(|| assert_eq!(effective(), without));
         });

@@ -9,8 +9,8 @@ use rustix::io::{Errno, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// What the target calls a file, where it has another root in the same mount namespace (chroot): `maps` names files as whoever
-/// reads it finds them. `link` leads to the root.
+/// The target's own path of a file, if the target has another root in the same mount namespace (chroot): `maps` shows the reader's paths.
+/// `link` leads to the root.
 fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [u8]> {
     let inner = path.strip_prefix(&*directory.link(link).ok()?)?;
     inner.starts_with(b"/").then_some(inner)
@@ -36,13 +36,13 @@ impl<'a> Root<'a> {
         }
     }
 
-    /// What bears that path in it, without opening it; a link stands for itself.
+    /// A handle on what has that path in it, without opening it. A link is not followed.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
         self.resolve(path, &|open| raised(open), OFlags::NOFOLLOW)
     }
 
-    /// What a path leads to in it, without opening it. The target chooses where links lead, so this takes whoever runs pmdb only to where
-    /// they may go themselves.
+    /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the user's own rights are
+    /// used.
     pub(super) fn follow(&mut self, path: &[u8]) -> Result<OwnedFd> {
         self.resolve(path, &|open| open(), OFlags::empty())
     }

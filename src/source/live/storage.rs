@@ -1,4 +1,4 @@
-//! Which file systems another program or another machine answers for, and so may not answer at all.
+//! Which file systems a server answers for: another program or machine, which may not answer at all.
 
 use super::directory::{Directory, read_to_end};
 use crate::kernel::mounts::{self, Mount};
@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::{Errno, pread};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Types of file systems, as mountinfo names them, that a server answers for. FUSE has subtypes (`fuse.sshfs`).
+/// Types of file systems with a server, as mountinfo names them. FUSE has subtypes (`fuse.sshfs`).
 const SERVED: [&str; 14] = [
     "fuse", "fuseblk", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "coda",
     "lustre", "gfs2", "ocfs2",
@@ -24,13 +24,13 @@ fn is_served(mount: &Mount) -> bool {
 pub(super) struct Storage(Vec<Mount>);
 
 impl Storage {
-    /// Of the process with this directory, of which `path` is the mountinfo.
+    /// The mounts of the process with this directory; `path` is its mountinfo.
     pub(super) fn of(directory: &Directory, path: &str) -> Storage {
         let text = directory.read(path).unwrap_or_default();
         Storage(mounts::parse(&text).unwrap_or_default())
     }
 
-    /// Of pmdb itself. One answer asks for it several times, so it is read again only after the mounts have changed.
+    /// The mounts of pmdb itself. One answer needs them several times, so they are read again only after they have changed.
     pub(super) fn own() -> Arc<Storage> {
         let mut kept = OWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = &*kept
@@ -57,7 +57,7 @@ impl Storage {
             let rest = path.strip_prefix(point.strip_suffix(b"/").unwrap_or(point));
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')))
         };
-        // Of mounts on one place the last one lies on top.
+        // Of several mounts on one directory the last one is visible.
         let mounts = self.0.iter().filter(holds);
         let nearest = mounts.max_by_key(|mount| mount.point.as_bytes().len());
         nearest
@@ -92,8 +92,8 @@ impl Own {
     }
 }
 
-/// Whether files that the mounts do not tell of are of the kernel's own, which has memory that is mounted nowhere. Anything else was
-/// unmounted while it was in use (`umount -l`), as is done with storage that does not answer.
+/// Whether a file in no mount is the kernel's own memory, which is mounted nowhere. Any other file system was unmounted while in use
+/// (`umount -l`), as is done with storage that does not answer.
 pub(super) fn is_kernels_own(region: &Region) -> bool {
     let name = region.name.as_bytes();
     let own: [&[u8]; 6] = [

@@ -1,10 +1,10 @@
-//! What was read, as far as it is kept.
+//! The log of reads, of limited size.
 
 use crate::source::Error;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Of each kind of file the values of so many pages are kept, and as many reads without values: nobody looks at more.
+/// For each kind of file, the values of so many pages are kept, and as many reads without values.
 const MOST: usize = 64;
 
 /// Bytes in a word of the files that have one for each page.
@@ -15,15 +15,15 @@ const WORD: u64 = 8;
 pub struct Read {
     /// The file: `/proc/812/pagemap`.
     pub file: String,
-    /// Where in it, in bytes; `None` if it was read whole, or asked in another way.
+    /// The offset in bytes; `None` if it was read whole, or by another call.
     pub offset: Option<u64>,
     /// Bytes that were asked for.
     pub length: Option<u64>,
-    /// What stood there, where it is a word for each page, in order.
+    /// The words read, for a file with a word for each page.
     pub words: Vec<u64>,
-    /// Whose words they are, or what was asked.
+    /// What the words are of, or what the query was.
     pub what: String,
-    /// The answer where it is no words, and the error of a read that failed.
+    /// The answer if it is not words, or the error of a read that failed.
     pub found: Option<String>,
     /// A shell command that reads the same.
     pub repeat: Option<String>,
@@ -31,7 +31,7 @@ pub struct Read {
     pub times: u64,
 }
 
-/// What is left of a command's reads.
+/// The reads of a command.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reads {
     /// In the order in which they were made.
@@ -42,25 +42,25 @@ pub struct Reads {
     pub more_words: u64,
 }
 
-/// Takes reads, from several threads where a sweep has several.
+/// Collects reads, from several threads if a sweep has several.
 #[derive(Default)]
 pub struct Log(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
     reads: Reads,
-    /// What is kept of each kind of file.
+    /// The number of reads kept for each kind of file.
     by_kind: BTreeMap<&'static str, usize>,
 }
 
 impl Log {
-    /// Takes what was read so far.
+    /// Removes and returns what was read so far.
     pub fn take(&self) -> Reads {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *kept).reads
     }
 
-    /// Writes down a read of a file of the kind `kind`.
+    /// Records a read of a file of the kind `kind`.
     pub(super) fn add(&self, kind: &'static str, mut read: Read) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Kept { reads, by_kind } = &mut *kept;
@@ -87,7 +87,7 @@ impl Log {
         reads.kept.push(read);
     }
 
-    /// Writes down a read of `asked` words of `file` from the word `first` on, of which `words` were had.
+    /// Records a read of `asked` words of `file` from the word `first` on, which gave `words`.
     pub(super) fn add_words(
         &self,
         kind: &'static str,
@@ -122,7 +122,7 @@ impl Log {
         );
     }
 
-    /// Writes down that a file was read whole: what was looked for in it, and what was found.
+    /// Records that a file was read whole: what was searched for in it, and what was found.
     pub(super) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
         self.add(
             kind,
@@ -158,7 +158,7 @@ fn command(file: &str, offset: &str, length: &str) -> String {
     format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }
 
-/// A path as a shell takes it. What a terminal must not get stands for itself nowhere: such a path is found by no command.
+/// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a shell.
 pub(super) fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     match path.chars().all(is_plain) {

@@ -1,7 +1,6 @@
-//! `--how`: a source around another, which writes down what is read through it.
+//! `--how`: a source that wraps another, and records what is read through it.
 //!
-//! How the kernel was found to be built and set up (`info capabilities` tells it), and the contents of files that a process maps are not
-//! written down.
+//! It does not record how the kernel was built and set up (`info capabilities` tells that), nor the contents of mapped files.
 
 mod log;
 mod sentences;
@@ -18,7 +17,7 @@ use log::{counted, told};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// `source`, with what is read of it, and of the processes that it opens, written into `log`.
+/// Wraps `source`: `log` records what is read of it, and of the processes that it opens.
 pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
     let page = source.probe(Probe::PageBytes).ok();
     let page = page.and_then(|words| PageSize::from_bytes(*words.first()?));
@@ -46,7 +45,7 @@ impl Recorded {
         format!("/proc/{}/{name}", self.pid)
     }
 
-    /// Writes down a question about an object behind a region.
+    /// Records a query of the object behind a region.
     fn behind_region(&self, region: &Region, at: VirtualAddress, read: Read) {
         let read = Read {
             file: File::MappedFile(region.range).path(self.pid),
@@ -56,7 +55,7 @@ impl Recorded {
         self.log.add("map_files", read);
     }
 
-    /// Where the memory cgroups are mounted: of several hierarchies that of memory, as their inodes may coincide.
+    /// The mount point of the memory hierarchy: inodes of other cgroup hierarchies may coincide.
     fn cgroup_mount(&self) -> String {
         let mounts = self.source.read(File::OwnMounts, &mut || true).ok();
         let mounts = mounts.and_then(|text| mounts::parse(&text).ok());
@@ -65,7 +64,7 @@ impl Recorded {
     }
 }
 
-// What is not handed on would be answered by a default, and otherwise than without the record.
+// Forward every method: a trait default would answer differently from the wrapped source.
 #[deny(clippy::missing_trait_methods)]
 impl Source for Recorded {
     fn identity(&self) -> Identity {
@@ -82,7 +81,7 @@ impl Source for Recorded {
 
     fn read(&self, file: File, go_on: &mut dyn FnMut() -> bool) -> Result<Vec<u8>> {
         let answer = self.source.read(file, go_on);
-        // What tells whose a process is, or which kernel it is, is asked once.
+        // Files that identify the process or the kernel are read once, and not for one answer.
         let is_written = !matches!(
             file,
             File::Release | File::Auxiliary | File::Uptime | File::OwnMaps
@@ -105,7 +104,7 @@ impl Source for Recorded {
         let read = into.get(before..).unwrap_or_default();
         let lines = memchr::memchr_iter(b'\n', read).count();
         let lines = lines + self.lines.fetch_add(lines, Ordering::Relaxed);
-        // Of a text that is read piece by piece, only how that ends.
+        // A text that is read piece by piece is recorded only once, at its end.
         if !matches!(answer, Ok(1..)) {
             let found = told(&answer, |_| counted(lines, "region", "regions"));
             let what = "all regions (the text)";
@@ -169,7 +168,7 @@ impl Source for Recorded {
 
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
         let answer = self.source.scan(question, into);
-        // An empty range is asked about to find out which questions the kernel knows.
+        // A scan of an empty range only finds out which categories the kernel knows.
         if question.start < question.end {
             let (start, end) = (
                 VirtualAddress::new(question.start),
@@ -199,7 +198,7 @@ impl Source for Recorded {
 
     fn query(&self, question: Query) -> Result<Answer> {
         let answer = self.source.query(question);
-        // Where the kernel cannot be asked so, nothing was read.
+        // Without this query nothing was read.
         if !matches!(answer, Ok(Answer::Unavailable)) {
             let file = self.file("maps");
             self.log.add(

@@ -1,4 +1,4 @@
-//! What was read and what was found, in words.
+//! The words that describe reads and their results.
 
 use super::log::{Read, counted, quoted, told};
 use crate::kernel::registers::Standing;
@@ -11,13 +11,13 @@ use crate::source::{
 /// Bytes of memory that are kept of one read.
 const BYTES: usize = 16;
 
-/// Stretches that are named; of more there is a count.
+/// Stretches that are listed; more are only counted.
 const STRETCHES: usize = 4;
 
-/// The frame that is read to find out whether any may be: every machine has it, and nobody maps it.
+/// The frame that is read to find out whether frames may be read: every machine has it, and nobody maps it.
 const PROBED: u64 = 1;
 
-/// Under which kind of file reads of this one are counted.
+/// The kind of file under which reads of this one are counted.
 pub(super) fn kind(file: File) -> &'static str {
     match file {
         File::Smaps => "smaps",
@@ -27,7 +27,7 @@ pub(super) fn kind(file: File) -> &'static str {
     }
 }
 
-/// What a file holds: a short one line itself, of a longer text the number of lines.
+/// The contents of a file: a single line as it is, for a longer text the number of lines.
 pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     let text = bytes.trim_ascii();
     match (file, Standing::parse(bytes)) {
@@ -41,7 +41,7 @@ pub(super) fn contents(file: File, bytes: &[u8]) -> String {
     }
 }
 
-/// Whose words they are.
+/// What the words are of.
 pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) -> String {
     let what = match file {
         WordFile::PageMap => {
@@ -86,7 +86,7 @@ pub(super) fn stretches(found: &[PageRegion]) -> String {
 
 fn stretch(one: &PageRegion) -> String {
     let range = format!("{:#x}..{:#x}", one.start, one.end);
-    // As the kernel calls them, in small letters.
+    // The kernel's names, in lower case.
     let names = Categories::from_bits_retain(one.categories);
     let names = names
         .iter_names()
@@ -97,7 +97,7 @@ fn stretch(one: &PageRegion) -> String {
         .join(" ")
 }
 
-/// A mapping as its line of `maps` begins, and its name with nothing raw in it.
+/// A mapping as its line in `maps`, with its name escaped.
 pub(super) fn mapping(answer: &Answer) -> String {
     let Answer::Found(mapping) = answer else {
         return "none".to_owned();
@@ -176,7 +176,7 @@ fn word(content: BackingContent) -> &'static str {
     }
 }
 
-/// What a probe asked, of those that decide about a page.
+/// What a probe tried; `None` for probes that say nothing about a page.
 pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
     match probe {
         Probe::SharedMemory => Some("the device of shared memory without a path"),
@@ -185,7 +185,7 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
     }
 }
 
-/// The devices that it gave.
+/// The devices in the result of a probe.
 pub(super) fn devices(words: &[u64]) -> String {
     let device = |pair: &[u64]| match pair {
         [major, minor] => format!("{major:02x}:{minor:02x}"),

@@ -1,21 +1,21 @@
-//! Coming, going and changing of the target, and what each makes void.
+//! Attaching, detaching and changes of the target, and what each makes void.
 
 use super::DebugState;
 use crate::eval::{Integer, Value};
 use crate::process::{self, Liveness, Target};
 use std::sync::Arc;
 
-/// What has become of the target since it was last asked after.
+/// A change of the target since the last check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// It runs another program now: addresses, regions and symbols of before mean nothing any more.
+    /// It runs another program now: earlier addresses, regions and symbols are void.
     Executed,
     /// It has exited. It stays the target, so that every later command can say so.
     Exited,
 }
 
 impl DebugState {
-    /// Looks at `target` from now on. Variables and values stay; `$_` does not, as it was an address of another process.
+    /// Attaches `target`. Variables and values stay; `$_` does not, as it was an address of another process.
     pub fn attach(&mut self, target: Target) -> Arc<Target> {
         let target = Arc::new(target);
         self.forget_program();
@@ -25,17 +25,17 @@ impl DebugState {
         target
     }
 
-    /// Looks at nothing any more; what was looked at is returned.
+    /// Detaches from the target, and returns it.
     pub fn detach(&mut self) -> Option<Arc<Target>> {
         self.forget_program();
         self.target.take()
     }
 
-    /// Asks whether the target is still there and still the same, and forgets what a new program has made void. Each
+    /// Checks whether the target still exists and runs the same program, and forgets what a new program has made void. Each
     /// change is reported once.
     ///
     /// # Errors
-    /// The target could not be asked.
+    /// The target could not be checked.
     pub fn notice(&mut self) -> process::Result<Option<Change>> {
         let Some(target) = &self.target else {
             return Ok(None);
@@ -55,12 +55,12 @@ impl DebugState {
         }
     }
 
-    /// Sets `$_exitcode` or `$_exitsignal`, as gdb does, if it is known how the target ended.
+    /// Sets `$_exitcode` or `$_exitsignal`, as gdb does, if the target's end is known.
     fn keep_exit(&mut self, code: Option<i32>) {
         let number = |number: i32| Value::Integer(Integer::from(i64::from(number)));
         let (code, signal) = match code {
             None => (None, None),
-            // As WIFSIGNALED and its like take it apart.
+            // Decoded as WIFSIGNALED and its like do.
             Some(code) => match code & 0x7f {
                 0 => (Some(number(code >> 8 & 0xff)), None),
                 signal => (None, Some(number(signal))),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_program_makes_its_addresses_void_and_is_told_once() {
+    fn a_new_program_makes_addresses_void_and_is_reported_once() {
         let fake = Fake::new();
         let mut state = state(&fake);
         assert_eq!(state.notice().unwrap(), None);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_told_once_and_the_target_stays() {
+    fn an_exit_is_reported_once_and_the_target_stays() {
         let fake = Fake::new();
         let mut state = state(&fake);
         becomes(&fake, Liveness::Exited);

@@ -1,18 +1,18 @@
-//! Commands that the user made: `define`, `document`, `alias`.
+//! Commands that the user has defined: `define`, `document`, `alias`.
 
 use crate::kernel::Name;
 use crate::lang::script::Block;
 use std::rc::Rc;
 
-/// A command that the user made.
+/// A command that the user has defined.
 #[derive(Clone, Debug, Default)]
 pub struct UserCommand {
-    /// What it does, if `define` made it.
+    /// Its lines, if it comes from `define`.
     pub body: Rc<Block>,
-    /// The command file that it stands in; `None` at the prompt.
+    /// The command file that defines it; `None` at the prompt.
     pub file: Option<Name>,
-    /// What stands for it, if `alias` made it.
+    /// The text that it stands for, if it comes from `alias`.
     pub alias: Option<String>,
-    /// What `document` says of it.
+    /// Its help text, from `document`.
     pub document: Option<String>,
 }

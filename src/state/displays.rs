@@ -5,13 +5,13 @@ use crate::lang::Displayed;
 /// Something that is shown at each prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Display {
-    /// By which `undisplay` knows it; never given twice.
+    /// The number for `undisplay`; never reused.
     pub number: u64,
-    /// What it is.
+    /// What is shown.
     pub what: Displayed,
 }
 
-/// All of them, in the order in which they came.
+/// All of them, in the order in which they were added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Displays {
     kept: Vec<Display>,
@@ -19,12 +19,12 @@ pub struct Displays {
 }
 
 impl Displays {
-    /// The number of the one that is kept next.
+    /// The number of the next one.
     pub fn next(&self) -> u64 {
         self.last + 1
     }
 
-    /// Shows this one too from now on.
+    /// Adds a display.
     pub fn keep(&mut self, display: Display) {
         self.last = display.number;
         self.kept.push(display);
@@ -40,12 +40,12 @@ impl Displays {
         self.kept.is_empty()
     }
 
-    /// Shows none any more.
+    /// Removes all.
     pub fn clear(&mut self) {
         self.kept.clear();
     }
 
-    /// No longer shows the one of this number; whether there was one.
+    /// Removes the one of this number. Returns whether there was one.
     pub fn remove(&mut self, number: u64) -> bool {
         let before = self.kept.len();
         self.kept.retain(|one| one.number != number);

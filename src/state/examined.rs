@@ -1,4 +1,4 @@
-//! What `x` showed last: the form and size that the next one has too, and where it goes on.
+//! What `x` showed last: the default form and size of the next `x`, and where it continues.
 
 use crate::kernel::VirtualAddress;
 use crate::lang::{Format, Layout, Unit};
@@ -6,13 +6,13 @@ use crate::lang::{Format, Layout, Unit};
 /// What lasts from one `x` to the next, as in gdb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Examined {
-    /// The form of the last.
+    /// The form of the last `x`.
     pub format: Format,
     /// Its size.
     pub unit: Unit,
-    /// How many it showed: as many again where neither a format nor an address is given.
+    /// How many it showed: the next shows as many if it has neither a format nor an address.
     pub count: u64,
-    /// The address behind the last that was shown.
+    /// The address after the last that was shown.
     pub next: Option<VirtualAddress>,
 }
 
@@ -28,8 +28,8 @@ impl Default for Examined {
 }
 
 impl Examined {
-    /// The form and size that `layout` asks for: what it leaves out is as it was last, or as suits the form. `pointer` is the size of an
-    /// address of the target; `goes_on` says that it begins where the last one ended, so that a text keeps its character size.
+    /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form. `pointer` is the size of an
+    /// address of the target. `goes_on` says that it begins where the last one ended, so that a text keeps its character size.
     pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
         let last = match (self.format, layout.format) {
@@ -62,7 +62,7 @@ mod tests {
 
     /// The form and size of each of these in turn, as gdb 13 has them.
     #[test]
-    fn what_is_left_out_is_as_gdb_has_it() {
+    fn omitted_parts_are_as_in_gdb() {
         use Format::*;
         use Unit::*;
         let mut examined = Examined::default();

@@ -17,7 +17,7 @@ impl LineHistory {
         self.keep(limit);
     }
 
-    /// Lets the oldest go until at most `limit` are left.
+    /// Drops the oldest until at most `limit` are left.
     pub fn keep(&mut self, limit: usize) {
         let surplus = self.lines.len().saturating_sub(limit);
         self.lines.drain(..surplus);

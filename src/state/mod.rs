@@ -1,6 +1,6 @@
-//! What a debugging session holds from one line to the next: target, variables, values, settings, lines.
+//! What a debugging session keeps from one line to the next: target, variables, values, settings, lines.
 //!
-//! Regions are not among it: each command reads them anew.
+//! It does not keep regions: each command reads them anew.
 
 mod attachment;
 mod commands;
@@ -39,17 +39,17 @@ use std::time::SystemTime;
 
 /// Everything that lasts from one line to the next.
 pub struct DebugState {
-    /// What is looked at, if anything; changed by [`DebugState::attach`] and [`DebugState::detach`].
+    /// The target, if any; changed by [`DebugState::attach`] and [`DebugState::detach`].
     target: Option<Arc<Target>>,
-    /// Whether the exit of the target has been told.
+    /// Whether the exit of the target has been reported.
     exit_told: bool,
-    /// The machine that pmdb runs on: what there is without a target.
+    /// The machine that pmdb runs on, for commands without a target.
     here: Arc<Machine>,
-    /// What is known of the files behind its regions; read only when a name is asked for.
+    /// The symbols of the files behind its regions, read when a name is first needed.
     pub symbols: Symbols,
     /// `$name`, without the `$`.
     pub variables: BTreeMap<String, Value>,
-    /// What the user has made, by name.
+    /// The commands that the user has defined, by name.
     pub commands: BTreeMap<String, UserCommand>,
     /// The arguments of the command file or user's command that runs, the outermost first: `$argc`, `$arg0` …
     pub arguments: Vec<Vec<Value>>,
@@ -59,7 +59,7 @@ pub struct DebugState {
     pub last_address: Option<VirtualAddress>,
     /// What `snapshot` has kept.
     pub snapshots: Snapshots,
-    /// Of which process pmdb has cleared the soft-dirty bits last, and when.
+    /// The process whose soft-dirty bits pmdb has cleared last, and when.
     pub soft_dirty_cleared: Option<(Identity, SystemTime)>,
     /// What `x` showed last.
     pub examined: Examined,
@@ -69,18 +69,18 @@ pub struct DebugState {
     pub settings: Settings,
     /// Whether `regions where` has reported that it leaves out the kernel's own regions.
     pub kernel_regions_noted: bool,
-    /// What was typed.
+    /// The lines that were typed.
     pub lines: LineHistory,
-    /// Whether Ctrl-C was typed, for values that take long to work out.
+    /// Whether Ctrl-C was typed, for evaluations that take long.
     pub interrupted: Arc<AtomicBool>,
-    /// Whoever waits for such a value.
+    /// Shows the progress of such an evaluation.
     pub waiting: Waiting,
     /// The notes to be printed after the answer of the command that runs.
     pub notes: RefCell<Vec<String>>,
 }
 
 impl DebugState {
-    /// A session that looks at nothing yet, on this machine.
+    /// A session without a target, on this machine.
     pub fn new(here: Arc<Machine>) -> Self {
         DebugState {
             target: None,
@@ -105,7 +105,7 @@ impl DebugState {
         }
     }
 
-    /// What is looked at, if anything.
+    /// The target, if any.
     pub fn target(&self) -> Option<&Arc<Target>> {
         self.target.as_ref()
     }

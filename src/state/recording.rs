@@ -1,18 +1,18 @@
-//! A target whose reads are recorded, in the place of the target for as long as one command runs.
+//! Replaces the target, while one command runs, by one whose reads are recorded.
 
 use super::DebugState;
 use crate::process::{Machine, Target};
 use crate::source::recorded::Log;
 use std::sync::Arc;
 
-/// What was looked at before, to be put back.
+/// The target and machine from before, to be restored.
 pub struct Unrecorded {
     target: Option<Arc<Target>>,
     here: Arc<Machine>,
 }
 
 impl DebugState {
-    /// From now on, what is read of the target and of the machine is written into `log`. No file is opened anew.
+    /// From now on, `log` records what is read of the target and of the machine. No file is opened anew.
     pub fn record(&mut self, log: &Arc<Log>) -> Unrecorded {
         let target = self.target.take();
         let here = self.here.recorded(log);

@@ -1,4 +1,4 @@
-//! The session as the surroundings of an expression.
+//! The session as the scope of an expression.
 
 use super::DebugState;
 use crate::eval::{Integer, NamedSnapshot, Scope, Value};
@@ -67,7 +67,7 @@ impl Scope for DebugState {
 }
 
 impl DebugState {
-    /// `$argc`, `$arg0` … of what runs.
+    /// `$argc`, `$arg0` … of the command that runs.
     fn argument(&self, name: &str) -> Option<Value> {
         let number = name.strip_prefix("arg")?;
         let arguments = self.arguments.last()?;

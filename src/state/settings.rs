@@ -23,13 +23,13 @@ pub struct Settings {
     pub json: bool,
     /// Whether what is printed is also written to the log.
     pub logging: bool,
-    /// Whether the log is begun anew when it is opened.
+    /// Whether the log is truncated when it is opened.
     pub logging_overwrite: bool,
     /// Whether what goes to the log is left out on the screen.
     pub logging_redirect: bool,
     /// The path of the log.
     pub log_file: String,
-    /// What shows long output.
+    /// The pager for long output.
     pub pager: PagerChoice,
     /// Whether long output goes through a pager.
     pub pagination: bool,
@@ -37,11 +37,11 @@ pub struct Settings {
     pub perf_maps: bool,
     /// Whether PAGEMAP_SCAN is used where the kernel has it.
     pub scan: bool,
-    /// Whether a program reads the replies (`--serve`): they stay JSON. No setting of the language.
+    /// Whether a program reads the replies (`--serve`): they stay JSON. `set` does not change this.
     pub serving: bool,
     /// Whether a shell command that fails is an error, other than at the prompt.
     pub shell_errors: bool,
-    /// The background that colours are read on.
+    /// The terminal's background, which decides the colours.
     pub style: StyleChoice,
     /// Columns to write in, everywhere; 0: as the terminal says.
     pub width: u64,

@@ -13,7 +13,7 @@ impl Snapshots {
         self.0.push(snapshot);
     }
 
-    /// Forgets one; whether there was one.
+    /// Removes one. Returns whether there was one.
     pub fn delete(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|one| one.name != name);
@@ -35,7 +35,7 @@ impl Snapshots {
         self.0.iter().find(|one| one.name == name)
     }
 
-    /// A name that none has: `s1`, `s2` …
+    /// An unused name: `s1`, `s2` …
     pub fn free_name(&self) -> String {
         let names = (1u64..).map(|number| format!("s{number}"));
         let free = |name: &String| self.called(name).is_none();

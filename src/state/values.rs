@@ -10,7 +10,7 @@ pub struct ValueHistory {
 }
 
 impl ValueHistory {
-    /// Keeps a value; its number.
+    /// Adds a value, and returns its number.
     pub fn push(&mut self, value: Value) -> usize {
         self.values.push(value);
         self.values.len()
@@ -24,7 +24,7 @@ impl ValueHistory {
             .map(|(index, value)| (index + 1, value))
     }
 
-    /// The value that `$`, `$N`, `$$` or `$$N` means; what is wrong, in words, if there is none.
+    /// The value that `$`, `$N`, `$$` or `$$N` means, or why there is none.
     pub fn get(&self, reference: HistoryReference) -> Result<&Value, String> {
         let count = self.values.len() as u64;
         let number = match reference {

@@ -1,15 +1,15 @@
-//! Whoever waits for a value that takes long to work out.
+//! The progress of an evaluation that takes long.
 
 use std::rc::Rc;
 
 type Show = dyn Fn(u64, u64, &'static str);
 
-/// Is told how far long work has got: `done` of `total` `what`. Nobody waits unless the session says so.
+/// Receives the progress of long work: `done` of `total` `what`. By default nobody listens.
 #[derive(Clone, Default)]
 pub struct Waiting(Option<Rc<Show>>);
 
 impl Waiting {
-    /// Tells it to `show`.
+    /// Passes the progress to `show`.
     pub fn new(show: impl Fn(u64, u64, &'static str) + 'static) -> Self {
         Waiting(Some(Rc::new(show)))
     }

@@ -1,13 +1,13 @@
-//! How long a search in a file's tables may take.
+//! A time limit for searches in a file's tables.
 
 use super::NoSymbols;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many symbols are looked at between two looks at the clock.
+/// Symbols between two checks of the clock.
 pub(super) const SYMBOLS_BETWEEN_CLOCKS: u32 = 256;
 
-/// A time budget that is cheap to ask, and that Ctrl-C ends.
+/// A time budget that is cheap to check, and that Ctrl-C ends.
 pub(super) struct Clock<'a> {
     end: Instant,
     interrupts: &'a AtomicBool,
@@ -25,14 +25,14 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Whether the time is up, or nobody wants to wait any longer.
+    /// Whether the time is up, or Ctrl-C was typed.
     pub(super) fn is_over_now(&mut self) -> bool {
         self.over =
             self.over || self.interrupts.load(Ordering::Relaxed) || Instant::now() >= self.end;
         self.over
     }
 
-    /// The same, looking at the clock only now and then.
+    /// The same; reads the clock only now and then.
     pub(super) fn is_over(&mut self) -> bool {
         self.asked = self.asked.wrapping_add(1);
         if self.asked.is_multiple_of(SYMBOLS_BETWEEN_CLOCKS) {
@@ -40,7 +40,7 @@ impl<'a> Clock<'a> {
         }
         self.over
     }
-    /// Why what it bounds was given up.
+    /// Why the search was given up.
     pub(super) fn reason(&self) -> NoSymbols {
         match self.interrupts.load(Ordering::Relaxed) {
             true => NoSymbols::Interrupted,

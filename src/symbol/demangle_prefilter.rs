@@ -1,6 +1,6 @@
-//! What a mangled name must hold if it is to demangle to a name that somebody typed: all others need not be demangled.
+//! Bytes that a mangled name must contain to demangle to a name that a user typed. Names without them need not be demangled.
 //!
-//! The schemes of Rust and C++ spell identifiers out, each with its length before it, save for words that have letters of their own.
+//! The schemes of Rust and C++ spell identifiers out, each with its length before it, except for words with codes of their own.
 
 /// Words of demangled names that stand for a letter or two in the mangled ones (`std` is `St`), or for nothing.
 const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex _float16 _imaginary \
@@ -13,19 +13,19 @@ const NOT_SPELLED_OUT: &str = "__float128 __int128 __restrict __vector _complex 
     type typeid typeinfo typename u128 u16 u32 u64 u8 unnamed unsafe unsigned usize variable virtual void volatile \
     vtable vtt wchar_t wrapper";
 
-/// Bytes that the mangled spelling of the whole name `text` holds; none where nothing can be said.
+/// Bytes that the mangled spelling of the whole name `text` contains; empty if none are certain.
 pub(super) fn of_whole(text: &str) -> Vec<u8> {
     let word = longest(text, |_| true);
-    // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes part a leading underscore from the length.
+    // Rust's older scheme writes `<impl …>` as one identifier, and both of its schemes separate a leading underscore from the length.
     match word.is_empty() || word.starts_with('_') || text.contains('<') {
         true => word.as_bytes().to_vec(),
         false => format!("{}{word}", word.len()).into_bytes(),
     }
 }
 
-/// Bytes that the mangled spelling of any name that begins with `text` holds.
+/// Bytes that the mangled spelling of any name that begins with `text` contains.
 pub(super) fn of_beginning(text: &str) -> Vec<u8> {
-    // The last word may go on.
+    // The last word may be incomplete.
     let begins_one = |word: &str| {
         text.ends_with(word)
             && NOT_SPELLED_OUT

@@ -1,13 +1,12 @@
-//! What was expanded from tables that files hold compressed, and is kept in memory: counted over all modules, as each is small but a
-//! process may have thousands, and not all of them mean well.
+//! Counts the memory of decompressed tables over all modules: each is small, but a process may have thousands, some of them hostile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are kept, all modules together, unless it is said otherwise: a Fedora desktop's libraries take some tens of megabytes.
+/// Bytes that are kept by default, of all modules together: a Fedora desktop's libraries take some tens of megabytes.
 const MOST: u64 = 512 << 20;
 
-/// The count of them. Copies count together.
+/// The count. Clones share it.
 #[derive(Clone)]
 pub(super) struct Expanded {
     held: Arc<AtomicU64>,
@@ -21,7 +20,7 @@ impl Default for Expanded {
 }
 
 impl Expanded {
-    /// None yet, and never more than so many bytes.
+    /// An empty count with this limit.
     pub(super) fn at_most(most: u64) -> Expanded {
         Expanded {
             held: Arc::default(),
@@ -29,17 +28,17 @@ impl Expanded {
         }
     }
 
-    /// How many more may be kept.
+    /// Bytes that may still be kept.
     pub(super) fn left(&self) -> u64 {
         self.most.saturating_sub(self.held.load(Ordering::Relaxed))
     }
 
-    /// Whether so much is kept that what has not been used for long should go.
+    /// Whether so much is kept that tables not used for long should be dropped.
     pub(super) fn is_crowded(&self) -> bool {
         self.left() < self.most / 2
     }
 
-    /// Counts bytes for as long as the answer lives.
+    /// Counts bytes until the result is dropped.
     pub(super) fn keep(&self, bytes: u64) -> Kept {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         Kept {

@@ -1,4 +1,4 @@
-//! The functions that a file takes from others, as its dynamic table numbers and names them.
+//! The functions that a file imports from others, by their number and name in its dynamic table.
 
 use super::NoSymbols;
 use super::clock::Clock;
@@ -14,13 +14,13 @@ use std::ops::ControlFlow;
 #[derive(Clone)]
 pub(super) struct Import {
     number: u32,
-    /// Where its name is among the strings of the table.
+    /// The offset of its name in the string table.
     offset: u32,
     name: Vec<u8>,
 }
 
 impl Import {
-    /// That of a number.
+    /// The function with a number.
     pub(super) fn of(source: &Source, number: u32) -> Option<Import> {
         let table = dynamic(source)?;
         let size = source.elf.symbol_bytes();
@@ -38,7 +38,7 @@ impl Import {
         })
     }
 
-    /// All that a person calls `name`, by number; only those found until then, once `clock` has run out.
+    /// All functions that `name` means, by number. Once `clock` has run out, only those found until then.
     pub(super) fn called(
         source: &Source,
         name: &str,
@@ -75,7 +75,7 @@ impl Import {
         Ok(found)
     }
 
-    /// What stands for it in the file itself at an address, and what that is called.
+    /// Its stub or slot at an address in the file, with the name of that.
     pub(super) fn plt_or_got(
         &self,
         source: &Source,
@@ -99,7 +99,7 @@ impl Import {
     }
 }
 
-/// The table that the dynamic linker goes by.
+/// The table that the dynamic linker uses.
 fn dynamic(source: &Source) -> Option<&Table> {
     source.elf.tables.iter().find(|table| !table.full)
 }

@@ -1,6 +1,6 @@
-//! The index over a module's symbols: the address space of the file cut into intervals, each with its answer.
+//! The index over a module's symbols: the address space of the file cut into intervals, each with its symbol.
 //!
-//! It gives the same answers as [`look_up`](super::lookup::look_up), found by halving instead of by passing over the table.
+//! It gives the same answers as [`look_up`](super::lookup::look_up), by binary search instead of a pass over the table.
 
 use super::NoSymbols;
 use super::elf::Elf;
@@ -14,9 +14,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 
-/// Beyond this many symbols no index is built (it would take hundreds of megabytes): every look-up stays one pass.
+/// For more symbols no index is built (it would take hundreds of megabytes): every look-up remains a pass.
 const MOST_SYMBOLS: usize = 2 << 20;
-/// What a symbol takes while the index is built: itself, as the vector doubles, and its places and intervals.
+/// Memory of a symbol while the index is built: itself, twice as the vector doubles, and its places and intervals.
 const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
 
 /// What is kept of all symbols.
@@ -24,7 +24,7 @@ pub(super) struct Index {
     intervals: IntervalMap,
     /// In order of address.
     symbols: Vec<Symbol>,
-    /// Where the name of each is, beside them: both are then waited for at the same time.
+    /// The place of each name, beside `symbols`: the processor then loads both at the same time.
     spots: Vec<Spot>,
     names: Names,
 }
@@ -78,12 +78,12 @@ impl Index {
     }
 }
 
-/// By address; those of one start stay in the order of their tables.
+/// By address; symbols with the same start stay in the order of their tables.
 fn order(symbol: &Symbol) -> (u64, u8, u32) {
     (symbol.address, symbol.table, symbol.number)
 }
 
-/// A symbol among those that cover the place the sweep has reached; the one that speaks comes first.
+/// A symbol that covers the current place of the sweep; the one that the place belongs to comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Covering {
     start: u64,
@@ -91,7 +91,7 @@ struct Covering {
     position: Reverse<u32>,
 }
 
-/// Goes through all places where the answer can change, in order, with what covers each at hand.
+/// Visits all places where the answer can change, in order, with the symbols that cover each.
 fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names) -> IntervalMap {
     let mut places: Vec<u64> = symbols
         .iter()

@@ -1,7 +1,7 @@
-//! The address space of a file cut into intervals, each with the symbol that speaks there.
+//! The address space of a file cut into intervals, each with its symbol.
 //!
-//! Questions come from all over the file, so a question costs what it waits for memory: intervals are laid out so that it
-//! waits for one cache line of them, found by what is small enough to stay near the processor.
+//! Look-ups come from all over the file, so their cost is cache misses. The layout limits a look-up to one miss, in a block of intervals.
+//! The arrays that find the block are small enough to stay in the cache.
 
 /// In order of address; each goes up to the start of the next.
 #[derive(Default)]
@@ -11,7 +11,7 @@ pub(super) struct IntervalMap {
     /// The first start of each block.
     firsts: Vec<u64>,
     blocks: Vec<Block>,
-    /// How many intervals the last block has.
+    /// The number of intervals in the last block.
     used: usize,
     last: Option<u32>,
 }
@@ -20,21 +20,21 @@ pub(super) struct IntervalMap {
 pub(super) const NONE: u32 = u32::MAX;
 /// Two cache lines of first starts.
 const STEP: usize = 16;
-/// As many intervals as a cache line takes.
+/// Intervals in a block: their distances, and their symbols, take half a cache line each.
 const BLOCK: usize = 8;
-/// The distance of an interval that is not there.
+/// The distance of an unused place.
 const UNUSED: u32 = u32::MAX;
 
 /// Neighbouring intervals.
 #[repr(align(64))]
 struct Block {
-    /// How far each starts behind the first.
+    /// The distance of each start from the first.
     distances: [u32; BLOCK],
     symbols: [u32; BLOCK],
 }
 
 impl IntervalMap {
-    /// Ends the last one at `start`, where another symbol begins to speak.
+    /// Adds an interval from `start` on, which ends the last one.
     pub(super) fn add(&mut self, start: u64, symbol: u32) {
         if self.last.replace(symbol) == Some(symbol) {
             return;
@@ -60,7 +60,7 @@ impl IntervalMap {
             self.steps.push(start);
         }
         self.firsts.push(start);
-        // All places behind the first are not taken yet.
+        // All places but the first are still unused.
         let mut distances = [UNUSED; BLOCK];
         distances[0] = 0;
         self.blocks.push(Block {
@@ -70,7 +70,7 @@ impl IntervalMap {
         self.used = 1;
     }
 
-    /// The symbol that speaks at an address.
+    /// The symbol of an address.
     pub(super) fn at(&self, address: u64) -> Option<u32> {
         let step = self.steps.partition_point(|&start| start <= address);
         let from = step.checked_sub(1)? * STEP;
@@ -81,7 +81,7 @@ impl IntervalMap {
         let distance = address.checked_sub(*firsts.get(number)?)?;
         let distance = u32::try_from(distance).unwrap_or(UNUSED).min(UNUSED - 1);
         let block = self.blocks.get(from + number)?;
-        // Counted, not halved: without branches that could be guessed wrong.
+        // A count instead of a binary search: it has no branches to mispredict.
         let starts = block.distances.iter();
         let after = starts
             .map(|&one| usize::from(one <= distance))
@@ -95,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_is_in_the_last_stretch_that_starts_before_it() {
-        // Some of them close by, some farther apart than a distance can say.
+    fn an_address_has_the_symbol_of_the_last_interval_that_starts_at_or_before_it() {
+        // Some starts are close together, some farther apart than a distance can hold.
         let mut starts = Vec::new();
         let mut next = 0x1000u64;
         for number in 0..1000u64 {

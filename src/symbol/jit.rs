@@ -1,4 +1,4 @@
-//! Code that the target makes while it runs, among the names of the target.
+//! JIT-compiled code of the target, as part of its names.
 
 use super::perf_map::{PerfMap, Refused, is_jit_region};
 use super::view::View;
@@ -8,21 +8,21 @@ use crate::report::Stopped;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How many names are looked at between two looks at the clock.
+/// Names between two checks of the clock.
 const NAMES_BETWEEN_CHECKS: usize = 4096;
 
-/// A list of code that the target makes while it runs.
+/// The target's list of its JIT-compiled code.
 #[derive(Clone, Debug)]
 pub struct JitSurvey {
     /// Its path in the target's root.
     pub name: Name,
-    /// Where the first of the functions begins; or, if they are not known, the memory that such code may be in.
+    /// The start of the first function; or, if none are known, of the memory that such code may be in.
     pub start: VirtualAddress,
-    /// Where the last one ends.
+    /// The end of the last function, or of that memory.
     pub end: VirtualAddress,
-    /// How many of them are there, or why that is not known.
+    /// The number of functions that are there, or why it is unknown.
     pub functions: Result<u64, NoSymbols>,
-    /// Whether only the end of the list was read: then older functions are not known.
+    /// Whether only the end of the list was read: then older functions are unknown.
     pub is_cut: bool,
 }
 
@@ -32,7 +32,7 @@ fn end(function: &SymbolAt) -> VirtualAddress {
 }
 
 impl View<'_> {
-    /// What the target has written down, as it was when this command first asked.
+    /// The target's list, as it was when this command first needed it.
     fn perf_map_read(&self) -> Option<&PerfMap> {
         self.listed()?.as_ref().ok().map(|map| &**map)
     }
@@ -49,7 +49,7 @@ impl View<'_> {
             .is_some_and(|region| is_jit_region(region))
     }
 
-    /// The function that the target has made at `address`.
+    /// The JIT-compiled function at `address`.
     pub(super) fn jit_symbol_at(&self, address: VirtualAddress) -> Option<SymbolAt> {
         match self.is_jit_at(address) {
             true => self.perf_map_read()?.at(address),
@@ -57,20 +57,20 @@ impl View<'_> {
         }
     }
 
-    /// Whether `module` is what a person calls the list of what the target has made.
+    /// Whether `module` is a name of the list.
     pub(super) fn is_perf_map_name(&self, module: &str) -> bool {
         self.perf_map_read()
             .is_some_and(|map| map.is_called(module))
     }
 
-    /// All functions that the target has made, in memory where code can be.
+    /// All JIT-compiled functions, in memory where code can be.
     fn jit_functions(&self) -> impl Iterator<Item = SymbolAt> {
         let symbols = self.perf_map_read().into_iter().flat_map(PerfMap::symbols);
         symbols.filter(|one| self.is_jit_at(one.start))
     }
 
-    /// The list of what the target has made, if it is to be read and has something that is there now; or, if there is memory that such
-    /// code may be in, why it is not read.
+    /// The list, if it is used and has functions that are there now; or, if there is memory that JIT-compiled code may be in, why it is not
+    /// read.
     pub fn jit_survey(&self) -> Option<JitSurvey> {
         if let Some(Err(refused)) = self.listed() {
             let mut places = self.regions.iter().filter(|region| is_jit_region(region));
@@ -100,7 +100,7 @@ impl View<'_> {
         })
     }
 
-    /// Those that are called so.
+    /// The functions of that name.
     pub(super) fn jit_symbols_called(&self, name: &str) -> Vec<SymbolAt> {
         let is_it = |symbol: &SymbolAt| {
             symbol.mangled.as_bytes() == name.as_bytes()
@@ -110,7 +110,7 @@ impl View<'_> {
         self.jit_functions().filter(is_it).collect()
     }
 
-    /// Adds the names among them that begin so.
+    /// Adds the names that begin with `prefix`.
     pub(super) fn complete_jit(&self, prefix: &str, limit: usize, found: &mut BTreeSet<Name>) {
         for symbol in self.jit_functions() {
             if found.len() >= limit {
@@ -122,7 +122,7 @@ impl View<'_> {
         }
     }
 
-    /// Tells `each` of those whose names `is_match` takes.
+    /// Passes the functions whose names `is_match` accepts to `each`.
     pub(super) fn matching_jit(
         &self,
         is_match: &dyn Fn(&str) -> bool,
@@ -168,7 +168,7 @@ mod tests {
                 .at(VirtualAddress::new(address));
             found.map(|one| format!("{}+{} {}", one.name(), one.offset, one.module))
         };
-        assert_eq!(at(0x10_0014), None, "only where it is asked for");
+        assert_eq!(at(0x10_0014), None, "only if perf maps are used");
         symbols.use_perf_maps(true);
         assert_eq!(at(0x10_0014).as_deref(), Some("one+4 /tmp/perf-4321.map"));
         assert_eq!(at(0x30_0010).as_deref(), Some("two+0 /tmp/perf-4321.map"));

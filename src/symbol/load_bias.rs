@@ -1,15 +1,15 @@
-//! Where a file was loaded: how far its addresses are moved in the process.
+//! The load bias of a file: how far its addresses are moved in the process.
 //!
-//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file says at which address a file offset
-//! is; held together they give the bias. One page of the file is often mapped twice, at the end of one segment and at
-//! the start of the next, so a single region can be explained in two ways: the bias that explains most regions is right.
+//! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address of a file offset.
+//! Together they give the bias. One page of the file is often mapped twice, at the end of one segment and at the start of the next, so a
+//! single region may allow two biases: the one that explains most regions is right.
 
 use super::elf::Segment;
 use super::module::Module;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use std::collections::{BTreeMap, HashMap};
 
-/// More copies of one module are not told apart; the dynamic linker loads at most 16.
+/// The most copies of one module; the dynamic linker loads at most 16.
 const MOST_COPIES: usize = 64;
 
 /// One copy of a module in the process.
@@ -17,7 +17,7 @@ const MOST_COPIES: usize = 64;
 pub(super) struct LoadedCopy {
     /// Runtime address minus file address, modulo 2^64.
     bias: u64,
-    /// The regions of the file that it explains.
+    /// The regions of the file that the bias explains.
     regions: Vec<AddressRange>,
 }
 
@@ -40,7 +40,7 @@ impl LoadedCopy {
         AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end))
     }
 
-    /// From its first address to its last, what it has beyond its file (`.bss`) included.
+    /// From its first address to its last, `.bss` included.
     pub(super) fn hull(&self, segments: &[Segment], page: u64) -> Option<AddressRange> {
         let memory = segments.iter().filter_map(|one| self.memory(one, page));
         let start = self.regions.first()?.start();
@@ -70,7 +70,7 @@ pub(super) fn in_segment(segments: &[Segment], file_address: u64) -> bool {
     })
 }
 
-/// The copies of `module`, the one with most regions first; none if it is mapped as mere data.
+/// The copies of `module`, the one with most regions first; none if it is mapped as data.
 pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Vec<LoadedCopy> {
     let mut votes: HashMap<u64, u64> = HashMap::new();
     let candidates: Vec<Vec<(u64, usize)>> = module
@@ -84,7 +84,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
             let same = |one: fn(&Segment) -> bool, other: bool| {
                 u64::from(segment.is_some_and(|segment| one(segment) == other))
             };
-            // Rights decide only between explanations that are otherwise equal: they are changed while a program starts.
+            // Permissions decide only between biases that are otherwise equal: they change while a program starts.
             *votes.entry(bias).or_default() += 4
                 + 2 * same(|segment| segment.executable, region.permissions.execute)
                 + same(|segment| segment.writable, region.permissions.write);
@@ -108,7 +108,7 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
         let starts = segments.iter().map(|segment| copy.address(segment.address));
         starts.filter(|&start| copy.maps(start)).count()
     };
-    // A tool that maps the head of a file to look at it is no second copy of a library.
+    // A mapping of only the head of a file, made to inspect it, is no second copy of a library.
     let most = copies.values().map(begun).max();
     copies.retain(|_, copy| Some(begun(copy)) == most);
     let mut copies: Vec<LoadedCopy> = copies.into_values().collect();
@@ -117,8 +117,8 @@ pub(super) fn place(module: &Module, segments: &[Segment], page: PageSize) -> Ve
     copies
 }
 
-/// The biases that would explain `region`, each with the number of the segment that says so. Of a vdso the kernel maps the whole image,
-/// also what follows its last segment: `is_whole`.
+/// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole image of a vdso, also
+/// the part after its last segment.
 fn candidates(
     region: &Region,
     segments: &[Segment],
@@ -131,7 +131,7 @@ fn candidates(
     let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
     let mut found: Vec<(u64, usize)> = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
-        // Neighbouring segments can share a region if they are moved alike; what follows the last one is no loaded file.
+        // Neighbouring segments can share a region if they have the same bias; the part after the last one is not loaded.
         let ends_in_one = || {
             segments
                 .iter()
@@ -210,7 +210,7 @@ mod tests {
         placed.into_iter().map(|one| one.bias).collect()
     }
 
-    /// As GNU ld lays out a small program: the page of file offset 0x2000 is in the last two segments.
+    /// The layout of a small program by GNU ld: the page of file offset 0x2000 is in the last two segments.
     const SEGMENTS: fn() -> Vec<Segment> = || {
         vec![
             segment(0, 0, 0x600, 0x600, "r"),

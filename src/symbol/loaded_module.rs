@@ -21,7 +21,7 @@ impl LoadedModule {
         &self.symbols.elf().segments
     }
 
-    /// From where to where each copy goes.
+    /// The extent of each copy.
     pub(super) fn hulls(&self, page: PageSize) -> Vec<AddressRange> {
         let hull = |copy: &LoadedCopy| copy.hull(self.segments(), page.bytes());
         self.copies.iter().filter_map(hull).collect()
@@ -45,7 +45,7 @@ impl LoadedModule {
         copies.map(|copy| self.symbol_at(copy, symbol, mangled.clone(), 0))
     }
 
-    /// A symbol in a copy, `offset` bytes before what was asked for.
+    /// A symbol in a copy; `offset` is the distance of the requested address from its start.
     pub(super) fn symbol_at(
         &self,
         copy: &LoadedCopy,

@@ -1,10 +1,10 @@
-//! Which symbol an address belongs to: the rule, and its one-pass form that needs no index.
+//! Which symbol an address belongs to: the rule, and a one-pass look-up that needs no index.
 //!
-//! A symbol with a size covers `[address, address + size)`; where several do, the one that starts last speaks (an inner label
-//! rather than what is around it). Where none does, the nearest sizeless symbol before the address in the same section reaches
-//! up to it, unless a symbol with a size begins between them. Among symbols of one start, [`Rank`](super::table::Rank) decides,
-//! and then the plainest name: the fewest leading underscores, then a version that programs are linked with today, then the
-//! shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
+//! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that starts last (an inner
+//! label, not the function around it). If none does, it belongs to the nearest symbol without a size before it in the same section, unless
+//! a symbol with a size begins between them. Among symbols with the same start, [`Rank`](super::table::Rank) decides, and then the
+//! plainest name: the fewest leading underscores, then a current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt`
+//! rather than `sqrtf32x`).
 
 use super::NoSymbols;
 use super::demangle::split_version;
@@ -12,7 +12,7 @@ use super::sources::Sources;
 use super::table::{self, Beginning, Kind, Rank, Symbol};
 use std::ops::ControlFlow;
 
-/// Of symbols that share start and rank no more than this many are told apart by name.
+/// The most symbols of equal start and rank whose names are compared.
 const MOST_RIVALS: usize = 16;
 
 /// The best symbols seen so far: equal in start and rank.
@@ -23,7 +23,7 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Takes `symbol` in if nothing better was seen; whether it did. Symbols are to be offered in the order of their tables.
+    /// Takes `symbol` unless a better one was seen, and returns whether it did. Offer symbols in the order of their tables.
     pub(super) fn offer(&mut self, symbol: Symbol) -> bool {
         let key = Some((symbol.address, symbol.rank()));
         if key > self.key {
@@ -62,7 +62,7 @@ pub(super) struct Nearest {
 }
 
 impl Nearest {
-    /// Takes `symbol` in if none nearer was seen.
+    /// Takes `symbol` unless a nearer one was seen.
     pub(super) fn offer(&mut self, symbol: Symbol) {
         let start = Some(symbol.address);
         if start > self.start {
@@ -77,13 +77,13 @@ impl Nearest {
         }
     }
 
-    /// The sizeless symbols that reach onwards from here, if any do.
+    /// The symbols without a size that reach on from here, if there are any.
     pub(super) fn reaching(&self) -> Option<&Best> {
         (!self.has_size).then_some(&self.best)
     }
 }
 
-/// Finds the symbol at a file address in one pass over the tables; of all names only those of the rivals are looked at.
+/// Finds the symbol at a file address in one pass over the tables. It reads only the names of equal candidates.
 pub(super) fn look_up(sources: &Sources, address: u64) -> Result<Option<Symbol>, NoSymbols> {
     let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();

@@ -1,24 +1,24 @@
 //! ELF files behind regions: from an address to the symbol it lies in, and from a name to its address.
 //!
-//! Nothing is read until something is asked. A single address costs one streaming pass over the symbol table and the
-//! reading of one name; a module that is asked again and again earns an index. Names are demangled only when they are shown.
+//! Nothing is read before the first query. A single address costs one streaming pass over the symbol table, and reading one name. After
+//! several look-ups in a module an index is built. Names are demangled only when they are shown.
 //! Files are read by offset, never mapped, and each number in them is checked against the file's length first: a damaged or hostile
 //! file gives no symbols, and [`View::reason`] says why.
 //!
 //! ```text
-//! asked       view                    what is asked about one target; survey: about all modules at once
+//! queries     view                    queries about one target; survey: about all modules at once
 //!             symbols                 the files, kept for the session
 //!             symbol_at, reason       what is found, or why nothing is
-//! names       query, search           a name that a person types → symbols; search_cache: those found lately; version
+//! names       query, search           a name that a user types → symbols; search_cache: those found lately; version
 //!             demangle_prefilter      which names are worth demangling
 //! addresses   lookup, names           an address → a symbol and its name; index, interval_map: the same for many
 //! modules     module, load_bias       regions → modules, and where each was loaded; loaded_module: both together
-//!             module_symbols          a module with what is kept of it
-//!             sources, separate       its files together; debug information that was stripped off
-//! files       elf                     one file, read by offset within bounds; expanded: what was compressed in it
-//!             table                   one pass over its symbols; import, plt_got: names of what it calls others through
-//! made code   jit, perf_map           what the target makes while it runs, and the names that it writes down for that
-//! beside      demangle, lines         names that people read; lines of the source.  clock: how long a search may go on
+//!             module_symbols          a module with its files, index and caches
+//!             sources, separate       its files together; separate debug files
+//! files       elf                     one file, read by offset within bounds; expanded: the memory of decompressed tables
+//!             table                   one pass over its symbols; import, plt_got: stubs and slots for imported functions
+//! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
+//! beside      demangle, lines         names that people read; lines of the source.  clock: the time limit of a search
 //! ```
 
 mod clock;

@@ -1,4 +1,4 @@
-//! Modules: the regions that one file gives to a process.
+//! Modules: the regions that map one file.
 
 use crate::kernel::{AddressRange, Device, Name, Region};
 use std::collections::HashMap;
@@ -6,13 +6,13 @@ use std::collections::HashMap;
 /// The regions of one file (or of the vdso), in address order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Module {
-    /// What `maps` calls it: a whole path, or `[vdso]`.
+    /// Its name in `maps`: a whole path, or `[vdso]`.
     pub name: Name,
     /// Filesystem of the file.
     pub device: Device,
     /// Inode of the file; 0 for the vdso.
     pub inode: u64,
-    /// Its regions, never empty. The memory of `.bss` behind them is anonymous and not among them.
+    /// Its regions, never empty. The anonymous memory of `.bss` after them is not included.
     pub regions: Vec<Region>,
 }
 
@@ -33,12 +33,12 @@ impl Module {
         self.regions.iter().any(|region| region.permissions.execute)
     }
 
-    /// Whether it lives in memory only, lent by the kernel.
+    /// Whether it is the vdso, which is only in memory.
     pub fn is_vdso(&self) -> bool {
         self.inode == 0
     }
 
-    /// Whether a person calls it `name`: whole path or file name, as it is or as it is displayed, and `vdso` for `[vdso]`.
+    /// Whether `name` means it: its whole path or file name, raw or as displayed, and `vdso` for `[vdso]`.
     pub fn is_called(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name
             || self.file_name().as_bytes() == name
@@ -48,7 +48,7 @@ impl Module {
     }
 }
 
-/// Whether a region belongs to a module: something with a file behind it, or the vdso.
+/// Whether a region belongs to a module: it maps a file, or is the vdso.
 pub(super) fn belongs_to_module(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes() == b"[vdso]"
 }
@@ -58,7 +58,7 @@ pub fn modules(regions: &[Region]) -> Vec<Module> {
     group(regions).0
 }
 
-/// The modules, and for each region the number of its module.
+/// The modules, and for each region the index of its module.
 pub(super) fn group<'a>(
     regions: impl IntoIterator<Item = &'a Region>,
 ) -> (Vec<Module>, Vec<Option<usize>>) {

@@ -1,4 +1,4 @@
-//! A module's file once it has been asked about: its headers, how often it was asked, and the index that repetition earns.
+//! A module's files, once opened: their headers, and the index that is built after several look-ups.
 
 use super::NoSymbols;
 use super::clock::Clock;
@@ -17,13 +17,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// After this many single look-ups an index pays for itself.
+/// After this many single look-ups an index is built.
 const LOOK_UPS_BEFORE_INDEX: u32 = 4;
 
-/// A pass over the relocations that takes longer is given up; Ctrl-C ends it sooner.
+/// A longer pass over the relocations is given up; Ctrl-C ends it sooner.
 const LONGEST_PASS: Duration = Duration::from_secs(60);
 
-/// Files opened for their symbols. The handles stay open, so that an inode cannot come to mean another file.
+/// Files opened for their symbols. The handles stay open, so that their inodes are not reused.
 pub(super) struct ModuleSymbols {
     pub(super) sources: Sources,
     /// The last view that saw the files unchanged.
@@ -32,7 +32,7 @@ pub(super) struct ModuleSymbols {
     index: OnceLock<Option<Index>>,
     fault: OnceLock<NoSymbols>,
     relocations: Relocations,
-    /// What the latest searches by name found.
+    /// The results of the latest searches by name.
     pub(super) searches: SearchCache,
     /// Its debug information.
     pub(super) lines: CachedLines,
@@ -63,13 +63,13 @@ impl ModuleSymbols {
         if listed.as_ref().is_some_and(|(symbol, _)| symbol.size > 0) {
             return listed;
         }
-        // `_GLOBAL_OFFSET_TABLE_` has no size and would speak for all slots.
+        // `_GLOBAL_OFFSET_TABLE_` has no size, and would cover all slots.
         let image = &self.sources.image;
         plt_got::at(image, &self.relocations, address, &mut self.clock()).or(listed)
     }
 
-    /// The stubs or slots for other files' functions that a person calls `name`: `malloc@plt`, `malloc@got.plt`.
-    /// Only those found until then, once `clock` has run out.
+    /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`. Once `clock` has run out, only those found
+    /// until then.
     pub(super) fn plt_got_called(&self, name: &str, clock: &mut Clock) -> Result<Found, NoSymbols> {
         plt_got::called(&self.sources.image, &self.relocations, name, clock)
     }
@@ -91,19 +91,19 @@ impl ModuleSymbols {
         Some((symbol, Name::new(name)))
     }
 
-    /// Whether the variable at a file address is the copy of a library's that everybody uses; an error if finding that out was given up.
+    /// Whether the variable at a file address is a copy of a library's, which everybody uses; an error if the search was given up.
     pub(super) fn holds_copy(&self, address: u64) -> Result<bool, NoSymbols> {
         let image = &self.sources.image;
         let filled = self.relocations.of(image, &mut self.clock())?;
         Ok(filled.copies.contains(&address))
     }
 
-    /// How long a pass over the relocations may take.
+    /// The time limit of a pass over the relocations.
     fn clock(&self) -> Clock<'_> {
         Clock::new(LONGEST_PASS, self.sources.interrupts())
     }
 
-    /// The index, once it has been earned; `None` too if the file cannot have one.
+    /// The index, after several look-ups; `None` also if the file cannot have one.
     fn index(&self) -> Option<&Index> {
         if self.asked.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
@@ -116,7 +116,7 @@ impl ModuleSymbols {
         self.index.get_or_init(build).as_ref()
     }
 
-    /// Visits all symbols until `visit` breaks, each with the names of all: those of the index, or read for this once.
+    /// Visits all symbols until `visit` breaks, with all names: those of the index, or read for this call.
     pub(super) fn visit(
         &self,
         visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
@@ -132,14 +132,14 @@ impl ModuleSymbols {
         table::visit(&self.sources, &mut |symbol| visit(symbol, names))
     }
 
-    /// Keeps the first reason for which the tables gave nothing. That one search was given up says nothing of other questions.
+    /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may succeed.
     pub(super) fn fail(&self, reason: NoSymbols) {
         if !reason.is_passing() {
             _ = self.fault.set(reason);
         }
     }
 
-    /// Why there are no symbols, as far as that is known without passing over the tables.
+    /// Why there are no symbols, as far as that is known without a pass over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
         match self.sources.tables().next().is_none() {
             true => Some(NoSymbols::Stripped),

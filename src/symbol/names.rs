@@ -1,4 +1,4 @@
-//! The names of a module's symbols held in memory, for as long as many of them are wanted.
+//! The names of a module's symbols in memory, while many of them are needed.
 
 use super::NoSymbols;
 use super::elf::{File, FileRange, LONGEST_NAME};
@@ -8,11 +8,11 @@ use super::table::Symbol;
 /// String tables larger than this are never held in memory, and never searched.
 const LARGEST: u64 = 256 << 20;
 
-/// Where a name begins: in which table, and where there.
+/// Where a name begins: the number of its table, and the offset there.
 #[derive(Clone, Copy)]
 pub(super) struct Spot(u32);
 
-/// As many bits as [`LARGEST`] takes; the number of the table is above them.
+/// The bits of the offset, below [`LARGEST`]; the number of the table is above them.
 const OFFSET_BITS: u32 = LARGEST.trailing_zeros();
 const OFFSET: u32 = (1 << OFFSET_BITS) - 1;
 
@@ -22,7 +22,7 @@ impl Spot {
         let table = u32::from(symbol.table);
         match symbol.name <= OFFSET && table < 1 << (u32::BITS - OFFSET_BITS) {
             true => Spot(table << OFFSET_BITS | symbol.name),
-            // Nothing is held that lies so far behind: the last table is no module's.
+            // A name at this offset is not in memory: no module has that many tables.
             false => Spot(u32::MAX),
         }
     }
@@ -41,7 +41,7 @@ impl Names {
             .map(Names)
     }
 
-    /// Everything from the beginning of a symbol's name on, what follows its end included: for looking at the beginning only.
+    /// The string table from the beginning of a symbol's name on, for comparing only its first bytes.
     pub(super) fn from(&self, symbol: &Symbol) -> &[u8] {
         self.behind(Spot::of(symbol)).unwrap_or_default()
     }

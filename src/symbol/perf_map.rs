@@ -1,7 +1,7 @@
-//! Names that a program writes down for the code that it makes while it runs, in the form that perf reads: `/tmp/perf-PID.map`.
+//! Perf maps (`/tmp/perf-PID.map`): names that a program writes for its JIT-compiled code, in the form that perf reads.
 //!
 //! A line is the start of a function and its size in bytes, both in hexadecimal digits, and its name up to the end of the line.
-//! Programs only append: of lines that overlap, the last tells what is there now. What is no such line is passed over.
+//! Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
 
 use super::elf::{File, LONGEST_NAME};
 use super::{Kind, NoSymbols, SymbolAt};
@@ -10,26 +10,26 @@ use crate::process::Target;
 use crate::source::memory;
 use std::collections::BinaryHeap;
 
-/// Of a larger file only so much is read, from its end: what was written last tells what is there.
+/// Of a larger file only this much is read, from its end: the last lines are valid.
 const LARGEST: u64 = 64 << 20;
-/// Lines before the last so many are left out.
+/// Only this many lines, the last ones, are used.
 const MOST_FUNCTIONS: usize = 1 << 20;
 
 /// A process at one time of its life: its number and when it started.
 type Owner = (u32, u64);
 
-/// What was read of such a file.
+/// The functions read from such a file.
 pub(super) struct PerfMap {
     owner: Owner,
     file: File,
     /// Where it is, in the target's root.
     path: Name,
     functions: Functions,
-    /// Whether it has more than was read, before that.
+    /// Whether the file has more before the part that was read.
     is_cut: bool,
 }
 
-/// Such a file that is not believed, or could not be read.
+/// Such a file that is not trusted, or could not be read.
 pub(super) struct Refused {
     /// Where it is, in the target's root.
     pub(super) path: Name,
@@ -40,7 +40,7 @@ pub(super) struct Refused {
 #[derive(Default)]
 struct Functions {
     listed: Vec<Function>,
-    /// From each place to the next the position of the function that is there.
+    /// The index of the function from each address to the next.
     stretches: Vec<(u64, Option<usize>)>,
 }
 
@@ -71,7 +71,7 @@ impl Function {
     }
 }
 
-/// A number in hexadecimal digits, and what is behind the blank that ends it.
+/// A number in hexadecimal digits, and the text after the blank that ends it.
 fn number(line: &[u8]) -> Option<(u64, &[u8])> {
     let end = line.iter().position(|&byte| byte == b' ')?;
     let (digits, rest) = line.split_at(end);
@@ -80,7 +80,7 @@ fn number(line: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Functions {
-    /// Of the last `most` whole lines, and whether there are more: a line without an end may be half written.
+    /// The functions in the last `most` whole lines, and whether there are more. A line without an end may be half written.
     fn parse(bytes: &[u8], most: usize) -> (Functions, bool) {
         let whole = memchr::memrchr(b'\n', bytes).unwrap_or(0);
         let lines = bytes.get(..whole).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Functions {
         self.listed.get(position?)
     }
 
-    /// Those of which the first byte has not become another's, in the order of the file.
+    /// The functions whose first byte was not overwritten, in the order of the file.
     fn there(&self) -> impl Iterator<Item = &Function> {
         let is_there = |one: &&Function| {
             self.at(one.start)
@@ -114,7 +114,7 @@ impl Functions {
     }
 }
 
-/// Which function is where: the last one listed of those that cover a place.
+/// Assigns each place to the last listed function that covers it.
 fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
     let mut places: Vec<u64> = listed
         .iter()
@@ -147,7 +147,7 @@ fn sweep(listed: &[Function]) -> Vec<(u64, Option<usize>)> {
 }
 
 impl PerfMap {
-    /// Reads that of the target; `None` if there is none.
+    /// Reads the target's file; `None` if there is none.
     pub(super) fn read(target: &Target) -> Option<Result<PerfMap, Refused>> {
         let owner = owner(target);
         let (path, opened) = target.modules.perf_map().ok()??;
@@ -158,7 +158,7 @@ impl PerfMap {
             let mut bytes = memory::zeroed(size)?;
             let read = file.read_up_to(begin, &mut bytes)?;
             bytes.truncate(read);
-            // A line that begins before that is not read in part.
+            // The first line may be incomplete: it is skipped.
             let first = match begin {
                 0 => 0,
                 _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
@@ -179,18 +179,18 @@ impl PerfMap {
         })
     }
 
-    /// Whether it is what the target has written, and all of it.
+    /// Whether it is the target's, and complete.
     pub(super) fn is_of(&self, target: &Target) -> bool {
         self.owner == owner(target) && self.file.is_unchanged()
     }
 
-    /// Whether a person calls it so: by its path or its file name.
+    /// Whether `name` means it: its path or its file name.
     pub(super) fn is_called(&self, name: &str) -> bool {
         let name = name.as_bytes();
         self.path.as_bytes() == name || self.path.file_name().as_bytes() == name
     }
 
-    /// Whether only its end was read, as it is very large.
+    /// Whether only the end of a very large file was read.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -228,7 +228,7 @@ fn owner(target: &Target) -> Owner {
     (identity.pid, identity.start_time)
 }
 
-/// Whether code that a program has made may be in a region: anonymous memory that may be executed.
+/// Whether JIT-compiled code may be in a region: it is anonymous and executable.
 pub(super) fn is_jit_region(region: &Region) -> bool {
     let name = region.name.as_bytes();
     region.inode == 0
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_tells_what_is_there() {
+    fn of_overlapping_lines_the_last_is_valid() {
         let text = b"1000 100 outer\n1040 10 py::inner:/a b.py\n1080 100 newer\n10f0 8 short\n";
         let functions = Functions::parse(text, 100).0;
         let asked = [
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_is_passed_over() {
+    fn malformed_lines_are_skipped() {
         let mut text = b"\n \nzz 10 a\n1000\n1000 10\n1000 10 \n1000 0 empty\nffffffffffffffff 2 beyond\n\
             11111111111111111 1 wide\n-1 1 sign\n0x2000 0x10 good\n\xff\xfe\x00 1\n3000 8 \x1b[31m\xff\n"
             .to_vec();

@@ -1,7 +1,7 @@
-//! What a file calls the functions of others through, as gdb calls it: the stub `malloc@plt`, the slot `malloc@got.plt`.
+//! Stubs and slots for calls of imported functions, with gdb's names: the stub `malloc@plt`, the slot `malloc@got.plt`.
 //!
 //! No table has these names. A stub of the procedure linkage table jumps through a slot of the global offset table, and the relocation
-//! that fills the slot names the function. Which slot it is stands in the jump, so stubs of every layout are read in one way.
+//! that fills the slot names the function. The jump gives the slot, so stubs of every layout are decoded in one way.
 
 use super::NoSymbols;
 use super::clock::Clock;
@@ -13,12 +13,12 @@ use super::table::{Kind, Symbol};
 use crate::kernel::Name;
 use object::elf as format;
 
-/// Stubs are as large as this, and aligned to it; those in `.plt.got` to half of it.
+/// The size and alignment of stubs; those in `.plt.got` have half of it.
 const STUB_BYTES: u64 = 16;
-/// Stubs of more bytes than this, all sections together, are not looked through for a name: programs have some thousands of them.
+/// Bytes of stubs, in all sections together, that are searched for a name: programs have some thousands of stubs.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Which of them.
+/// A stub or a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Stub,
@@ -33,7 +33,7 @@ impl Part {
         }
     }
 
-    /// What a section consists of, and how large each is. Only the stubs of x86-64 are known.
+    /// Whether a section has stubs or slots, and the size of each. Only the stubs of x86-64 are known.
     fn in_section(elf: &Elf, number: u32, section: &Section) -> Option<(Part, u64)> {
         let has_stubs = elf.machine == format::EM_X86_64 && elf.is_64;
         Some(match elf.section_name(number)? {
@@ -47,7 +47,7 @@ impl Part {
         })
     }
 
-    /// That which stands for a function at an address.
+    /// The symbol and name of a function's stub or slot.
     fn named(self, source: &Source, place: (u64, u64), function: &Import) -> (Symbol, Name) {
         let kind = match self {
             Part::Stub => Kind::Function,
@@ -86,7 +86,7 @@ pub(super) fn at(
     Some(part.named(source, (start, size), &function))
 }
 
-/// The stubs or slots that a person calls `name`. Only those found until then, once `clock` has run out.
+/// The stubs or slots that `name` means. Once `clock` has run out, only those found until then.
 pub(super) fn called(
     source: &Source,
     relocations: &Relocations,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slot_stands_in_the_jump() {
+    fn the_jump_gives_the_slot() {
         // With lazy binding, and behind `endbr64` and `bnd`.
         let lazy = [
             0xff, 0x25, 0xe2, 0x2f, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff,

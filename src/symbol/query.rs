@@ -1,18 +1,18 @@
-//! Names as people type them, compared with names as files spell them.
+//! Compares names as people type them with names as files spell them.
 
 use super::demangle::{Form, demangle, may_be_mangled, split_version};
 use super::demangle_prefilter;
 use crate::kernel::name::unescape;
 
-/// A name that somebody typed: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
+/// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
 pub(super) struct Query<'a> {
     text: &'a [u8],
-    /// The bytes that are displayed as the text, if they are others.
+    /// The raw bytes, if the text is their escaped form.
     displayed: Option<Vec<u8>>,
     squeezed: Vec<u8>,
-    /// `f`, `V`, and whether only the current version is meant, of `f@@V` and `f@V`.
+    /// For `f@@V` and `f@V`: `f`, `V`, and whether only the current version is meant.
     version: Option<(&'a [u8], &'a [u8], bool)>,
-    /// A part that the mangled spelling must hold too: only those names need to be demangled.
+    /// Bytes that the mangled spelling must contain: only such names are demangled.
     needle: Vec<u8>,
 }
 
@@ -44,12 +44,12 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Whether `name`, which has no version, is the query as it stands, as it is displayed, or demangled.
+    /// Whether `name`, which has no version, is the query: raw, as displayed, or demangled.
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.spellings().any(|text| name == text) || self.is_meant_by(name)
     }
 
-    /// The bytes that a name must have to be the query as it stands, or as it is displayed.
+    /// The bytes of a name that is the query, raw or as displayed.
     fn spellings(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(self.text).chain(self.displayed.as_deref())
     }
@@ -77,15 +77,15 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The version that is asked for, and whether only a current one is meant, if the name at the beginning of `rest` is otherwise
-    /// the one that is asked for: its version then stands elsewhere in the file.
+    /// The version in the query, and whether only a current one is meant, if the name at the beginning of `rest` is the query without its
+    /// version. The symbol's version is then elsewhere in the file.
     pub(super) fn version_of(&self, rest: &[u8]) -> Option<(&[u8], bool)> {
         let (base, version, current_only) = self.version?;
         let spelled = matches!(rest.strip_prefix(base), Some([0, ..]));
         spelled.then_some((version, current_only))
     }
 
-    /// Whether the demangled form of `name` is the query, with or without parameters.
+    /// Whether the query is the demangled form of `name`, with or without parameters.
     pub(super) fn is_meant_by(&self, name: &[u8]) -> bool {
         let (base, _) = split_version(name);
         let demangled = |form| demangle(base, form).map(|text| squeeze(text.as_bytes()));
@@ -99,7 +99,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// `name` as a person would type it, if it begins with the query.
+    /// `name` as a user would type it, if it begins with the query.
     pub(super) fn completed_by(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (base, _) = split_version(name);
         if self.may_be_in(base)
@@ -108,7 +108,7 @@ impl<'a> Query<'a> {
         {
             return Some(demangled.into_bytes());
         }
-        // A mangled name is offered only to somebody who has begun to type one.
+        // Mangled names are offered only if the query begins like one.
         let wanted = !may_be_mangled(base) || may_be_mangled(self.text);
         (wanted && base.starts_with(self.text)).then(|| base.to_vec())
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_as_it_is_displayed_too() {
+    fn a_name_may_be_typed_as_it_is_displayed() {
         for (name, typed) in [
             (&b"plain"[..], "plain"),
             (b"esc\x1b[31m\xff", "esc\\x1b[31m\\xff"),

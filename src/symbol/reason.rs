@@ -16,28 +16,28 @@ pub enum NoSymbols {
     /// A read failed half-way.
     #[error("reading the file failed: {0}")]
     ReadFailed(String),
-    /// Something lies beyond the end of the file, or the file was cut short while it was read.
+    /// A part lies beyond the end of the file, or the file was truncated during the read.
     #[error("the file ends before its {0}")]
     CutShort(&'static str),
-    /// A field holds what no linker writes.
+    /// A field has a value that no linker writes.
     #[error("damaged ELF file: {0}")]
     Damaged(&'static str),
     /// Neither `.symtab` nor `.dynsym`.
     #[error("the file has no symbol table (stripped)")]
     Stripped,
-    /// Its names are so many, or so tangled, that a search was given up.
+    /// It has so many names, or so complex ones, that a search was given up.
     #[error("looking through its names takes too long")]
     TooCostly,
-    /// More of its names match an expression than are kept in memory: those that come last are left out.
+    /// More names match an expression than are kept in memory: the last ones are left out.
     #[error("so many of its names match that the last ones are left out")]
     TooManyMatches,
     /// Ctrl-C.
     #[error("looking through its names was interrupted")]
     Interrupted,
-    /// What other modules have compressed was expanded and takes all the memory that is meant for that.
-    #[error("the compressed tables of other modules take all room that there is")]
+    /// Decompressed tables of other modules take all the memory reserved for them.
+    #[error("the decompressed tables of other modules take all the memory reserved for them")]
     NoRoom,
-    /// What the file asks for does not fit in memory now.
+    /// Memory is too short for the file's tables.
     #[error("there is too little free memory for what the file holds")]
     OutOfMemory,
     /// No load segment of the file explains where its regions are: it is mapped as data.
@@ -49,7 +49,7 @@ pub enum NoSymbols {
 }
 
 impl NoSymbols {
-    /// Whether another question may be answered all the same.
+    /// Whether another query may still succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -67,7 +67,7 @@ impl From<std::io::Error> for NoSymbols {
     }
 }
 
-/// Why no separate debug file speaks for a module.
+/// Why a module has no separate debug file.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoSeparate {
     /// The file holds all that it was built with.
@@ -79,17 +79,17 @@ pub enum NoSeparate {
     /// The file that would name it was not read.
     #[error("{0}")]
     NotRead(Box<NoSymbols>),
-    /// Nothing is in the places where it could be.
+    /// It is in none of the places where it could be.
     #[error("no separate debug file is installed")]
     NotFound,
-    /// What is there was made from another build.
+    /// The file found is of another build.
     #[error("{path} is of another build")]
     OfAnotherBuild {
         /// Where it is, in the target's root.
         path: Name,
     },
-    /// It would take too long to see whether what is there was made from the same build.
-    #[error("{path} is too large for its checksum to be made up")]
+    /// It would take too long to check whether the file found is of the same build.
+    #[error("{path} is too large to compute its checksum")]
     TooLarge {
         /// Where it is, in the target's root.
         path: Name,
@@ -97,12 +97,12 @@ pub enum NoSeparate {
     /// Ctrl-C.
     #[error("looking for it was interrupted")]
     Interrupted,
-    /// Something is there that could not be opened.
+    /// A file was found that could not be opened.
     #[error("{0}")]
     Unreadable(#[from] process::Error),
 }
 
-/// Why the build-id of a module is not known.
+/// Why the build-id of a module is unknown.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoBuildId {
     /// The file was read, and has none.

@@ -1,4 +1,4 @@
-//! From a name to the symbols of one module, and the names that begin in some way.
+//! From a name to the symbols of one module, and the names with a prefix.
 
 use super::NoSymbols;
 use super::clock::{Clock, SYMBOLS_BETWEEN_CLOCKS};
@@ -16,18 +16,18 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// A search of one module that takes longer (millions of hostile names) is given up and said to be; Ctrl-C ends it sooner.
+/// A longer search of one module (millions of hostile names) is given up, with a reason; Ctrl-C ends it sooner.
 const LONGEST_SEARCH: Duration = Duration::from_secs(60);
 /// More symbols of one name are not listed.
 const MOST_MATCHES: usize = 1000;
-/// What a symbol that matches takes beside its name.
+/// Memory of a matching symbol beside its name.
 const BESIDE_NAME: usize = size_of::<((Box<str>, u64), Symbol)>();
 
-/// How many of the symbols that match an expression are kept.
+/// Limits on the symbols that match an expression.
 pub(super) struct Limits {
-    /// No more symbols are wanted.
+    /// The most symbols.
     pub(super) symbols: usize,
-    /// What they and their names may take in memory.
+    /// The most memory for them and their names.
     pub(super) bytes: u64,
 }
 
@@ -36,13 +36,12 @@ pub(super) struct Limits {
 pub(super) struct Matches {
     /// By name.
     pub(super) symbols: Vec<Symbol>,
-    /// Whether those with the last names were left out for want of memory.
+    /// Whether the last names were left out to save memory.
     pub(super) too_many: bool,
 }
 
 impl ModuleSymbols {
-    /// The symbols that `query` names, thread-local ones included, and the stubs and slots that gdb gives names to. Versions kept for old
-    /// programs count only where there is no current one.
+    /// The symbols that `query` names, with thread-local ones, stubs and slots. Old versions count only if there is no current one.
     pub(super) fn find(&self, query: &str, interrupts: &AtomicBool) -> Result<Found, NoSymbols> {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
@@ -84,7 +83,7 @@ impl ModuleSymbols {
                 let old = || old || version().is_some_and(|version| version.is_old);
                 match known {
                     None => matches.push((symbol, Name::new(name), old())),
-                    // The current version speaks for an old one that is the same code.
+                    // The current version replaces an old one of the same code.
                     Some(known) if known.2 && !old() => *known = (symbol, Name::new(name), false),
                     Some(_) => {}
                 }
@@ -104,15 +103,15 @@ impl ModuleSymbols {
         Ok(listed.chain(plt_got).take(MOST_MATCHES).collect())
     }
 
-    /// The symbols whose names, as people read them or as the file spells them, `is_match` takes, by name: the first of them, as many as the `limits` allow.
-    /// Thread-local ones have no address and are left out. The outer error is what `check` says, which is asked now and then.
+    /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow. Thread-local symbols have
+    /// no address and are left out. The outer error is that of `check`, which is called now and then.
     pub(super) fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         limits: &Limits,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
     ) -> Result<Result<Matches, NoSymbols>, Stopped> {
-        // What both tables have comes once: the first table's. A version that one table spells out is not another symbol.
+        // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
         let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
         let mut asked = 0u32;
@@ -137,7 +136,7 @@ impl ModuleSymbols {
                             bytes += place.key().0.len() + BESIDE_NAME;
                             place.insert(symbol);
                         }
-                        // The current version, whose name is shown without it, speaks for an old one.
+                        // The current version, whose name is shown without it, replaces an old one.
                         Entry::Occupied(mut place)
                             if place.get().table == symbol.table && *shown == *base =>
                         {
@@ -171,7 +170,7 @@ impl ModuleSymbols {
         clock: &mut Clock<'_>,
         found: &mut BTreeSet<Name>,
     ) -> Result<(), NoSymbols> {
-        // They are as many as functions that are called, and offered only to somebody who has begun to type one.
+        // Stubs and slots, one for each imported function, are offered only once their suffix is begun.
         if let Some((function, _)) = prefix.split_once('@') {
             for suffix in [PLT, GOT] {
                 let name = format!("{function}{suffix}");

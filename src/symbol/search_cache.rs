@@ -1,5 +1,5 @@
-//! What the latest searches of a module by name found: at a prompt the same names are typed again and again, and each search is a
-//! pass over all symbols. The file has not changed since, or another [`ModuleSymbols`](super::module_symbols::ModuleSymbols) stands for it.
+//! A cache of a module's latest searches by name: at a prompt the same names are typed again and again, and each search is a pass over all
+//! symbols. A changed file gets new [`ModuleSymbols`](super::module_symbols::ModuleSymbols), with an empty cache.
 
 use super::table::Symbol;
 use crate::kernel::Name;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Searches that are kept for one module.
 const MOST: usize = 64;
-/// What more symbols match is not kept, nor is a longer query: all modules together take little memory.
+/// Searches with more matches, and longer queries, are not cached: so the caches of all modules stay small.
 const MOST_MATCHES: usize = 16;
 const LONGEST_QUERY: usize = 256;
 
@@ -20,14 +20,14 @@ pub(super) type Found = Vec<(Symbol, Name)>;
 pub(super) struct SearchCache(Mutex<VecDeque<(Box<str>, Found)>>);
 
 impl SearchCache {
-    /// What a search for `query` found.
+    /// The cached result of a search for `query`.
     pub(super) fn find(&self, query: &str) -> Option<Found> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, found) = kept.iter().find(|(of, _)| **of == *query)?;
         Some(found.clone())
     }
 
-    /// Keeps what a search that was not given up found, instead of the oldest.
+    /// Caches the result of a finished search, in place of the oldest.
     pub(super) fn keep(&self, query: &str, found: &Found) {
         if found.len() > MOST_MATCHES || query.len() > LONGEST_QUERY {
             return;

@@ -1,9 +1,9 @@
-//! Separate debug files: where what was stripped from a program or library is kept, and whether it was stripped from this one.
+//! Separate debug files: where they are, and whether they belong to this program or library.
 //!
-//! Looked for as gdb does, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in
-//! `.gnu_debuglink` beside the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in containers, by
-//! build-id where pmdb itself runs. A file is taken only if it has the same build-id, or the checksum that `.gnu_debuglink` asks for.
-//! Each place where there was none, or another, is looked at again now and then: packages are installed meanwhile.
+//! The search is gdb's, in the target's own root: by build-id under `/usr/lib/debug/.build-id`, then by the name in `.gnu_debuglink` beside
+//! the file, in `.debug` beside it, and under `/usr/lib/debug`; and last, for processes in containers, by build-id where pmdb itself runs.
+//! A file is used only if it has the same build-id, or the checksum in `.gnu_debuglink`. Places without a matching file are checked again
+//! now and then, as packages may be installed meanwhile.
 
 use super::NoSeparate;
 use super::elf::{File, FileRange, Source, build_id};
@@ -18,32 +18,31 @@ use std::sync::{Arc, OnceLock};
 
 /// Where distributions keep them.
 const FOLDER: &[u8] = b"/usr/lib/debug";
-/// `.gnu_debuglink` is a file name and a number.
+/// `.gnu_debuglink` is a file name and a checksum.
 const LONGEST_LINK: u64 = 4096;
 /// Longer names are not those of a file (NAME_MAX).
 const LONGEST_NAME: usize = 255;
-/// Checksums are made up of no more bytes than this for one module: each takes a pass over a whole file. Larger debug files have a
-/// build-id these days.
+/// The most bytes that are read for checksums of one module: each takes a pass over a whole file. Larger debug files have a build-id these
+/// days.
 const MOST_CHECKED: u64 = 1 << 30;
 
 /// A separate debug file that belongs to a module.
 pub(super) struct Separate {
     /// Where it is, in the target's root.
     pub(super) path: Name,
-    /// Which of the places it was looked for.
+    /// The index of the place where it was found.
     place: usize,
     pub(super) source: Source,
-    /// Whether its build-id is that of the module, which leaves nothing to check.
+    /// Whether it has the module's build-id: then nothing is left to check.
     has_build_id: bool,
 }
 
-/// The files that may be the separate debug file of a module. To decide between them can take a checksum, so that waits until it is
-/// first asked.
+/// The files that may be the separate debug file of a module. The choice may take a checksum, so it is made on the first query.
 pub(super) struct Candidates {
     files: Vec<Separate>,
-    /// Where it was looked for, and what was there.
+    /// The places that were searched, and what was found there.
     places: Vec<(DebugFileLocation, Found)>,
-    /// What `.gnu_debuglink` asks for, where there is no build-id to go by.
+    /// The checksum in `.gnu_debuglink`, if there is no build-id.
     sum: Option<u32>,
     /// Why, if it is none of them.
     refusal: NoSeparate,
@@ -65,7 +64,7 @@ impl Candidates {
         }
     }
 
-    /// The one that belongs to the module. Ctrl-C, which makes `interrupts` true, ends what takes long; it can then be asked again.
+    /// The one that belongs to the module. Ctrl-C (`interrupts`) ends a long search, which can then be repeated.
     pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
         let number = match self.chosen.get() {
             Some(chosen) => chosen.clone(),
@@ -106,15 +105,15 @@ impl Candidates {
         &self.interrupts
     }
 
-    /// Whether those that were found are as they were when they were opened.
+    /// Whether the files found are unchanged since they were opened.
     pub(super) fn are_unchanged(&self) -> bool {
         let mut files = self.files.iter();
         files.all(|one| one.source.file.is_unchanged())
     }
 
-    /// Whether there is nothing new where else it could be.
+    /// Whether the other places have no new file.
     pub(super) fn are_all(&self, modules: &Modules) -> bool {
-        // The right one stays that, whatever happens to its name.
+        // The chosen file stays valid, even if it is renamed.
         let chosen = match self.chosen.get() {
             Some(Ok(number)) => self.files.get(*number).map(|one| one.place),
             _ => None,
@@ -149,11 +148,11 @@ impl DebugFileLocation {
 
 type Opened = process::Result<Option<Box<dyn ReadAt>>>;
 
-/// What was where a debug file may be.
+/// What was found at a place.
 #[derive(PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// Something that is not opened.
+    /// A file that is not opened.
     Refused,
     File([u64; 4]),
 }
@@ -168,7 +167,7 @@ impl Found {
     }
 }
 
-/// What may be the separate debug file of `image`, which is called `path`.
+/// The files that may be the separate debug file of `image`, whose path is `path`.
 pub(super) fn find(
     modules: &Modules,
     path: &Name,
@@ -229,12 +228,12 @@ pub(super) fn find(
     found
 }
 
-/// What is no ELF file is no debug file, whatever it is called.
+/// The file, if it is an ELF file: others are no debug files.
 pub(super) fn as_elf(bytes: Option<Box<dyn ReadAt>>) -> Option<Source> {
     bytes.and_then(|bytes| Source::read(File::new(bytes)).ok())
 }
 
-/// Where the debug file of a build is kept.
+/// The path of the debug file of a build.
 pub(super) fn place_of(id: &[u8]) -> Vec<u8> {
     let digits = build_id::digits(id);
     let (folder, name) = digits.split_at_checked(2).unwrap_or((&digits, ""));
@@ -257,7 +256,7 @@ fn is_like(image: &Source, other: &Source) -> bool {
         && !image.file.is_same_as(&other.file)
 }
 
-/// What `.gnu_debuglink` says.
+/// The contents of `.gnu_debuglink`.
 struct Link {
     name: Vec<u8>,
     sum: u32,
@@ -269,12 +268,12 @@ impl Link {
         Link::parse(&bytes, image.elf.endian)
     }
 
-    /// A name, its end, zeros up to a multiple of four, and the checksum of the file.
+    /// A name, a zero byte, zeros up to a multiple of four, and the checksum of the file.
     fn parse(bytes: &[u8], endian: Endianness) -> Option<Link> {
         let end = memchr::memchr(0, bytes)?;
         let name = bytes.get(..end)?;
         let sum = bytes.get((end + 1).next_multiple_of(4)..)?.first_chunk()?;
-        // It is the name of a file in folders that are ours to choose, not a path.
+        // It must be a file name, not a path: the folders are fixed.
         let is_a_name = !name.is_empty()
             && name.len() <= LONGEST_NAME
             && !name.contains(&b'/')

@@ -1,4 +1,4 @@
-//! The files that speak for one module together: its own, and what was stripped from it and is kept elsewhere.
+//! The files of one module together: its own, and its separate debug file.
 
 use super::clock::Clock;
 use super::elf::{Elf, File, Source, TOO_LARGE, Table, expand_xz};
@@ -11,28 +11,28 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// `.gnu_debugdata` of more bytes than this, compressed or not, is not believed: a browser's takes some megabytes.
+/// Larger `.gnu_debugdata`, compressed or not, is ignored: a browser's takes some megabytes.
 const LARGEST_MINI: u64 = 256 << 20;
-/// One that takes longer to expand is given up; Ctrl-C ends it sooner.
+/// A longer decompression is given up; Ctrl-C ends it sooner.
 const LONGEST_EXPANSION: Duration = Duration::from_secs(60);
 
-/// Debug files that were not there are looked for again after this time. A look costs some dozen system calls a module, which a loop
-/// of a command file would pay in every turn.
+/// Missing debug files are searched for again after this time. A search costs some dozen system calls a module, which a loop in a command
+/// file would otherwise pay on each iteration.
 pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// A module's files, and the symbol tables in them.
 pub(super) struct Sources {
     /// The file that is mapped, or an image of it in memory.
     pub(super) image: Source,
-    /// What may be the file that holds what was stripped from it.
+    /// The candidates for its separate debug file.
     separate: Candidates,
-    /// When it was looked for last.
+    /// When it was last searched for.
     looked: Mutex<Instant>,
-    /// `.gnu_debugdata`: a small ELF file within it, for what has no better table; or why it is not read.
+    /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
     mini: Result<Option<(Source, Kept)>, NoSymbols>,
-    /// The tables that are asked, the fullest first.
+    /// The symbol tables that are searched, the fullest first.
     tables: Vec<(Origin, usize)>,
-    /// For each section of the file that is not the image its number in the image.
+    /// For each section of the other file, its number in the image.
     renumbered: Vec<Option<u16>>,
 }
 
@@ -45,8 +45,8 @@ enum Origin {
 }
 
 impl Sources {
-    /// The files that speak together. Whether `separate` belongs to `image` is found out at once only where its table is needed; where
-    /// that was interrupted, or expanding what the image holds compressed, so is this.
+    /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An interrupted check, or an
+    /// interrupted decompression, is an error.
     pub(super) fn new(
         image: Source,
         separate: Candidates,
@@ -97,7 +97,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Of the image alone.
+    /// The image alone.
     #[cfg(test)]
     pub(super) fn alone(image: Source) -> Sources {
         let sources = Sources::new(
@@ -108,17 +108,17 @@ impl Sources {
         sources.unwrap_or_else(|reason| panic!("{reason}"))
     }
 
-    /// Whether something of it was expanded, and is kept in memory.
+    /// Whether decompressed tables of it are in memory.
     pub(super) fn is_expanded(&self) -> bool {
         matches!(self.mini, Ok(Some(_)))
     }
 
-    /// Why `.gnu_debugdata` does not speak where nothing better does. One that is damaged, or too large, is as good as none.
+    /// Why `.gnu_debugdata` is not used though there is no better table. A damaged or too large one counts as none.
     pub(super) fn no_debugdata(&self) -> Option<&NoSymbols> {
         self.mini.as_ref().err()
     }
 
-    /// Whether it does not for want of room, which there may be later.
+    /// Whether it is not used because memory was short: there may be more later.
     pub(super) fn lacks_room(&self) -> bool {
         matches!(self.mini, Err(NoSymbols::NoRoom))
     }
@@ -128,7 +128,7 @@ impl Sources {
         self.separate.interrupts()
     }
 
-    /// Whether nothing of it has changed since it was opened, and no debug file has come.
+    /// Whether no file has changed since it was opened, and no debug file was installed.
     pub(super) fn are_unchanged(&self, modules: &Modules, now: Instant) -> bool {
         self.image.file.is_unchanged()
             && self.separate.are_unchanged()
@@ -145,12 +145,12 @@ impl Sources {
         is_time
     }
 
-    /// The file that holds what was stripped from the image. The first time this may take a pass over it.
+    /// The separate debug file of the image. The first call may take a pass over the file.
     pub(super) fn separate(&self) -> Result<&Separate, NoSeparate> {
         self.separate.chosen()
     }
 
-    /// The symbol tables in the order in which they are asked.
+    /// The symbol tables in the order of the search.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&Source, &Table)> {
         self.tables.iter().filter_map(|&place| self.table_of(place))
     }
@@ -160,8 +160,7 @@ impl Sources {
         self.table_of(*self.tables.get(usize::from(number))?)
     }
 
-    /// The image's number of the section that a symbol of a table says it is in; where the image tells of none, that of the segment
-    /// that its address is in.
+    /// The number in the image of the section of a symbol; without sections in the image, the number of the segment of its address.
     pub(super) fn section_in_image(&self, table: u8, section: u16, address: u64) -> Option<u16> {
         if self.image.elf.sections.is_empty() {
             return u16::try_from(self.image.elf.section_at(address)?).ok();
@@ -172,7 +171,7 @@ impl Sources {
         }
     }
 
-    /// The file that holds the debug information (line tables, and what else DWARF tells), and its path if it is not the image.
+    /// The file with the debug information (DWARF), and its path if it is not the image.
     pub(super) fn debug_source(&self) -> Result<(&Source, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {
             return Ok((&self.image, None));
@@ -197,7 +196,7 @@ impl Sources {
         }
     }
 
-    /// Which file answers for the names of the module; `None` if none does.
+    /// The file that gives the names of the module; `None` if none does.
     pub(super) fn answers(&self) -> Option<Answers> {
         let &(origin, number) = self.tables.first()?;
         let (_, table) = self.table_of((origin, number))?;
@@ -210,7 +209,7 @@ impl Sources {
     }
 }
 
-/// Which file answers for the names of a module.
+/// The file that gives the names of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answers {
     /// The file that is mapped.
@@ -219,7 +218,7 @@ pub enum Answers {
     DebugFile,
     /// `.gnu_debugdata`, compressed within the file that is mapped.
     DebugData,
-    /// The file that is mapped, but only with what it exports or imports.
+    /// The file that is mapped, but only with its exported and imported symbols.
     DynamicTable,
 }
 

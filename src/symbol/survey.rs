@@ -1,4 +1,4 @@
-//! Questions about a whole process: what every module's files are, and all symbols that match.
+//! Queries about a whole process: the files of every module, and all symbols that match.
 
 use super::elf::build_id;
 use super::search::Limits;
@@ -15,36 +15,35 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, available_parallelism};
 use std::time::Duration;
 
-/// No more files are read at the same time: beyond this they wait for each other.
+/// The most files that are read at the same time: more would only wait for each other.
 const MOST_READERS: usize = 8;
-/// Symbols of one module that match an expression, with their names, are kept in no more memory than this.
+/// The most memory for the symbols of one module that match an expression, with their names.
 const MOST_BYTES: u64 = 256 << 20;
-/// How often somebody who waits is asked whether to go on.
+/// The time between two calls of `check`.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What is known of a module's files.
+/// What is known about a module's files.
 #[derive(Debug)]
 pub struct Survey<'a> {
     /// The module.
     pub module: &'a Module,
     /// From the first to the last address of each copy of it, `.bss` included.
     pub copies: Vec<AddressRange>,
-    /// The number that tells this build from all others, in hexadecimal digits; or why it is not known.
+    /// The build-id in hexadecimal digits, or why it is unknown.
     pub build_id: Result<String, NoBuildId>,
-    /// Which file answers for its names, and how many symbols it has; or why none does.
+    /// The file that gives its names, and its number of symbols; or why none does.
     pub answers: Result<(Answers, u64), NoSymbols>,
-    /// Why `.gnu_debugdata`, which the file has, does not answer where nothing fuller does.
+    /// Why the file's `.gnu_debugdata` is not used though there is no fuller table.
     pub no_debugdata: Option<NoSymbols>,
     /// The separate debug file, whether or not it is needed for names; or why there is none.
     pub separate: Result<Name, NoSeparate>,
 }
 
 impl View<'_> {
-    /// What the files of every program and library are, in order of address. They are read side by side. `check` is asked now and then
-    /// whether to go on.
+    /// Surveys the files of every program and library, in order of address. They are read in parallel. `check` is called now and then.
     ///
     /// # Errors
-    /// What `check` or `each` says.
+    /// Those of `check` and `each`.
     pub fn survey(
         &self,
         check: &mut dyn FnMut() -> Result<(), Stopped>,
@@ -80,7 +79,7 @@ impl View<'_> {
             let helpers = (0..readers).take_while(may_read).count();
             drop(sender);
             if helpers == 0 {
-                // As many threads as this user may have.
+                // This user may have no more threads: this one does the work.
                 while let Some((_, survey)) = work() {
                     check()?;
                     each(survey)?;
@@ -137,12 +136,12 @@ impl View<'_> {
         }
     }
 
-    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by name, and no more
-    /// than `most` in all, or little more. Thread-local symbols have no address and are left out. `silent` receives each module that
-    /// gives no symbols, or not all of them.
+    /// The symbols of all programs and libraries whose demangled name `is_match` accepts: module by module, in each by name, and about
+    /// `most` in all. Thread-local symbols have no address and are left out. `silent` receives each module that gives no symbols, or not all
+    /// of them.
     ///
     /// # Errors
-    /// What `check` or `each` says.
+    /// Those of `check` and `each`.
     pub fn matching(
         &self,
         is_match: &dyn Fn(&str) -> bool,
@@ -171,7 +170,7 @@ impl View<'_> {
                 Ok(found) => {
                     left -= found.symbols.len();
                     for symbol in found.symbols {
-                        // Its name was there a moment ago; of a file that has shrunk since nothing more is told.
+                        // The name can be missing only if the file was truncated meanwhile: the rest is skipped.
                         let Some(name) = table::name(&loaded.symbols.sources, &symbol) else {
                             continue;
                         };
@@ -191,7 +190,7 @@ impl View<'_> {
     }
 }
 
-/// Which file answers, and how many symbols it has.
+/// The file that gives the names, and its number of symbols.
 fn count(sources: &Sources) -> Result<(Answers, u64), NoSymbols> {
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;

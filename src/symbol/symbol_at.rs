@@ -1,4 +1,4 @@
-//! A symbol as others see it.
+//! A symbol with its address in the process.
 
 use super::Kind;
 use super::demangle::{plt_got_suffix, readable};
@@ -13,11 +13,11 @@ pub struct SymbolAt {
     pub start: VirtualAddress,
     /// Bytes; 0 where the file gives none.
     pub size: u64,
-    /// How far into it the address that was asked for lies; 0 if a name was asked for.
+    /// The distance of the queried address from its start; 0 for a query by name.
     pub offset: u64,
     /// What it names.
     pub kind: Kind,
-    /// Whether it is known in its file only: a static.
+    /// Whether it is visible in its file only: a static.
     pub local: bool,
     /// The ELF section it lies in.
     pub section: Option<Name>,
@@ -28,12 +28,12 @@ pub struct SymbolAt {
 }
 
 impl SymbolAt {
-    /// The name for people: demangled, without hash and without a default version. Costs its demangling at each call.
+    /// The name for people: demangled at each call, without hash and without a default version.
     pub fn name(&self) -> Name {
         readable(&self.mangled)
     }
 
-    /// Whether it is only what a file calls another file's function through: `malloc@plt`, `malloc@got.plt`. Each file has its own.
+    /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its own.
     pub fn is_plt_or_got(&self) -> bool {
         self.local && plt_got_suffix(self.mangled.as_bytes()).is_some()
     }

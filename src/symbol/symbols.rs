@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Modules whose files are kept open for their symbols at the same time, at most.
+/// The most modules whose files are kept open for their symbols.
 const MOST_OPEN: usize = 1024;
 
-/// What is known of the files behind regions. Lives as long as the session; look through it with [`Symbols::over`].
+/// The known files behind regions. It lives as long as the session; query it through [`Symbols::over`].
 #[derive(Default)]
 pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
@@ -29,7 +29,7 @@ pub struct Symbols {
     pub(super) expanded: Expanded,
     debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
-    /// Of the target that was asked last.
+    /// Of the last target.
     perf_map: Mutex<Option<Arc<PerfMap>>>,
     regions: Mutex<Regions>,
 }
@@ -37,12 +37,12 @@ pub struct Symbols {
 /// The regions that a command has read.
 #[derive(Default)]
 struct Regions {
-    /// Whether a command runs: between commands they are read anew each time.
+    /// Whether a command runs: between commands regions are read anew each time.
     are_shared: bool,
     read: Option<(Identity, Arc<[Region]>)>,
 }
 
-/// Which file: its identity as `maps` gives it. The vdso has no file, so its place stands in for one.
+/// The identity of a file as `maps` gives it. The vdso has no file: its range stands in for one.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct FileKey {
     device: Device,
@@ -76,7 +76,7 @@ impl Symbols {
         };
     }
 
-    /// The regions of `target` in address order, as they were when the command first asked for them.
+    /// The regions of `target` in address order, as they were when the command first needed them.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -95,12 +95,12 @@ impl Symbols {
         Ok(read)
     }
 
-    /// Whether names are taken from `/tmp/perf-PID.map` too, which the target writes for code that it makes. Not at first.
+    /// Whether names are also taken from `/tmp/perf-PID.map`, which the target writes for JIT-compiled code. The default is no.
     pub fn use_perf_maps(&self, on: bool) {
         self.perf_maps.store(on, Ordering::Relaxed);
     }
 
-    /// That of the target, read again if it has changed; `None` if there is none, or it is not wanted.
+    /// The perf map of the target, read again if it has changed; `None` if there is none, or it is not used.
     pub(super) fn perf_map(&self, target: &Target) -> Option<Result<Arc<PerfMap>, Refused>> {
         if !self.uses_perf_maps() {
             return None;
@@ -118,7 +118,7 @@ impl Symbols {
         self.perf_maps.load(Ordering::Relaxed)
     }
 
-    /// Where the debug information of modules is kept.
+    /// The cache of modules' debug information.
     pub(super) fn debug_info_cache(&self) -> &DebugInfoCache {
         &self.debug_info
     }
@@ -127,12 +127,12 @@ impl Symbols {
         &self.interrupts
     }
 
-    /// A number for a new view, other than all before; none is 0.
+    /// A new number for a view; never 0.
     pub(super) fn next_view(&self) -> u64 {
         1 + self.views.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The file of a module, opened and read if it is not known yet or has changed since.
+    /// The file of a module, opened and read if it is new or has changed.
     pub(super) fn load(
         &self,
         target: &Target,
@@ -164,7 +164,7 @@ impl Symbols {
             }
             lock().remove(&key);
         }
-        // Read without the lock: modules may be loaded side by side.
+        // Read without the lock: modules may be loaded in parallel.
         let bytes = match module.is_vdso() {
             true => target.modules.image(region)?,
             false => target.modules.open(region)?,
@@ -185,8 +185,8 @@ impl Symbols {
         Ok(loaded)
     }
 
-    /// Forgets files of which something was expanded, the least recently used first, until there is room for more; whether there is.
-    /// Those of this view are in use.
+    /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns whether there is. Files of
+    /// this view are in use and stay.
     fn make_room(&self, view: u64) -> bool {
         if !self.expanded.is_crowded() {
             return true;

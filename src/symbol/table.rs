@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Which of the symbols that share a start speaks for it; greater is better.
+/// Decides between symbols with the same start; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rank {
     shared: bool,
@@ -53,7 +53,7 @@ pub(super) struct Symbol {
     pub(super) size: u64,
     /// Offset in the string table.
     pub(super) name: u32,
-    /// Number of its section in the file that is mapped; `None` if there are too many sections for the entry to say.
+    /// Number of its section in the file that is mapped; `None` if the file has too many sections for the entry to hold it.
     pub(super) section: Option<u16>,
     /// Number in its table.
     pub(super) number: u32,
@@ -71,7 +71,7 @@ impl Symbol {
             .is_some_and(|into| into < self.size)
     }
 
-    /// How well it speaks for its address.
+    /// Its rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
         Rank {
             shared: !self.local,
@@ -80,7 +80,7 @@ impl Symbol {
         }
     }
 
-    /// Whether it might be `$x` or `$d`: its name has to be looked at.
+    /// Whether it might be `$x` or `$d`: only its name tells.
     fn may_be_mapping_symbol(&self) -> bool {
         self.local && self.size == 0 && self.kind == Kind::Untyped
     }
@@ -120,7 +120,7 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
 ) -> Result<ControlFlow<()>, NoSymbols> {
     let Source { file, elf } = source;
     let mut positions = 0..;
-    // `$x` is one string that thousands of symbols share: the last answer is mostly the next one.
+    // Thousands of symbols share the one string `$x`: the last answer is cached.
     let mut mapping = (u32::MAX, false);
     let mut one = |(entry, position): (&S, u32)| {
         let Some(mut symbol) = defined(entry, elf, number, position) else {
@@ -145,7 +145,7 @@ fn visit_table<S: Sym<Endian = Endianness> + Pod>(
     })
 }
 
-/// Visits where each symbol in `range` of a table has its name, defined or not, in order.
+/// Visits the name offset of each symbol in `range` of a table, defined or not, in order.
 pub(super) fn visit_names(
     source: &Source,
     range: FileRange,
@@ -190,7 +190,7 @@ fn defined<S: Sym<Endian = Endianness>>(
     };
     let mut address: u64 = entry.st_value(endian).into();
     if elf.machine == elf::EM_ARM && kind == Kind::Function {
-        // The lowest bit says Thumb; the code begins at the even address.
+        // The lowest bit means Thumb; the code begins at the even address.
         address &= !1;
     }
     Some(Symbol {
@@ -218,7 +218,7 @@ pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> Beginning
         && u64::from(symbol.name) < table.strings.size
         && let Some(at) = table.strings.offset.checked_add(symbol.name.into())
     {
-        // What cannot be read stays zero: no name.
+        // A name that cannot be read stays zero.
         _ = source.file.read_up_to(at, &mut bytes);
     }
     bytes

@@ -1,4 +1,4 @@
-//! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. Only asked for symbols that already match by name.
+//! Symbol versions of a dynamic table: `malloc@@GLIBC_2.2.5`. They are read only for symbols that already match by name.
 
 use super::elf::{File, FileRange, Source, VersionTable};
 use super::sources::Sources;
@@ -16,7 +16,7 @@ const LARGEST: u64 = 1 << 20;
 pub(super) struct Version {
     /// Number in the table of version names; 0 and 1 have none.
     number: VersionIndex,
-    /// Kept for programs linked long ago: the plain name does not mean it.
+    /// Only for programs linked long ago: the plain name does not mean it.
     pub(super) is_old: bool,
 }
 
@@ -34,7 +34,7 @@ impl Version {
         })
     }
 
-    /// What the file calls it: `GLIBC_2.2.5`.
+    /// Its name in the file: `GLIBC_2.2.5`.
     pub(super) fn name(&self, sources: &Sources, symbol: &Symbol) -> Option<Vec<u8>> {
         let (Source { file, elf }, _) = sources.table(symbol.table)?;
         if self.number <= VER_NDX_GLOBAL {
@@ -45,7 +45,7 @@ impl Version {
             let name = self.among_defined(&bytes, elf.endian)?;
             file.string(table.strings, name)
         });
-        // A variable of a library that the program holds a copy of has the version that the program needs.
+        // The program's copy of a library's variable has the version that the program needs.
         defined.or_else(|| {
             let table = elf.versions_needed?;
             let bytes = table.read(file)?;
@@ -69,7 +69,7 @@ impl Version {
     }
 
     fn among_needed(&self, bytes: &[u8], endian: Endianness) -> Option<u32> {
-        // Chains of different libraries could be made to run into each other: all steps together are counted.
+        // In a hostile file the chains of different libraries may run into each other: the limit is on all steps together.
         let mut steps = bytes.len() / size_of::<Vernaux<Endianness>>();
         let mut library = Some(0);
         while let Some(place) = library {
@@ -96,7 +96,7 @@ impl VersionTable {
     }
 }
 
-/// The next link of a chain. Only ever forwards: one that points back, or at itself, ends the chain.
+/// The next link of a chain. A link that points back, or at itself, ends the chain.
 fn further(at: usize, by: u32) -> Option<usize> {
     let by = usize::try_from(by).ok().filter(|&by| by > 0)?;
     at.checked_add(by)

@@ -13,13 +13,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How many anonymous regions may lie between a module and the end of its `.bss`.
+/// The most anonymous regions between a module and the end of its `.bss`.
 const MOST_BSS_REGIONS: usize = 256;
-/// How far apart they may be: segments are aligned to the largest page size that their linker thought of.
+/// The widest gap between them: linkers align segments to the largest page size that they support.
 const WIDEST_GAP: u64 = 2 << 20;
 
-/// Whether an address in `region` may have a name, as far as that can be told without the list of all regions, which may be very long:
-/// memory far above any file belongs to no module.
+/// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long: memory far above any
+/// file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     let start = region.range.start();
     module::belongs_to_module(region)
@@ -42,7 +42,7 @@ pub struct View<'a> {
     pub(super) perf_map: OnceLock<Option<Result<Arc<PerfMap>, Refused>>>,
 }
 
-/// The modules among the regions, each with what was found out about it.
+/// The modules among the regions, each with its file and load bias once these are known.
 struct Grouped {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
@@ -53,14 +53,14 @@ struct Grouped {
 #[derive(Default)]
 struct Matches {
     found: Vec<SymbolAt>,
-    /// Copies of libraries' variables, which everybody uses instead.
+    /// Copies of libraries' variables, which are used instead.
     copied: Vec<SymbolAt>,
-    /// The module of one that has no address.
+    /// The module of a thread-local symbol, which has no address.
     thread_local: Option<Name>,
 }
 
 impl Symbols {
-    /// Whether an address in `region` may have a name, as far as that can be told without the list of all regions.
+    /// Whether an address in `region` may have a name, judged without the list of all regions.
     pub fn may_name(&self, target: &Target, region: &Region) -> bool {
         (self.uses_perf_maps() && is_jit_region(region)) || may_have_names(target, region)
     }
@@ -89,7 +89,7 @@ impl View<'_> {
         &self.grouped().modules
     }
 
-    /// The module that `address` belongs to: by its region, or as memory of `.bss` behind one.
+    /// The module that `address` belongs to: by its region, or as memory of `.bss` after one.
     pub fn module_at(&self, address: VirtualAddress) -> Option<&Module> {
         if let Some((module, ..)) = self.copy_at(address) {
             return Some(module);
@@ -110,8 +110,8 @@ impl View<'_> {
         Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
-    /// The symbols that a person means by `name`: mangled, demangled, or demangled without parameters; of one module (called by its
-    /// file name or whole path), or of all programs and libraries. Static functions count; nothing found is an empty list.
+    /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file name or whole path) or in
+    /// all programs and libraries. Static functions count. The list may be empty.
     ///
     /// # Errors
     /// If no module is called so, if the one that is gives no symbols, or if only thread-local symbols have the name.
@@ -120,7 +120,7 @@ impl View<'_> {
             return Ok(self.jit_symbols_called(name));
         }
         let mut matches = Matches::default();
-        // A module that another search may find the name in.
+        // A module whose search was given up: another one may find the name.
         let mut given_up = None;
         for (number, one) in self.wanted(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
@@ -141,7 +141,7 @@ impl View<'_> {
             copied,
             thread_local,
         } = matches;
-        // The place in the library that a variable was copied from is never used. What no other module sees is not copied.
+        // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
             copied.is_empty() || one.local || one.kind != Kind::Object || is_here()
@@ -162,7 +162,7 @@ impl View<'_> {
         }
     }
 
-    /// Adds what a module has; with what was copied into it, if all modules are searched.
+    /// Adds the matches in a module. If all modules are searched, it also adds the copies of libraries' variables.
     fn find_in(
         &self,
         number: usize,
@@ -195,8 +195,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Names that begin with `prefix`, as they may be typed, in order: at most `limit` of them, and as many as are found in
-    /// `budget`. Of one module, or of all programs and libraries.
+    /// Names of one module, or of all programs and libraries, that begin with `prefix`, as they may be typed, in order: at most `limit`, and
+    /// as many as are found in `budget`.
     pub fn names(
         &self,
         module: Option<&str>,
@@ -228,7 +228,7 @@ impl View<'_> {
         Some((module, VirtualAddress::new(copy.file_address(address))))
     }
 
-    /// Where `file_address` of a module (`module!0x1149`) is in the process: once for each time that the module was loaded.
+    /// The addresses of `file_address` of a module (`module!0x1149`) in the process: one for each copy of the module.
     ///
     /// # Errors
     /// If no module is called so, if its file cannot be read, or if the address lies in none of its load segments.
@@ -266,8 +266,8 @@ impl View<'_> {
         elf.section_name(number).map(Name::new)
     }
 
-    /// Whether `address` lies behind the bytes that the file has of its load segment, as `.bss` does. That begins in the file's last page,
-    /// and the loader clears the bytes of the file there.
+    /// Whether `address` lies after the bytes that its load segment has in the file, as `.bss` does. It begins in the file's last page, where
+    /// the loader clears the rest.
     pub fn is_zeroed(&self, address: VirtualAddress) -> bool {
         self.copy_at(address).is_some_and(|(_, loaded, copy)| {
             let elf = loaded.symbols.elf();
@@ -294,7 +294,7 @@ impl View<'_> {
         module.is_executable().then(|| self.loaded(number).err())?
     }
 
-    /// The memory of the module that `maps` calls `name` which no file is behind: `.bss`, as far as it is mapped.
+    /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped.
     pub fn bss_of(&self, name: &Name) -> Vec<AddressRange> {
         let anonymous = || {
             let regions = self.regions.iter().zip(&self.grouped().of_region);
@@ -314,7 +314,7 @@ impl View<'_> {
         found
     }
 
-    /// How large the pages of the target are.
+    /// The target's page size.
     pub(super) fn page(&self) -> PageSize {
         self.target.process.layout().page
     }
@@ -344,7 +344,7 @@ impl View<'_> {
         programs.map(|(number, one)| (one, self.loaded(number)))
     }
 
-    /// The modules that are called `name`, or all that hold code.
+    /// The modules of that name, or all with code.
     fn wanted(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
         let Some(name) = name else {
@@ -401,7 +401,7 @@ impl View<'_> {
     ) -> Option<(&Module, &LoadedModule, &LoadedCopy)> {
         let of_region = &self.grouped().of_region;
         let region = self.region_number(address)?;
-        // Data that is mapped is not read for names: reading would bring pages of it into the page cache, or back from swap.
+        // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back from swap.
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
@@ -409,7 +409,7 @@ impl View<'_> {
             let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
             return Some((module, loaded, copy));
         }
-        // Anonymous memory behind a module may be its .bss. Its name proves nothing: the heap can be merged with it.
+        // Anonymous memory after a module may be its .bss. The region's name proves nothing: the heap can be merged with it.
         let number = self.module_before(region)?;
         let module = program(number)?;
         let loaded = self.loaded(number).ok()?;
@@ -420,7 +420,7 @@ impl View<'_> {
         Some((module, loaded, copy))
     }
 
-    /// The module behind which the anonymous regions up to `region` follow.
+    /// The module that the anonymous regions up to `region` follow.
     fn module_before(&self, region: usize) -> Option<usize> {
         let of_region = &self.grouped().of_region;
         (0..region)

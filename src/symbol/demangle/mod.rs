@@ -15,11 +15,11 @@ const LONGEST_DEMANGLED: usize = 32 * 1024;
 /// A demangled name of more pieces than this is given up: a piece can stand at the end of a long chain of back references.
 /// Names in libLLVM and in the JVM have up to 5,200 pieces.
 const MOST_PIECES: usize = 12 * 1024;
-/// Before it writes `<`, `rustc_demangle` may have read over the path of an `impl` once more, without writing it. That takes
-/// as long as one piece for so many bytes.
+/// Before it writes `<`, `rustc_demangle` may have read the path of an `impl` once more, without writing it. Reading this many bytes takes
+/// as long as one piece.
 const SKIPPED_BYTES_A_PIECE: usize = 128;
 
-/// How much of a C++ name is wanted.
+/// The form of a demangled C++ name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// With its parameters, as `nm -C` prints it.
@@ -54,7 +54,7 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     if let Some(spelled) = spell_as_others_do(mangled, &out) {
         out = spelled;
     }
-    // What an empty pack of arguments leaves behind.
+    // An empty pack of arguments leaves a comma.
     for (with_comma, without) in [(", >", ">"), (", )", ")")] {
         if out.contains(with_comma) {
             out = out.replace(with_comma, without);
@@ -75,7 +75,7 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     Some(out)
 }
 
-/// `cpp_demangle` has its own spelling for vtables and thunks; people know that of `nm -C` and gdb.
+/// `cpp_demangle` has its own spelling for vtables and thunks: this is that of `nm -C` and gdb.
 fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
     let inner = text.strip_prefix('{')?.strip_suffix(")}")?;
     if let Some(class) = inner.strip_prefix("vtable(") {
@@ -96,7 +96,7 @@ fn spell_as_others_do(mangled: &[u8], text: &str) -> Option<String> {
     Some(format!("{kind} {function}"))
 }
 
-/// What `cpp_demangle` writes before numbers among the arguments of templates, and what others write behind them: `get<1ul, int>`.
+/// The cast that `cpp_demangle` writes before numbers among template arguments, and the suffix that others write after them: `get<1ul, int>`.
 const NUMBERS: [(&str, &str); 5] = [
     ("(unsigned long long)", "ull"),
     ("(unsigned long)", "ul"),
@@ -128,8 +128,8 @@ pub(super) fn may_be_mangled(name: &[u8]) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// The name without a version: `malloc` of `malloc@@GLIBC_2.2.5`, and whether it is a version that plain `malloc` does not mean
-/// (one `@`: kept for old programs).
+/// The name without its version (`malloc` for `malloc@@GLIBC_2.2.5`), and whether that is an old version, which plain `malloc` does not
+/// mean (one `@`).
 pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     match name.iter().position(|&byte| byte == b'@') {
         Some(at) if at > 0 => (&name[..at], name.get(at + 1) != Some(&b'@')),
@@ -137,9 +137,9 @@ pub(super) fn split_version(name: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Behind the name of a function: the stub of the procedure linkage table through which another file calls it.
+/// Suffix of a stub of the procedure linkage table, through which another file calls the function.
 pub(super) const PLT: &str = "@plt";
-/// Behind the name of a function: its slot in another file's global offset table.
+/// Suffix of a function's slot in another file's global offset table.
 pub(super) const GOT: &str = "@got.plt";
 
 /// Which of them a name ends with.
@@ -152,7 +152,7 @@ pub(super) fn plt_got_suffix(name: &[u8]) -> Option<&'static str> {
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
     match demangle(base, Form::Full) {
-        // What the function is called through is not the function.
+        // A stub or slot is not the function itself.
         Some(demangled) => {
             let suffix = plt_got_suffix(raw.as_bytes());
             Name::new((demangled + suffix.unwrap_or_default()).into_bytes())
@@ -162,11 +162,11 @@ pub(super) fn readable(raw: &Name) -> Name {
     }
 }
 
-/// Text that fails instead of growing without end.
+/// Text of limited size: writing more fails.
 struct Bounded {
     text: String,
     pieces_left: usize,
-    /// What `<` costs besides, in pieces.
+    /// The extra cost of `<`, in pieces.
     cost_of_list: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `.note.gnu.build-id`: a number that the linker makes of what it has linked, the same in a program and in what was stripped from it.
+//! `.note.gnu.build-id`: a number that the linker computes from what it has linked. A program and its separate debug file have the same.
 
 use super::file::File;
 use super::headers::Elf;
@@ -6,9 +6,9 @@ use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::NoteIterator;
 
-/// Notes of more bytes than this are not looked through: linkers write a few hundred.
+/// Larger notes are not searched: linkers write a few hundred bytes.
 const LARGEST: u64 = 64 << 10;
-/// More bytes than this are no build-id; linkers write 8 to 32.
+/// A longer number is no build-id: linkers write 8 to 32 bytes.
 const LONGEST: usize = 64;
 
 /// The build-id of a file, if it has one.

@@ -1,4 +1,4 @@
-//! The bytes of a section, expanded where they are compressed. How far they expand is somebody else's word: it is bounded.
+//! The bytes of a section, decompressed if they are compressed. The file's own claim of their size is not trusted: it is bounded.
 
 use super::file::{BETWEEN_QUESTIONS, File, GoOn};
 use super::headers::Elf;
@@ -16,7 +16,7 @@ use ruzstd::decoding::StreamingDecoder;
 use std::cell::RefCell;
 use std::io::{self, Read};
 
-/// The bytes of `section`; `None` if it has none in this file. `go_on` is asked now and then.
+/// The bytes of `section`; `None` if it has none in this file. `go_on` is called now and then.
 pub(in crate::symbol) fn of(
     file: &File,
     elf: &Elf,
@@ -28,7 +28,7 @@ pub(in crate::symbol) fn of(
         return Ok(None);
     }
     let compressed = section.flags.contains(format::SHF_COMPRESSED);
-    // What is compressed to more than it may expand to is not worth reading either.
+    // Compressed bytes beyond that limit are not worth reading either.
     if section.size > most {
         return Err(TOO_LARGE);
     }
@@ -43,7 +43,7 @@ pub(in crate::symbol) fn of(
                 _ if size > plausible(data.len()) => Err(TOO_LARGE),
                 format::ELFCOMPRESS_ZLIB => expand(ZlibDecoder::new(data), size, most, go_on),
                 format::ELFCOMPRESS_ZSTD => {
-                    // The decoder takes room for its window without asking whether there is any.
+                    // The decoder allocates its window without checking whether there is memory.
                     let window = size.clamp(SMALLEST_WINDOW, LARGEST_WINDOW);
                     memory::check(window)?;
                     let decoder = StreamingDecoder::new_with_max_window_size(data, window);
@@ -57,19 +57,19 @@ pub(in crate::symbol) fn of(
     }
 }
 
-/// What expanding xz may take beside its output, in KiB: its largest preset takes 64 MiB.
+/// The memory that decompressing xz may take beside its output, in KiB: its largest preset takes 64 MiB.
 const LARGEST_DICTIONARY: u32 = 72 << 10;
-/// What expanding zstd may take beside its output. A window of 8 MiB every program should allow (RFC 8878, 3.1.1.1.2), and those of
-/// more than 128 MiB `zstd` refuses unless it is told otherwise.
+/// The memory that decompressing zstd may take beside its output. Every program should allow a window of 8 MiB (RFC 8878, 3.1.1.1.2);
+/// `zstd` by default refuses more than 128 MiB.
 const SMALLEST_WINDOW: u64 = 8 << 20;
 const LARGEST_WINDOW: u64 = 128 << 20;
 
-/// Tables of names and debug information expand to three to ten times their size; what claims more than this is made to fill memory.
+/// Tables of names and debug information expand to three to ten times their size. A larger claim is an attack on memory.
 const MOST_TIMES: u64 = 64;
 /// Small tables may consist of zeros.
 const ALWAYS_PLAUSIBLE: u64 = 1 << 20;
 
-/// The most that so many compressed bytes may expand to.
+/// The most bytes that `compressed` bytes may expand to.
 fn plausible(compressed: usize) -> u64 {
     (compressed as u64)
         .saturating_mul(MOST_TIMES)
@@ -80,7 +80,7 @@ pub(in crate::symbol) const TOO_LARGE: NoSymbols =
     NoSymbols::Damaged("a section of implausible size");
 const BAD: NoSymbols = NoSymbols::Damaged("a compressed section that does not expand");
 
-/// The name that a compressed `.debug_x` had before the format knew compression.
+/// The name that a compressed `.debug_x` had before ELF defined compressed sections.
 pub(in crate::symbol) fn old_spelling(name: &[u8]) -> Option<Vec<u8>> {
     let rest = name.strip_prefix(b".debug_")?;
     Some([b".zdebug_", rest].concat())
@@ -112,7 +112,7 @@ pub(in crate::symbol) fn of_old_compressed(
     expand(ZlibDecoder::new(data), size, most, go_on).map(Some)
 }
 
-/// The kind of compression, the size that it claims to expand to, and what is compressed.
+/// The kind of compression, the claimed size, and the compressed bytes.
 fn header(bytes: &[u8], is_64: bool, endian: Endianness) -> Option<(CompressionType, u64, &[u8])> {
     if is_64 {
         let (header, data) = pod::from_bytes::<CompressionHeader64<Endianness>>(bytes).ok()?;
@@ -135,7 +135,7 @@ fn expand(from: impl Read, size: u64, most: u64, go_on: &mut GoOn) -> Result<Vec
     }
 }
 
-/// Expands what xz compressed; `None` if that is more than `most` bytes. An error once `clock` has run out.
+/// Decompresses xz; `None` if that gives more than `most` bytes. An error once `clock` has run out.
 pub(in crate::symbol) fn expand_xz(
     bytes: &[u8],
     most: u64,
@@ -157,7 +157,7 @@ pub(in crate::symbol) fn expand_xz(
     }
 }
 
-/// Compressed bytes, of which none are had any more once `go_on` says no: any number of empty blocks expand to nothing.
+/// Compressed bytes, which end once `go_on` says no: a file may have any number of empty blocks, which give no output.
 struct Asking<'a> {
     bytes: &'a [u8],
     go_on: &'a dyn Fn() -> bool,
@@ -172,7 +172,7 @@ impl Read for Asking<'_> {
     }
 }
 
-/// Appends at most `most` bytes; more room than `bytes` has is taken as they come.
+/// Appends at most `most` bytes, and grows `bytes` as they come.
 fn read_within(
     mut from: impl Read,
     mut bytes: Vec<u8>,

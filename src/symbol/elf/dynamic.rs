@@ -1,7 +1,7 @@
-//! Symbols by the dynamic segment, for files without section headers: what the dynamic linker itself goes by.
+//! Symbols by the dynamic segment, which the dynamic linker uses, for files without section headers.
 //!
-//! The segment gives addresses, not offsets, and no count of symbols: the hash table, which reaches every symbol that can be found by
-//! name, gives that.
+//! The segment gives addresses, not offsets, and no count of symbols. The count follows from the hash table, which reaches every symbol
+//! that can be found by name.
 
 use super::file::{File, FileRange};
 use super::section::{LARGEST_TABLE, Segment, Table};
@@ -10,9 +10,9 @@ use object::elf;
 use object::read::elf::{Dyn, FileHeader, GnuHashTable};
 use std::collections::HashMap;
 
-/// More entries than this are not looked at; linkers write some dozens.
+/// More entries than this are not read: linkers write some dozens.
 const MOST_ENTRIES: usize = 4096;
-/// So many bytes of a hash table are read at first, and no more than that at last.
+/// Bytes of a hash table that are read at first, and at most.
 const SMALLEST_HASH: u64 = 64 << 10;
 const LARGEST_HASH: u64 = 64 << 20;
 
@@ -49,7 +49,7 @@ pub(in crate::symbol) fn table<H: FileHeader<Endian = Endianness>>(
     })
 }
 
-/// How many symbols there are: each has a link in the chains.
+/// The number of symbols: each has a link in the chains.
 fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
     type Header = elf::HashHeader<Endianness>;
     let size = size_of::<Header>() as u64;
@@ -57,8 +57,8 @@ fn count_by_hash(file: &File, endian: Endianness, offset: u64) -> Option<u32> {
     Some(header.ok()?.first()?.chain_count.get(endian))
 }
 
-/// How many symbols there are: one more than the last that a chain ends with. Where the table itself ends stands nowhere, so more of
-/// it is read until that chain ends. Where no chain ends, the table has no symbols, and there are only those in front of its first.
+/// The number of symbols: one more than the last symbol of the last chain. The size of the table is not recorded, so more of it is read
+/// until that chain ends. Without chains there are only the symbols before the table's first.
 fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
     file: &File,
     endian: Endianness,
@@ -82,7 +82,7 @@ fn count_by_gnu_hash<H: FileHeader<Endian = Endianness>>(
     }
 }
 
-/// Where an address is in the file.
+/// The file offset of an address.
 fn offset_of(segments: &[Segment], address: u64) -> Option<u64> {
     segments.iter().find_map(|one| {
         let into = address.checked_sub(one.address)?;

@@ -1,5 +1,5 @@
-//! Reading a module's file by offset: every read is checked against the file's length, and nothing is mapped, as the
-//! owner of the file may cut it short at any time.
+//! Reads a module's file by offset. Every read is checked against the file's length. Nothing is mapped, as the owner of the file may
+//! truncate it at any time.
 
 use crate::process::ReadAt;
 use crate::source::memory;
@@ -7,19 +7,19 @@ use crate::symbol::NoSymbols;
 use object::pod::{self, Pod};
 use std::ops::ControlFlow;
 
-/// Names longer than this are not read on.
+/// Longer names are not read.
 pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
 
-/// How much is read at once when a table is passed over.
+/// Bytes of one read in a pass over a table.
 const CHUNK: usize = 256 * 1024;
 
-/// How much is read or expanded between two questions whether to go on: xz gives some ten megabytes a second where it is slowest.
+/// Bytes that are read or decompressed between two checks whether to go on: xz at its slowest gives some ten megabytes a second.
 pub(in crate::symbol) const BETWEEN_QUESTIONS: usize = 512 << 10;
 
-/// Asked now and then whether somebody still waits.
+/// Called now and then: whether to go on.
 pub(in crate::symbol) type GoOn<'a> = dyn FnMut() -> bool + 'a;
 
-/// Bytes of a file: where they begin, and how many they are.
+/// A range of bytes in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::symbol) struct FileRange {
     pub(in crate::symbol) offset: u64,
@@ -27,14 +27,14 @@ pub(in crate::symbol) struct FileRange {
 }
 
 impl FileRange {
-    /// `size` of its bytes, `at` bytes into it; `None` if they do not lie in it.
+    /// The `size` bytes from `at` on within it; `None` if they do not lie in it.
     pub(in crate::symbol) fn part(self, at: u64, size: u64) -> Option<FileRange> {
         let is_within = at.checked_add(size)? <= self.size;
         let offset = self.offset.checked_add(at).filter(|_| is_within)?;
         Some(FileRange { offset, size })
     }
 
-    /// No more than its first `most` bytes.
+    /// At most its first `most` bytes.
     pub(in crate::symbol) fn at_most(self, most: u64) -> FileRange {
         let size = self.size.min(most);
         FileRange { size, ..self }
@@ -79,7 +79,7 @@ impl File {
         end.is_some_and(|end| end <= self.length)
     }
 
-    /// Reads until `into` is full or the file ends; how much there was.
+    /// Reads until `into` is full or the file ends. Returns the number of bytes.
     pub(in crate::symbol) fn read_up_to(
         &self,
         offset: u64,
@@ -109,7 +109,7 @@ impl File {
         self.read_while(range, what, &mut || true)
     }
 
-    /// The same, asking now and then whether to go on.
+    /// The same; `go_on` is called now and then.
     pub(in crate::symbol) fn read_while(
         &self,
         range: FileRange,
@@ -197,7 +197,7 @@ impl File {
     }
 }
 
-/// As much of `range` as whole entries take.
+/// The part of `range` that whole entries take.
 fn whole_entries<T: Pod>(range: FileRange) -> FileRange {
     range.at_most(range.size - range.size % size_of::<T>() as u64)
 }

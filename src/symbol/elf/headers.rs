@@ -14,11 +14,11 @@ use object::elf;
 use object::pod;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
-/// More load segments than this are not believed: linkers write between two and about ten.
+/// A file with more load segments is taken for damaged: linkers write between two and about ten.
 const MOST_SEGMENTS: usize = 64;
-/// More sections than this are not believed.
+/// A file with more sections is taken for damaged.
 const MOST_SECTIONS: u64 = 1 << 18;
-/// No more bytes of section names than this are looked at.
+/// No more bytes of section names than this are read.
 const MOST_SECTION_NAMES: u64 = 1 << 20;
 
 /// What the headers say.
@@ -32,9 +32,9 @@ pub(in crate::symbol) struct Elf {
     section_names: Vec<u8>,
     /// Where its notes are.
     pub(in crate::symbol) notes: Vec<Notes>,
-    /// `.gnu.version_d`: names of the versions of what the file defines.
+    /// `.gnu.version_d`: the version names of symbols that the file defines.
     pub(in crate::symbol) versions_defined: Option<VersionTable>,
-    /// `.gnu.version_r`: names of the versions that it wants of others.
+    /// `.gnu.version_r`: the version names of symbols that it needs from others.
     pub(in crate::symbol) versions_needed: Option<VersionTable>,
     /// `.symtab` first, then `.dynsym`.
     pub(in crate::symbol) tables: Vec<Table>,
@@ -68,7 +68,7 @@ impl Elf {
         self.layout.iter().flat_map(|one| [one.start, one.end])
     }
 
-    /// Whether an address lies behind the bytes that its load segment has in the file: it begins as zeros, as `.bss` does.
+    /// Whether an address lies after the bytes that its load segment has in the file: its memory starts as zeros, as in `.bss`.
     pub(in crate::symbol) fn is_zeroed(&self, address: u64) -> bool {
         self.segments.iter().any(|one| {
             let into = address.checked_sub(one.address);
@@ -100,17 +100,17 @@ impl Elf {
         rest.get(..memchr::memchr(0, rest)?)
     }
 
-    /// Whether it has `.symtab`, which is the first thing that is stripped.
+    /// Whether it has `.symtab`, which `strip` removes first.
     pub(in crate::symbol) fn has_full_table(&self) -> bool {
         self.tables.iter().any(|table| table.full)
     }
 
-    /// How wide an address is, in bytes.
+    /// Bytes in an address.
     pub(in crate::symbol) fn pointer_bytes(&self) -> u64 {
         if self.is_64 { 8 } else { 4 }
     }
 
-    /// How large an entry of a symbol table is, in bytes.
+    /// Bytes in an entry of a symbol table.
     pub(in crate::symbol) fn symbol_bytes(&self) -> u64 {
         match self.is_64 {
             true => size_of::<elf::Sym64<Endianness>>() as u64,
@@ -155,7 +155,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(file: &File, start: &[u8]) -> Resul
         number => number.index().map(u32::from),
     };
     let sections: Vec<Section> = headers.iter().map(|one| Section::of(one, endian)).collect();
-    // Without names they are sections all the same.
+    // Sections without names still count.
     let section_names = names
         .and_then(|number| sections.get(usize::try_from(number).ok()?))
         .and_then(|names| {

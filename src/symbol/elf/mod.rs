@@ -1,12 +1,12 @@
-//! One ELF file: what it says of itself, read by offset within bounds. Both widths, both byte orders.
+//! One ELF file, read by offset within bounds. Both widths, both byte orders.
 //!
-//! Nothing here knows of a process: where the file is loaded, and which other files speak for it, is told above.
+//! This folder knows no process. The modules above decide where a file is loaded, and which other files describe it.
 //!
 //! ```text
 //! source       a file with its headers read, and its sections
-//! headers      segments, sections, symbol tables, notes   section: of what they consist; dynamic: the same without sections
-//! file         reads by offset, checked against its length   contents: the bytes of a section, expanded
-//! build_id     what tells this build from all others      relocations: what they fill, in one pass
+//! headers      segments, sections, symbol tables, notes   section: their types; dynamic: the same without sections
+//! file         reads by offset, checked against its length   contents: the bytes of a section, decompressed
+//! build_id     the identity of a build                    relocations: the slots and variables that they fill
 //! ```
 
 pub(super) mod build_id;

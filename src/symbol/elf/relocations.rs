@@ -1,5 +1,5 @@
-//! What the relocations that a program brings along fill: the slots of its global offset table, and its copies of libraries' variables.
-//! Found in one pass within a bound: sections may lie over each other and be as many as the file likes.
+//! The places that a program's relocations fill: the slots of its global offset table, and its copies of libraries' variables. They are
+//! found in one bounded pass, as a file may have any number of sections, which may overlap.
 
 use super::section::Section;
 use super::source::Source;
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-/// Relocations of more bytes than this, all sections together, are not looked through; a browser's take some tens of megabytes.
+/// More bytes of relocations, in all sections together, are not read: a browser's take some tens of megabytes.
 const MOST_BYTES: u64 = 96 << 20;
 /// More slots than this are not kept: large programs have some thousands.
 const MOST_SLOTS: usize = 1 << 18;
@@ -28,21 +28,21 @@ pub(in crate::symbol) struct Slot {
     pub(in crate::symbol) is_jump: bool,
 }
 
-/// What is filled, by file address.
+/// The filled places, by file address.
 #[derive(Default)]
 pub(in crate::symbol) struct Filled {
     pub(in crate::symbol) slots: HashMap<u64, Slot>,
-    /// Variables of libraries of which the program holds the copy that everybody uses. A program that is not position-independent code
-    /// all through has room for them in its own `.bss`; a copy relocation has the dynamic linker fill it.
+    /// The program's copies of libraries' variables, which everybody uses. A program that is not all position-independent code has them in
+    /// its own `.bss`, where copy relocations make the dynamic linker fill them.
     pub(in crate::symbol) copies: HashSet<u64>,
 }
 
-/// What the relocations of a file fill, once that was asked.
+/// The places that the relocations of a file fill, found on the first query.
 #[derive(Default)]
 pub(in crate::symbol) struct Relocations(OnceLock<Filled>);
 
 impl Relocations {
-    /// The first question is a pass over the relocations. An error once `clock` has run out.
+    /// The first query makes a pass over the relocations. An error once `clock` has run out.
     pub(in crate::symbol) fn of(
         &self,
         source: &Source,
@@ -112,7 +112,7 @@ pub(in crate::symbol) fn visit(
     sections.sort_by_key(|one| one.offset);
     let (mut room, mut end) = (MOST_BYTES, 0);
     for section in sections {
-        // Those of a sound file lie beside each other.
+        // In an intact file they do not overlap.
         if section.offset < end || section.size > room {
             continue;
         }
@@ -164,7 +164,7 @@ fn pass<T: Pod>(
         });
     match is_over {
         true => Err(clock.reason()),
-        // What cannot be read relocates nothing.
+        // Relocations that cannot be read are skipped.
         false => Ok(passed.unwrap_or(ControlFlow::Continue(()))),
     }
 }

@@ -6,9 +6,9 @@ use object::Endianness;
 use object::elf;
 use object::read::elf::{ProgramHeader, SectionHeader};
 
-/// A symbol table of more bytes than this is not passed over (16 million symbols).
+/// Larger symbol tables are not read (16 million symbols).
 pub(in crate::symbol) const LARGEST_TABLE: u64 = 384 << 20;
-/// More places with notes are not looked at.
+/// More sections or segments of notes are not read.
 pub(in crate::symbol) const MOST_NOTES: usize = 64;
 
 /// A section header, as much of it as is used.
@@ -42,7 +42,7 @@ impl Section {
         }
     }
 
-    /// Where its bytes are in the file, if it has any there.
+    /// Its bytes in the file, if it has any.
     pub(in crate::symbol) fn in_file(&self) -> FileRange {
         FileRange {
             offset: self.offset,
@@ -106,7 +106,7 @@ impl Segment {
     }
 }
 
-/// A symbol table and its company.
+/// A symbol table, with its strings and versions.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::symbol) struct Table {
     pub(in crate::symbol) symbols: FileRange,
@@ -117,7 +117,7 @@ pub(in crate::symbol) struct Table {
     pub(in crate::symbol) versions: Option<u64>,
 }
 
-/// Where a table of version names lies, and where its strings do.
+/// A table of version names, and its strings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::symbol) struct VersionTable {
     pub(in crate::symbol) entries: FileRange,
@@ -146,7 +146,7 @@ impl AddressedSection {
     }
 }
 
-/// The sections that have addresses, in order. They do not overlap in a sound file; of those that do the first is kept.
+/// The sections that have addresses, in order. In an intact file they do not overlap; of those that do the first is kept.
 pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
     let placed = (0..)
         .zip(sections)

@@ -1,4 +1,4 @@
-//! A file with its headers read: a program or library, or the file that holds what was stripped from it.
+//! A file with its headers read: a program or library, or its separate debug file.
 
 use super::build_id;
 use super::contents;
@@ -21,7 +21,7 @@ impl Source {
     }
 
     /// The bytes of the first section of that name, expanded if they are compressed; `None` if there is no such section, or if it
-    /// takes no room in this file. Sections that expand to more than `most` bytes are an error.
+    /// has no bytes in this file. Sections that expand to more than `most` bytes are an error.
     pub(in crate::symbol) fn section(
         &self,
         name: &[u8],
@@ -30,7 +30,7 @@ impl Source {
         self.section_while(name, most, &mut || true)
     }
 
-    /// The same, asking now and then whether to go on: large sections take long to read and to expand.
+    /// The same; `go_on` is called now and then, as large sections take long to read and to decompress.
     pub(in crate::symbol) fn section_while(
         &self,
         name: &[u8],
@@ -53,7 +53,7 @@ impl Source {
         has(name) || contents::old_spelling(name).is_some_and(|old| has(&old))
     }
 
-    /// What the linker wrote in to tell this build from all others.
+    /// The identity of the build, which the linker wrote.
     pub(in crate::symbol) fn build_id(&self) -> Option<Vec<u8>> {
         build_id::of(&self.file, &self.elf)
     }

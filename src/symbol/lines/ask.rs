@@ -1,4 +1,4 @@
-//! The questions that a view answers about lines.
+//! The queries of a view about lines.
 
 use super::table::{Found, LineQuery, Lines};
 use super::work::{Stop, Work};
@@ -10,19 +10,19 @@ use crate::symbol::load_bias::LoadedCopy;
 use crate::symbol::module_symbols::ModuleSymbols;
 use crate::symbol::{Module, View};
 
-/// More places of one line are not told: a program may have a library as often as it likes.
+/// More places of one line are not listed: a program may map a library any number of times.
 const MOST_PLACES: usize = 1 << 18;
 
-/// What debug information says of an address.
+/// What debug information says about an address.
 #[derive(Clone, Debug)]
 pub struct LineAt {
     /// The module it belongs to, by its whole name in `maps`.
     pub module: Option<Name>,
-    /// The code of the same line, from and to, as the row of the line table has it.
+    /// The start and end of the line's code, as the row of the line table has them.
     pub row: Option<(VirtualAddress, VirtualAddress)>,
     /// The function, and those it was inlined into, the innermost first; empty where nothing is known.
     pub frames: Vec<Frame>,
-    /// Why not everything is known.
+    /// Why something is unknown.
     pub missing: Option<NoLines>,
 }
 
@@ -31,25 +31,25 @@ pub struct LineAt {
 pub struct LinePlace {
     /// Its first address.
     pub start: VirtualAddress,
-    /// The address behind it: `start`, if the line begins there but has no code of its own.
+    /// The address after it: `start`, if the line begins there but has no code of its own.
     pub end: VirtualAddress,
     /// Whether it is the first statement of the line in its function, or in this copy of an inlined one, where a debugger stops; or the
     /// first code, if the line has no statement there.
     pub is_first: bool,
-    /// The functions there, if they were asked for.
+    /// The functions there, if they were requested.
     pub known: Option<LineAt>,
 }
 
 /// Where a line of the source has code.
 #[derive(Clone, Debug, Default)]
 pub struct LineSearch {
-    /// The line that has code: the one asked for, or the first behind it that has.
+    /// The line that has code: the requested one, or the next one with code.
     pub line: Option<u64>,
     /// All of it, in order.
     pub places: Vec<LinePlace>,
     /// Whether any module was compiled from such a file.
     pub has_file: bool,
-    /// Modules that could not be asked, and why.
+    /// Modules whose debug information could not be searched, and why.
     pub silent: Vec<(Name, NoLines)>,
 }
 
@@ -64,10 +64,10 @@ impl LineSearch {
 }
 
 impl View<'_> {
-    /// The line that `address` was compiled from, and the functions around it. `stop` is asked now and then whether to go on.
+    /// The line that `address` was compiled from, and the functions around it. `stop` is called now and then.
     ///
     /// # Errors
-    /// What `stop` says.
+    /// Those of `stop`.
     pub fn line_at(&self, address: VirtualAddress, stop: &mut Stop) -> Result<LineAt, Stopped> {
         let Some((module, loaded, copy)) = self.copy_at(address) else {
             let module = self.module_at(address);
@@ -102,10 +102,10 @@ impl View<'_> {
     }
 
     /// Where line `line` of `file` (its whole path or the end of it) has code, in any program or library; with the functions around
-    /// `with_frames` of the places.
+    /// the first `with_frames` places.
     ///
     /// # Errors
-    /// What `stop` says.
+    /// Those of `stop`.
     pub fn find_line(
         &self,
         file: &str,
@@ -184,7 +184,7 @@ impl View<'_> {
         Ok(search)
     }
 
-    /// Asks the debug information of a module.
+    /// Queries the debug information of a module.
     pub(super) fn ask_lines<T>(
         &self,
         loaded: &ModuleSymbols,
@@ -200,7 +200,7 @@ impl View<'_> {
     }
 }
 
-/// The symbol that an address surely lies in: one without a size may have ended before.
+/// The symbol that an address certainly lies in: one without a size may end before it.
 fn symbol_around(loaded: &ModuleSymbols, address: u64) -> Option<Name> {
     let (symbol, name) = loaded.symbol_at(address)?;
     (symbol.size > 0).then_some(name)

@@ -1,4 +1,4 @@
-//! The debug information of modules, kept as long as their files stay as they are and as there is room.
+//! A cache of modules' debug information, of limited size. An entry is dropped when its file changes.
 
 use super::NoLines;
 use super::table::Lines;
@@ -9,10 +9,10 @@ use crate::symbol::{NoSeparate, NoSymbols};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// More bytes of debug information than this are not kept of all modules together, unless one alone has more.
+/// The most bytes of debug information for all modules together, unless one alone has more.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What was read of one module, if it was and is still kept.
+/// The debug information of one module, if it was read and is still cached.
 type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
 
 /// The debug information of a module, once somebody has asked for it.
@@ -20,7 +20,7 @@ type Slot = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
 pub(in crate::symbol) struct CachedLines(Arc<Slot>);
 
 impl CachedLines {
-    /// What was read before, or what `read` reads.
+    /// The cached debug information, or what `read` reads.
     pub(super) fn get(
         &self,
         work: &mut Work,
@@ -37,21 +37,21 @@ impl CachedLines {
         read
     }
 
-    /// Counts it in `cache`, as large as it is after a question, as the one asked last. If the cache is full, the oldest leave.
+    /// Makes it the last used in `cache`, with its size after a query. If the cache is full, the least recently used leave.
     pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &Lines) {
         cache.put(&self.0, lines.bytes());
     }
 
-    /// What was read before, if that is still kept and nobody is just reading it.
+    /// The cached debug information, if no thread is reading it at the moment.
     pub(super) fn known(&self) -> Option<Arc<Lines>> {
         let kept = self.0.try_lock().ok()?;
         kept.as_ref()?.as_ref().ok().cloned()
     }
 }
 
-/// What is kept of all modules together: as many bytes as there is room for, those asked last.
+/// The least-recently-used cache for all modules.
 pub(in crate::symbol) struct DebugInfoCache {
-    /// With the bytes of each, those asked last at the end.
+    /// With the bytes of each, the last used at the end.
     kept: Mutex<VecDeque<(Weak<Slot>, u64)>>,
     most: u64,
 }
@@ -68,7 +68,7 @@ impl Default for DebugInfoCache {
 impl DebugInfoCache {
     fn put(&self, slot: &Arc<Slot>, bytes: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of files that were closed are gone by themselves.
+        // Entries of closed files have already been dropped.
         kept.retain(|(one, _)| one.strong_count() > 0 && one.as_ptr() != Arc::as_ptr(slot));
         let mut total: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
         while total.saturating_add(bytes) > self.most
@@ -104,7 +104,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn the_oldest_leave_a_full_shelf() {
+    fn the_least_recently_used_leave_a_full_cache() {
         let of = |size| Builder {
             sections: vec![Extra::new(".debug_info", vec![0; size])],
             ..Builder::default()
@@ -139,10 +139,10 @@ mod tests {
         assert!(ask(&third, 1000));
         assert!(!ask(&second, 1000) && !ask(&third, 1000));
         assert!(ask(&first, 1000));
-        // What has more than all room is kept alone.
+        // An entry that is larger than the cache is kept alone.
         assert!(ask(&large, 5000) && !ask(&large, 5000));
         assert!(ask(&third, 1000));
-        // What a file had that was closed makes room for others.
+        // The entry of a closed file makes room for others.
         drop(third);
         assert!(ask(&first, 1000) && ask(&second, 1000) && !ask(&first, 1000));
     }

@@ -5,13 +5,13 @@ use super::sections::Bytes;
 use super::units::Units;
 use gimli::{Dwarf, Unit};
 
-/// What describes the functions of a unit: itself, unless they were split off.
+/// The unit that describes the functions of a unit: itself, unless its debug information is split.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
     pub(super) unit: &'s Unit<Bytes<'a>>,
     /// Those of its file.
     pub(super) units: &'s Units,
-    /// The units of the file that several share, or why that is not read.
+    /// The units of the file that several modules share, or why it is not read.
     pub(super) shared: Result<&'s Units, &'s NoLines>,
 }

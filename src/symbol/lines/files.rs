@@ -1,4 +1,4 @@
-//! The names of source files, for somebody who has begun to type one.
+//! The names of source files, for completion.
 
 use super::path::ends_begun;
 use super::work::Work;
@@ -8,7 +8,7 @@ use crate::symbol::View;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Of which programs and libraries source files are named.
+/// The programs and libraries whose source files are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourcesOf {
     /// Those whose debug information was read before.
@@ -18,8 +18,8 @@ pub enum SourcesOf {
 }
 
 impl View<'_> {
-    /// The ends of paths of source files that begin with `begun`, as they are displayed and may be typed before a line, in order: at
-    /// most `limit` of them, and as many as are found in `budget`.
+    /// The ends of source files' paths that begin with `begun`, in order, as they are displayed and typed: at most `limit` of them, and as
+    /// many as are found in `budget`.
     pub fn source_files(
         &self,
         begun: &str,
@@ -35,7 +35,7 @@ impl View<'_> {
         };
         let mut work = Work::new(&mut stop, self.symbols.interrupts());
         let last = begun.rsplit('/').next().unwrap_or_default();
-        // What is displayed otherwise than it is begins with the same bytes, up to the first of them that is not plain.
+        // An escaped name shares its prefix with the raw one, up to the first escaped byte.
         let plain = last.split('\\').next().unwrap_or_default();
         let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
         // A program lies below its libraries.
@@ -51,7 +51,7 @@ impl View<'_> {
                 let room = limit.saturating_sub(found.len());
                 found.extend(ends_begun(&path, begun).take(room).map(str::to_owned));
             };
-            // What was found until the time was up is worth as much.
+            // Names found before the time was up still count.
             _ = match loaded.symbols.lines.known() {
                 Some(lines) => lines.each_file(&wants, &mut work, take),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => {

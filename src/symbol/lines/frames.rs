@@ -21,8 +21,8 @@ pub(super) struct Compiled<'s, 'a> {
 }
 
 impl Compiled<'_, '_> {
-    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first; and why not all of
-    /// them are known.
+    /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first; and why some are
+    /// unknown.
     pub(super) fn frames(
         &self,
         row: &Row,
@@ -47,11 +47,11 @@ impl Compiled<'_, '_> {
                 }
                 Ok(called) => called,
             };
-            // What was inlined has no symbol of its own.
+            // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
             let (function, by_symbol) = match (called, symbol) {
                 (Some(Called::Linked(name)), _) => (Some(name), false),
-                // `operator()` of what? The symbol says.
+                // A name such as `operator()` lacks its class; the symbol has it.
                 (Some(Called::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
                     (Some(symbol.clone()), false)
                 }

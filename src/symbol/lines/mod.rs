@@ -1,19 +1,18 @@
-//! From an address to the line of the source it was compiled from, with the functions that were inlined there; and from a line to its
-//! addresses. Read from DWARF, only when a line is asked for.
+//! From an address to its line of the source, with the functions that were inlined there; and from a line to its addresses. DWARF is read
+//! only when a line is needed.
 //!
-//! Each question is one pass over the entries of one unit: no index is built but that of which unit covers which addresses. The
-//! numbers in the file are somebody else's: nothing recurses over them, and a question that would take too long, or that nobody
-//! waits for any more, is given up.
+//! Each query is one pass over the entries of one unit. The only index is of the units and their addresses. The files are not trusted:
+//! nothing recurses over their numbers, and a query that takes too long, or is interrupted, is given up.
 //!
 //! ```text
-//! ask        a view's questions        table    one file's answers     reason   why there is none
+//! ask        a view's queries          table    one file's answers     reason   why there is none
 //! cache      what was read before      split    units described in a file of their own (.dwo, .dwp)
-//! units      address → unit            shared   what several modules keep together (dwz)
+//! units      address → unit            shared   what several modules share (dwz)
 //! rows       line programs             places   rows of a line          frames   functions at a row
-//! scopes     functions around          names    of functions            described  what tells of functions
-//! path       of source files           ranges   addresses of an entry   sections the bytes, unpacked
-//! work       what a question may cost  files    names of source files, while one is typed
-//! until_found                          what may be put there later
+//! scopes     functions around          names    of functions            described  units with functions
+//! path       of source files           ranges   addresses of an entry   sections the bytes, decompressed
+//! work       the limit of a query      files    names of source files, for completion
+//! until_found                          files that may be installed later
 //! ```
 
 mod ask;
@@ -50,16 +49,15 @@ use crate::kernel::Name;
 /// A function around an address, and the place in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// As the linker spells it, or the source where the linker was told no name; `None` where the debug information does not tell.
-    /// [`Frame::name`] is for people.
+    /// The linkage name, or the source's name if there is none; `None` if the debug information has neither. [`Frame::name`] is for people.
     pub function: Option<Name>,
-    /// Whether the debug information does not tell the function, and it is called as the symbol is that the code lies in.
+    /// Whether the name is that of the symbol, as the debug information has none.
     pub by_symbol: bool,
-    /// Whole path as far as it is told.
+    /// The whole path, as far as it is known.
     pub file: Option<Name>,
-    /// `None` for what belongs to no line.
+    /// `None` for code of no line.
     pub line: Option<u64>,
-    /// Counted from 1; `None` where it is not told.
+    /// Counted from 1; `None` if unknown.
     pub column: Option<u64>,
 }
 
@@ -70,7 +68,7 @@ impl Frame {
         texts.map(|text| text.as_bytes().len()).sum()
     }
 
-    /// The name for people: demangled. Costs its demangling at each call.
+    /// The name for people: demangled, at each call.
     pub fn name(&self) -> Option<Name> {
         self.function.as_ref().map(readable)
     }

@@ -1,4 +1,4 @@
-//! The names of functions, found by following an entry to what it stands for.
+//! The names of functions, found by following an entry's references.
 
 use super::NoLines;
 use super::described::Described;
@@ -9,16 +9,16 @@ use super::work::Work;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Unit, UnitOffset};
 
-/// An entry that leads to another more often than this leads nowhere.
+/// A longer chain of references is not followed.
 const MOST_HOPS: usize = 16;
 /// Longer names are not shown.
 const LONGEST: usize = 64 * 1024;
 
-/// What a function is called.
+/// The name of a function, of two kinds.
 pub(super) enum Called {
-    /// As the linker spells it.
+    /// The linkage name.
     Linked(Name),
-    /// As the source does, without what it stands in: the linker was told none.
+    /// The name in the source, without its class or namespace: there is no linkage name.
     Plain(Name),
 }
 

@@ -1,4 +1,4 @@
-//! Paths of source files: how debug information spells them, and how people do.
+//! Paths of source files, as debug information has them and as people type them.
 
 use super::NoLines;
 use super::sections::Bytes;
@@ -9,7 +9,7 @@ use gimli::{AttributeValue, Dwarf, Unit};
 /// Longer paths are not put together.
 const LONGEST: usize = 16 * 1024;
 
-/// The path of a file of a unit: folder of the compilation, folder, name, as far as they are told. `None` if there is no such file.
+/// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there is no such file.
 pub(super) fn of_file(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
@@ -32,7 +32,7 @@ pub(super) fn of_file(
     (!path.is_empty() && path.len() <= LONGEST).then(|| Name::new(path))
 }
 
-/// Hands `take` the paths of all files of a unit whose own names it `wants`, with their numbers.
+/// Passes the paths and numbers of a unit's files to `take`, for file names that `wants` accepts.
 pub(super) fn each(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
@@ -80,18 +80,18 @@ pub(super) fn push(path: &mut Vec<u8>, part: &[u8]) {
     path.extend_from_slice(part);
 }
 
-/// Whether somebody who writes `wanted` means `path`: its last parts are the same, as they are or as they are displayed.
+/// Whether `wanted` means `path`: the last parts are the same, raw or as displayed.
 pub(super) fn is_meant(path: &Name, wanted: &[u8]) -> bool {
     ends_with(path.as_bytes(), wanted)
         || (is_escaped(wanted) && ends_with(path.escaped().as_bytes(), wanted))
 }
 
-/// Whether a file that has `name` may be meant, as far as that tells.
+/// Whether `wanted` may mean a file with this `name`.
 pub(super) fn may_be_meant(name: &[u8], wanted: &[u8]) -> bool {
     is_escaped(wanted) || file_name(name) == file_name(wanted)
 }
 
-/// Names that are displayed otherwise than they are have a backslash then.
+/// An escaped name has a backslash.
 fn is_escaped(wanted: &[u8]) -> bool {
     wanted.contains(&b'\\')
 }
@@ -103,7 +103,7 @@ fn ends_with(path: &[u8], wanted: &[u8]) -> bool {
     }) && !wanted.is_empty()
 }
 
-/// The ends of `path` that begin with `begun` and may stand for it: without a slash in `begun` its last part, else as many parts as it takes.
+/// The ends of `path` that begin with `begun`: without a slash in `begun` its last part, else as many parts as needed.
 pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item = &'a str> {
     let last = path.rfind('/').map_or(0, |slash| slash + 1);
     let first = match begun.contains('/') {
@@ -118,7 +118,7 @@ pub(super) fn ends_begun<'a>(path: &'a str, begun: &str) -> impl Iterator<Item =
         .filter(move |end| end.starts_with(begun) && !end.is_empty())
 }
 
-/// The part behind the last slash.
+/// The part after the last slash.
 pub(super) fn file_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_are_meant_as_they_are_and_as_they_are_displayed() {
+    fn hostile_names_match_raw_and_as_displayed() {
         let path = Name::new(b"/src/esc\x1b\xff.c");
         let displayed = path.to_string();
         let displayed = displayed.strip_prefix("/src/").expect("the folder");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_offered_by_what_they_begin_with() {
+    fn ends_are_offered_by_their_prefix() {
         for (begun, expected) in [
             ("ma", &["main.c"][..]),
             ("main.c", &["main.c"]),

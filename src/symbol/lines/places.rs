@@ -10,7 +10,7 @@ use gimli::{Dwarf, Unit};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// More rows of one line are not told, all units together.
+/// More rows of one line, in all units together, are not listed.
 pub(super) const MOST_ROWS: usize = 1 << 16;
 
 /// Code of a line in one function, or in one copy of an inlined one.
@@ -18,7 +18,7 @@ pub(super) const MOST_ROWS: usize = 1 << 16;
 pub(super) struct Place {
     /// Its first row.
     pub(super) row: Row,
-    /// The address behind it: its own, if the line only begins here and the code belongs to the next one.
+    /// The address after it: its own, if the line only begins here and the code belongs to the next one.
     pub(super) end: u64,
     /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first code, if the line has
     /// no statement there.
@@ -27,7 +27,7 @@ pub(super) struct Place {
     pub(super) chain: Vec<Scope>,
 }
 
-/// The numbers of the files that are meant, in order.
+/// The numbers of the files that a name means, in order.
 pub(super) fn files_meant(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
@@ -44,8 +44,8 @@ pub(super) fn files_meant(
     Ok(files)
 }
 
-/// The line that has code or a statement: `line`, or the first behind it. In optimised programs many a line has code, but no statement
-/// that a debugger would stop at.
+/// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code, but no statement
+/// where a debugger would stop.
 pub(super) fn line_with_code(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
@@ -70,7 +70,7 @@ pub(super) fn line_with_code(
     Ok(best)
 }
 
-/// The rows of a line, in order of their addresses; and whether there are more than `most`, which are not told.
+/// The first `most` rows of a line, in order of their addresses; and whether there are more.
 pub(super) fn rows_of(
     unit: &Unit<Bytes<'_>>,
     files: &[u64],
@@ -97,7 +97,7 @@ pub(super) fn rows_of(
     Ok((found, is_cut))
 }
 
-/// Joins rows that follow each other as one statement does; `chains` has the functions around each.
+/// Joins adjoining rows of one statement; `chains` has the functions around each.
 pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> {
     let mut seen = HashSet::new();
     let mut places: Vec<Place> = Vec::new();
@@ -123,7 +123,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
         }
         let function = chain.last().map(|scope| scope.entry.0);
         let is_first = row.is_statement && function.is_none_or(|function| seen.insert(function));
-        // Between two others a statement that left no code says nothing.
+        // A statement without code, between two others, is left out.
         if is_first || row.address < end {
             places.push(Place {
                 row,
@@ -145,8 +145,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<Place> 
     places
 }
 
-/// A statement without code may be that of a call which was inlined: then the code behind it belongs to the called function, but the
-/// statement is not.
+/// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to the caller.
 fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
     let is_there = |scope: &Scope| {
         let call = scope.call;
@@ -198,7 +197,7 @@ mod tests {
             (stretch(10, 14, 5, true), 1),
             (stretch(14, 16, 5, true), 1),
             (stretch(16, 20, 9, false), 1),
-            // Another statement of the line, and what goes on behind a gap.
+            // Another statement of the line, which continues after a gap.
             (stretch(20, 24, 9, true), 1),
             (stretch(30, 34, 9, true), 1),
         ];
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_an_inlined_function_is_not_in_it() {
+    fn an_inlined_call_is_not_in_the_called_function() {
         let called = |line| Scope {
             entry: UnitOffset(2),
             call: Some(Call {
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_code_is_told_where_nothing_else_is() {
+    fn a_statement_without_code_is_listed_if_nothing_else_is() {
         let rows = [
             (stretch(10, 10, 5, true), 1),
             (stretch(10, 10, 9, true), 1),

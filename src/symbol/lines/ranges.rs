@@ -5,10 +5,10 @@ use super::sections::Bytes;
 use super::work::Work;
 use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, Unit};
 
-/// Where linkers put what they left out of the program: no code of a program or library begins there.
+/// The address of code that the linker left out of the program: no real code begins there.
 pub(super) const NOWHERE: u64 = 0;
 
-/// What an entry says of its addresses.
+/// The addresses of an entry.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Claimed {
     low: Option<u64>,
@@ -45,7 +45,7 @@ impl Claimed {
     }
 }
 
-/// What the first entry of a unit says.
+/// The addresses in the first entry of a unit.
 pub(super) fn root_ranges(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
@@ -61,7 +61,7 @@ pub(super) fn root_ranges(
     Ok(claimed)
 }
 
-/// Visits the ranges, but for those that are empty or were left out of the program.
+/// Visits the ranges that are not empty, and were not left out of the program.
 pub(super) fn each_range(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,

@@ -6,7 +6,7 @@ use crate::report::Stopped;
 use crate::symbol::{NoSeparate, NoSymbols};
 use thiserror::Error as ThisError;
 
-/// Why an address has no line, or why not all is known of it.
+/// Why an address has no line, or something about it is unknown.
 #[derive(Clone, Debug, ThisError)]
 pub enum NoLines {
     /// No program or library is mapped there.
@@ -51,7 +51,7 @@ pub enum NoLines {
         /// Why it does not tell.
         why: NoPart,
     },
-    /// The same, and nothing says in which.
+    /// The same, but nothing names the file.
     #[error("names are in a file that several modules share (dwz), and nothing says in which")]
     NotNamed,
     /// The debug information contradicts itself.
@@ -60,10 +60,10 @@ pub enum NoLines {
     /// It lists more addresses than are kept in memory.
     #[error("the debug information is too large")]
     TooLarge,
-    /// It is so tangled that the question was given up.
+    /// It is so complex that the query was given up.
     #[error("looking through the debug information takes too long")]
     TooCostly,
-    /// Whoever asked no longer wants to know.
+    /// The query was interrupted.
     #[error("stopped")]
     Stopped(Stopped),
 }
@@ -89,7 +89,7 @@ impl From<gimli::Error> for NoLines {
 }
 
 impl NoLines {
-    /// Whether another try may end otherwise.
+    /// Whether a retry may succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,

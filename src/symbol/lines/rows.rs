@@ -14,9 +14,9 @@ pub(super) struct Row {
     pub(super) address: u64,
     /// Number of the file in the unit's table.
     pub(super) file: u64,
-    /// `None` for what the compiler made by itself.
+    /// `None` for code that the compiler added.
     pub(super) line: Option<u64>,
-    /// `None` where it is not told.
+    /// `None` if unknown.
     pub(super) column: Option<u64>,
     /// Whether a debugger would stop there.
     pub(super) is_statement: bool,
@@ -37,14 +37,14 @@ impl Row {
     }
 }
 
-/// A row, and the address that the next one begins at: its own, if it has no code.
+/// A row, and the address of the next one: its own, if it has no code.
 pub(super) type Stretch = (Row, u64);
 
 /// Whether to go on.
 type Passed = Result<ControlFlow<()>, NoLines>;
 
-/// Passes over the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit` also receives
-/// where the sequence of each row begins.
+/// Visits the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit` also receives the
+/// start of each row's sequence.
 fn pass(
     unit: &Unit<Bytes<'_>>,
     work: &mut Work,

@@ -1,7 +1,7 @@
 //! The functions around addresses: the one that the code belongs to, and those that were inlined into it.
 //!
-//! The entries of a unit are passed over once, as they follow each other in the file: nothing nests here but numbers on a list,
-//! however deep a hostile file nests its entries.
+//! The entries of a unit are read once, in the order of the file, with a list of open functions instead of recursion: a hostile file may
+//! nest its entries deeply.
 
 use super::NoLines;
 use super::ranges::{Claimed, each_range};
@@ -9,10 +9,10 @@ use super::sections::Bytes;
 use super::work::Work;
 use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 
-/// Functions inlined into each other deeper than this are not told.
+/// Functions that are inlined deeper than this are left out.
 const DEEPEST: usize = 256;
 
-/// More functions around all of the addresses are not told: a line that has code in thousands of places is inlined some ten deep.
+/// More functions, around all addresses together, are left out: a line that has code in thousands of places is inlined some ten deep.
 const MOST_SCOPES: usize = 1 << 20;
 
 /// A function around an address.
@@ -32,15 +32,15 @@ pub(super) struct Call {
     pub(super) column: Option<u64>,
 }
 
-/// A function that is being passed over.
+/// A function whose entries are being read.
 struct Open {
     depth: isize,
     entry: UnitOffset,
-    /// Whether it is around any of the addresses.
+    /// Whether any of the addresses lies in it.
     holds: bool,
 }
 
-/// For each of `addresses` (in order) the functions around it, the outermost first; empty where no function is.
+/// For each of `addresses` (in order) the functions around it, the outermost first; empty if there is none.
 pub(super) fn around(
     dwarf: &Dwarf<Bytes<'_>>,
     unit: &Unit<Bytes<'_>>,
@@ -116,7 +116,7 @@ pub(super) fn around(
     Ok(chains)
 }
 
-/// Puts `scope` at the end of a chain, if it lies within the chain's last function; whether it did.
+/// Adds `scope` to a chain, if it lies within the chain's last function. Returns whether it did.
 fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[Open]) -> bool {
     let Some(last) = chain.last() else {
         if scope.call.is_none() {

@@ -8,13 +8,13 @@ use gimli::{
 };
 use object::Endianness;
 
-/// More bytes of debug information than this are not kept for one file.
+/// The most bytes of debug information for one file.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Nor more bytes of abbreviations: a browser's take some megabytes.
+/// The most bytes of abbreviations: a browser's take some megabytes.
 const MOST_ABBREVIATIONS: u64 = 64 << 20;
 
-/// The sections that lines and functions are found by.
+/// The sections that lines and functions need.
 const WANTED: &[SectionId] = &[
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -27,24 +27,24 @@ const WANTED: &[SectionId] = &[
     SectionId::DebugStrOffsets,
 ];
 
-/// What gimli reads from.
+/// The reader for gimli.
 pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The bytes of the sections.
 pub(super) struct Sections {
     bytes: DwarfSections<Vec<u8>>,
-    /// How many they are.
+    /// The number of bytes.
     pub(super) size: u64,
     endian: RunTimeEndian,
 }
 
 impl Sections {
-    /// Reads them, expanded where they are compressed; `None` if the file has no debug information.
+    /// Reads them, and decompresses them if needed; `None` if the file has no debug information.
     pub(super) fn read(source: &Source, work: &mut Work) -> Result<Option<Sections>, NoLines> {
         Sections::read_within(source, MOST_BYTES, |id| Some(id.name()), work)
     }
 
-    /// The same, of the sections as `name` calls them, in no more than `room` bytes.
+    /// The same for the sections that `name` names, in at most `room` bytes.
     pub(super) fn read_within(
         source: &Source,
         room: u64,
@@ -67,7 +67,7 @@ impl Sections {
         }))
     }
 
-    /// How many bytes may be kept of further files beside this one.
+    /// Bytes that may be kept of further files beside this one.
     pub(super) fn room(&self) -> u64 {
         MOST_BYTES.saturating_sub(self.size)
     }
@@ -79,7 +79,7 @@ impl Sections {
     }
 }
 
-/// The sections of a package of split debug information (`.dwp`), as [`Sections`] are of one file.
+/// The sections of a package of split debug information (`.dwp`).
 pub(super) struct PackageSections {
     bytes: DwarfPackageSections<Vec<u8>>,
     pub(super) size: u64,
@@ -97,7 +97,7 @@ impl PackageSections {
             return Ok(None);
         }
         let mut loader = Loader { source, room, work };
-        // The index counts on every one of them, wanted or not.
+        // The index needs every one of them, wanted or not.
         let bytes = DwarfPackageSections::load(|id| match id.dwo_name() {
             Some(name) => loader.load(id, name),
             None => Ok::<_, NoLines>(Vec::new()),

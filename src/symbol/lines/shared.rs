@@ -1,5 +1,5 @@
-//! Debug information that several modules keep together in one file (`dwz -m`): mostly names of functions that were inlined. Debian's
-//! and Fedora's debug packages have such files.
+//! Debug information that several modules share in one file (`dwz -m`): mostly names of inlined functions. Debian's and Fedora's debug
+//! packages have such files.
 
 use super::NoLines;
 use super::reason::NoPart;
@@ -16,22 +16,22 @@ use std::sync::Arc;
 /// `.gnu_debugaltlink` is a path and a build-id.
 const LONGEST_LINK: u64 = 8192;
 
-/// What several modules keep together.
+/// The debug information that several modules share.
 pub(super) struct Shared {
     pub(super) sections: Sections,
     pub(super) units: Units,
 }
 
-/// What a file shares with others, once it is found.
+/// A file's reference to shared debug information, and that, once it is found.
 pub(super) struct Sharing {
     link: Link,
-    /// What the file itself is called.
+    /// The path of the file itself.
     path: Name,
     found: UntilFound<Shared>,
 }
 
 impl Sharing {
-    /// That of `source`, which is called `path`; `None` if it shares nothing.
+    /// The reference in `source`, whose path is `path`; `None` if it shares nothing.
     pub(super) fn of(source: &Source, path: &Name) -> Option<Sharing> {
         Some(Sharing {
             link: Link::of(source)?,
@@ -40,7 +40,7 @@ impl Sharing {
         })
     }
 
-    /// What is shared, read if it was not yet.
+    /// The shared debug information, read on the first call.
     pub(super) fn get(
         &self,
         files: &Modules,
@@ -66,7 +66,7 @@ impl Sharing {
     }
 }
 
-/// What `.gnu_debugaltlink` says.
+/// The contents of `.gnu_debugaltlink`.
 struct Link {
     path: Vec<u8>,
     build_id: Vec<u8>,
@@ -84,8 +84,8 @@ impl Link {
         })
     }
 
-    /// The file itself: where the file called `path` says, or where what has that build-id is kept; in the target's root, or else in
-    /// this machine's, as for a program in another root debug files are often installed there alone.
+    /// Opens the file: at its path relative to `path`, or by its build-id; in the target's root, or else in this machine's, as debug files for
+    /// a program in another root are often installed only there.
     fn find(&self, path: &Name, files: &Modules) -> Result<Source, NoLines> {
         let places = [self.place(path), separate::place_of(&self.build_id)];
         let theirs = places.iter().map(|place| files.at_path(place));
@@ -104,7 +104,7 @@ impl Link {
         Err(self.refused(path, refusal))
     }
 
-    /// Where it should be: relative paths begin in the folder of the file called `path`.
+    /// Where it should be: relative paths begin in the folder of `path`.
     fn place(&self, path: &Name) -> Vec<u8> {
         let folder = memchr::memrchr(b'/', path.as_bytes()).map_or(0, |end| end + 1);
         let folder = path.as_bytes().get(..folder);

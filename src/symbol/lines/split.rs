@@ -1,5 +1,5 @@
-//! Split debug information: only the line table of a unit is in the program, what describes its functions is in a file of its own
-//! (`.dwo`), or with all of the others in a package (`.dwp`).
+//! Split debug information: the program has only the line table of a unit. The description of its functions is in a file of its own
+//! (`.dwo`), or in a package for all units (`.dwp`).
 
 use super::NoLines;
 use super::path;
@@ -15,10 +15,10 @@ use gimli::{Dwarf, DwoId, SectionId, Unit};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// More bytes of files with units that were split off are not kept for one module: each has some tens or hundreds of kilobytes.
+/// The most bytes of `.dwo` files for one module: each has some tens or hundreds of kilobytes.
 const MOST_KEPT: u64 = 64 << 20;
 
-/// The package that belongs to the file called `path`, if there is one: whose units it holds is checked when they are looked up.
+/// The package for the file called `path`, if there is one. A look-up of a unit checks that it belongs to the program.
 pub(super) fn package_of(
     path: &Name,
     files: &Modules,
@@ -32,14 +32,14 @@ pub(super) fn package_of(
     }
 }
 
-/// A unit that was split off.
+/// The split part of a unit.
 pub(super) struct Split<'a> {
     pub(super) dwarf: Dwarf<Bytes<'a>>,
     pub(super) unit: Unit<Bytes<'a>>,
 }
 
 impl<'a> Split<'a> {
-    /// What was split off `skeleton`, from a package; `None` if that does not have it.
+    /// The split part of `skeleton`, from a package; `None` if the package lacks it.
     pub(super) fn in_package(
         package: &'a PackageSections,
         dwarf: &Dwarf<Bytes<'a>>,
@@ -53,7 +53,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// The same, from a file of its own; that it does not have it is an error.
+    /// The same, from a file of its own; an error if the file lacks it.
     pub(super) fn in_object(
         object: &'a Object,
         dwarf: &Dwarf<Bytes<'a>>,
@@ -92,16 +92,16 @@ impl<'a> Split<'a> {
     }
 }
 
-/// A file in which the functions of a unit are described.
+/// A file that describes the functions of a unit (`.dwo`).
 pub(super) struct Object {
     path: Name,
-    /// To see whether it changes.
+    /// Kept to notice changes.
     file: File,
     pub(super) sections: Sections,
 }
 
 impl Object {
-    /// Reads that called `path`.
+    /// Reads the file at `path`.
     pub(super) fn read(
         path: &Name,
         files: &Modules,
@@ -125,12 +125,12 @@ impl Object {
     }
 }
 
-/// Those files that were read, as long as there is room: those asked last at the end.
+/// A cache of these files, of limited size: the last used at the end.
 #[derive(Default)]
 pub(super) struct Objects(Mutex<VecDeque<Arc<Object>>>);
 
 impl Objects {
-    /// That called `path`, if it is kept and as it was when it was read.
+    /// The file at `path`, if it is cached and unchanged.
     pub(super) fn get(&self, path: &Name) -> Option<Arc<Object>> {
         let mut kept = self.lock();
         let number = kept.iter().position(|one| one.path == *path)?;
@@ -142,7 +142,7 @@ impl Objects {
         Some(object)
     }
 
-    /// Keeps one that had what was looked for: what lies there otherwise may be put right.
+    /// Caches a file that had the wanted unit: a wrong one may be replaced later.
     pub(super) fn keep(&self, object: &Arc<Object>) {
         let mut kept = self.lock();
         kept.retain(|one| one.path != object.path);
@@ -169,7 +169,7 @@ fn total(kept: &VecDeque<Arc<Object>>) -> u64 {
     kept.iter().map(|one| one.sections.size).sum()
 }
 
-/// Where the functions of a unit are described that was split.
+/// The path of the file that describes the functions of a split unit.
 pub(super) fn path_of(dwarf: &Dwarf<Bytes<'_>>, skeleton: &Unit<Bytes<'_>>) -> Option<Name> {
     let name = skeleton.dwo_name().ok()??;
     let folder = skeleton.comp_dir.map(|folder| folder.slice().to_vec());

@@ -1,4 +1,4 @@
-//! The debug information of one file: what it says of an address, and of a line.
+//! The debug information of one file: look-ups of an address, and of a line.
 
 use super::described::Described;
 use super::frames::Compiled;
@@ -23,17 +23,17 @@ use std::sync::Arc;
 pub(in crate::symbol) struct Lines {
     sections: Sections,
     units: Units,
-    /// What it is called.
+    /// Its path.
     path: Name,
     /// What it shares with other modules; `None` if it shares nothing.
     sharing: Option<Sharing>,
-    /// The package with the units that were split off.
+    /// The package with split units.
     package: UntilFound<PackageSections>,
-    /// The files of their own of those that are in no package.
+    /// The files of split units that are in no package.
     objects: Objects,
 }
 
-/// What a file shares with others, or why that is not known.
+/// The shared debug information, or why it is unknown.
 type Known = Result<Arc<Shared>, NoLines>;
 
 /// What is known of an address.
@@ -43,38 +43,38 @@ pub(super) struct Found {
     pub(super) row: Stretch,
     /// The innermost first.
     pub(super) frames: Vec<Frame>,
-    /// Why not all of them are known.
+    /// Why some of them are unknown.
     pub(super) missing: Option<NoLines>,
 }
 
 /// Where a line has code.
 #[derive(Default)]
 pub(super) struct Places {
-    /// The line that has code: the one asked for, or the first behind it that has.
+    /// The line that has code: the requested one, or the next one with code.
     pub(super) line: Option<u64>,
-    /// In order; what is known of each of the first.
+    /// In order, with what is known of the first ones.
     pub(super) places: Vec<(Place, Option<Found>)>,
     /// Whether a unit has the file at all.
     pub(super) has_file: bool,
-    /// Why some of the debug information could not be looked through.
+    /// Why some of the debug information could not be searched.
     pub(super) missing: Option<NoLines>,
 }
 
-/// Of places whose functions have names and paths of more bytes than this all together no more functions are told.
+/// Once the names and paths of functions exceed this many bytes in total, further places come without functions.
 const MOST_TEXT: usize = 16 << 20;
 
-/// A question about a line.
+/// A query for a line.
 #[derive(Clone, Copy)]
 pub(super) struct LineQuery<'a> {
     /// The end of the file's path.
     pub(super) file: &'a [u8],
     pub(super) line: u64,
-    /// Of how many places the frames are told.
+    /// The number of places that come with their frames.
     pub(super) with_frames: usize,
 }
 
 impl Lines {
-    /// Reads the sections of `source`, which is called `path`, and finds the units; `None` if it has no debug information.
+    /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug information.
     pub(super) fn read(
         source: &Source,
         path: &Name,
@@ -94,7 +94,7 @@ impl Lines {
         }))
     }
 
-    /// How much memory this takes: more after some questions.
+    /// The memory that this takes: more after some queries.
     pub(super) fn bytes(&self) -> u64 {
         let package = self.package.known().map_or(0, |one| one.size);
         [self.units.size(), self.shared_size(), package]
@@ -107,7 +107,7 @@ impl Lines {
         self.sharing.as_ref().map_or(0, Sharing::size)
     }
 
-    /// What it shares with others, or why that is not known.
+    /// The debug information that it shares with others, or why that is unknown.
     fn shared(&self, files: &Modules, work: &mut Work) -> Result<Known, NoLines> {
         let sharing = self.sharing.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), work));
@@ -125,7 +125,7 @@ impl Lines {
         dwarf
     }
 
-    /// The package with the units that were split off, if there is one.
+    /// The package with split units, if there is one.
     fn package(
         &self,
         files: &Modules,
@@ -136,7 +136,7 @@ impl Lines {
         self.package.get(read)
     }
 
-    /// What the file says of a file address that lies in `symbol` (as the file spells it).
+    /// What the file says about a file address that lies in `symbol` (as the file spells it).
     pub(super) fn at(
         &self,
         address: u64,
@@ -267,7 +267,7 @@ impl Lines {
                             }
                             false => None,
                         };
-                        // Nobody asks any more, and there may be very many.
+                        // They are no longer needed, and there may be very many.
                         place.chain = Vec::new();
                         found.push((place, known));
                     }
@@ -283,14 +283,14 @@ impl Lines {
         Ok(places)
     }
 
-    /// Hands `take` the paths of the source files whose own names it `wants`, as often as units have them.
+    /// Passes the paths of source files to `take`, for file names that `wants` accepts: one for each unit that has it.
     pub(super) fn each_file(
         &self,
         wants: &dyn Fn(&[u8]) -> bool,
         work: &mut Work,
         take: &mut dyn FnMut(Name),
     ) -> Result<(), NoLines> {
-        // A name that is kept with other modules' is not worth reading their file.
+        // Names in a shared file are not worth reading that file.
         let dwarf = self.sections.dwarf();
         let mut opener = Opener::default();
         for &offset in &self.units.offsets {
@@ -300,14 +300,14 @@ impl Lines {
                 .and_then(|unit| path::each(&dwarf, &unit, wants, work, &mut |_, path| take(path)));
             match passed {
                 Err(passing) if passing.is_passing() => return Err(passing),
-                // What is damaged names no files.
+                // A damaged unit names no files.
                 Ok(()) | Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Hands `ask` a unit with what describes its functions, and why that is not all, if it was split and the rest is not there.
+    /// Calls `ask` with a unit, the unit that describes its functions, and the reason if a split part is missing.
     fn describing<T>(
         &self,
         dwarf: &Dwarf<Bytes<'_>>,
@@ -379,7 +379,7 @@ impl Lines {
     }
 }
 
-/// The functions around each of `addresses`, which are in order; none, and why, where that is damaged.
+/// The functions around each of `addresses`, which are in order; none, with the reason, if their description is damaged.
 fn chains(
     unit: &Compiled,
     addresses: &[u64],
@@ -393,7 +393,7 @@ fn chains(
     }
 }
 
-/// What a unit is called: the source file it was compiled from.
+/// The name of a unit: the source file that it was compiled from.
 fn name_of(unit: &Unit<Bytes<'_>>) -> Name {
     match &unit.name {
         Some(name) => Name::new(name.slice()),

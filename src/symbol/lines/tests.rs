@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Where the functions here begin, and how long they are.
+/// The start and the length of the functions here.
 const CODE: u64 = 0x1000;
 const SIZE: u64 = 0x100;
 
@@ -156,7 +156,7 @@ impl File {
         lines.expect("debug information")
     }
 
-    /// What is said of an address; a line is looked for, too.
+    /// The answer for an address; it searches for a line, too.
     fn ask(&self, address: u64) -> Answer {
         let mut go_on = || Ok(());
         let mut work = Work::new(&mut go_on, &NEVER);
@@ -190,7 +190,7 @@ fn names(frames: &[Frame]) -> Vec<Option<String>> {
 }
 
 #[test]
-fn a_sound_file_is_read() {
+fn an_intact_file_is_read() {
     assert_eq!(names(&File::default().frames()), [Some("main".into())]);
 }
 
@@ -198,7 +198,7 @@ fn a_sound_file_is_read() {
 fn entries_nested_without_end() {
     let one = [&[INLINED][..], &[0; 4], &[7], &place(CODE, SIZE)].concat();
     for (entry, most) in [(&[BLOCK][..], 1), (&one, 256)] {
-        // Neither the ends of the entries nor those around them are there.
+        // The entries, and those around them, have no ends.
         let information = unit(&function(&entry.repeat(200_000)));
         let file = File {
             information,
@@ -302,7 +302,7 @@ fn names_in_a_file_that_nothing_names() {
 }
 
 #[test]
-fn lengths_and_counts_beyond_belief() {
+fn implausible_lengths_and_counts() {
     let sound = File::default();
     for at in 0..sound.information.len() - 8 {
         for word in [
@@ -358,7 +358,7 @@ fn ranges_of_every_address() {
             .flat_map(|&(begin, end)| place(begin, end))
             .collect()
     };
-    // Ends in front of their begins, bases that carry over, and no end of the list.
+    // Ends before their starts, bases that overflow, and no end of the list.
     for pairs in [
         &[(0, u64::MAX - CODE)][..],
         &[(u64::MAX, u64::MAX - 1), (0x80, 0x40), (0, SIZE)],
@@ -380,7 +380,7 @@ fn ranges_of_every_address() {
             }
         }
     }
-    // Units that all claim the same: not all of them are asked.
+    // Units that all claim the same address: not all of them are searched.
     let file = File {
         information: unit(&[]).repeat(3000),
         ..File::default()
@@ -390,7 +390,7 @@ fn ranges_of_every_address() {
 
 #[test]
 fn line_programs_without_end() {
-    // No end of the sequence: what begins at the last row goes nowhere.
+    // No end of the sequence: the last row has no end.
     let unended = rows(14, &[&begun()[..], &[2, 0x40, 1]].concat());
     let file = File {
         rows: unended,
@@ -426,7 +426,7 @@ fn line_programs_without_end() {
 }
 
 #[test]
-fn nobody_waits_for_a_long_program() {
+fn a_long_line_program_can_be_interrupted() {
     let rows = rows(14, &[begun(), [1].repeat(1_000_000)].concat());
     let file = File {
         rows,
@@ -444,6 +444,6 @@ fn nobody_waits_for_a_long_program() {
     let lines = file.read(&mut work);
     let found = lines.at(CODE, None, &Fake::new().modules(), &mut work);
     assert!(matches!(found, Err(NoLines::Stopped(Stopped::Interrupted))));
-    // A million rows are looked at in some hundreds of looks.
+    // A million rows take some hundreds of checks.
     assert_eq!(looks, 100);
 }

@@ -11,7 +11,7 @@ use gimli::{
 };
 use std::sync::Arc;
 
-/// More address ranges than this are not kept for one file.
+/// The most address ranges for one file.
 const MOST_RANGES: usize = 1 << 22;
 
 /// The units of a file and the addresses they cover.
@@ -19,11 +19,11 @@ const MOST_RANGES: usize = 1 << 22;
 pub(super) struct Units {
     /// Where each begins in `.debug_info`, in order.
     pub(super) offsets: Vec<usize>,
-    /// By begin.
+    /// By start.
     covered: Vec<Covered>,
     /// Whether some are described in files of their own.
     pub(super) has_split: bool,
-    /// What is wrong with units that were passed over.
+    /// Why some units were skipped.
     pub(super) fault: Option<NoLines>,
 }
 
@@ -32,16 +32,16 @@ struct Covered {
     begin: u64,
     end: u64,
     unit: usize,
-    /// The greatest end up to here.
+    /// The greatest end of this range and those before it.
     reach: u64,
 }
 
-/// What is done with a unit: its header, and where that begins in `.debug_info`.
+/// Receives a unit's header, and its offset in `.debug_info`.
 type Visit<'a, 'v> =
     dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Work<'_>) -> Result<(), NoLines> + 'v;
 
 impl Units {
-    /// Passes over all units, reading of each only its first entry.
+    /// Reads the first entry of every unit.
     pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
         let mut opener = Opener::default();
         let mut units = Units::pass(dwarf, work, &mut |units, header, offset, work| {
@@ -69,12 +69,12 @@ impl Units {
         Ok(units)
     }
 
-    /// Lists them without reading anything of them.
+    /// Lists the units without reading their entries.
     pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, work: &mut Work) -> Result<Units, NoLines> {
         Units::pass(dwarf, work, &mut |_, _, _, _| Ok(()))
     }
 
-    /// Passes over the headers; where `visit` finds fault with a unit, that is noted.
+    /// Visits the headers, and records an error of `visit`.
     fn pass<'a>(
         dwarf: &Dwarf<Bytes<'a>>,
         work: &mut Work,
@@ -136,7 +136,7 @@ impl Units {
         Ok(())
     }
 
-    /// Those of a file of which no others are looked up.
+    /// No units, for a file in which none are looked up by offset.
     pub(super) fn none() -> &'static Units {
         static NONE: Units = Units {
             offsets: Vec::new(),
@@ -153,7 +153,7 @@ impl Units {
         (covered + self.offsets.capacity() * size_of::<usize>()) as u64
     }
 
-    /// The units that claim `address`, where they begin in `.debug_info`.
+    /// The units that claim `address`, by their offsets in `.debug_info`.
     pub(super) fn covering(&self, address: u64) -> Vec<usize> {
         let after = self.covered.partition_point(|one| one.begin <= address);
         let mut found = Vec::new();
@@ -175,7 +175,7 @@ impl Units {
     }
 }
 
-/// Of units that claim one address, no more than this many are asked.
+/// The most units that are searched for one address.
 const MOST_CLAIMANTS: usize = 16;
 
 /// The abbreviations of one unit, in bytes: compilers write some thousands. In memory they take sixteen times as much.
@@ -198,12 +198,12 @@ fn abbreviations(
     }
 }
 
-/// Opens units, keeping the abbreviations that neighbours share.
+/// Opens units, and caches the abbreviations that neighbours share.
 #[derive(Default)]
 pub(super) struct Opener(Option<(DebugAbbrevOffset, Arc<Abbreviations>)>);
 
 impl Opener {
-    /// The unit behind a header.
+    /// The unit of a header.
     pub(super) fn open<'a>(
         &mut self,
         dwarf: &Dwarf<Bytes<'a>>,

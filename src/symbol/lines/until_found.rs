@@ -1,9 +1,9 @@
-//! What belongs to debug information and may be put there later, as packages are installed while pmdb runs.
+//! Files of debug information that may be installed while pmdb runs.
 
 use super::NoLines;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something that is looked for at each question until it is there, and then kept.
+/// A value that each query searches for until it is found; then it is kept.
 pub(super) struct UntilFound<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> Default for UntilFound<T> {
@@ -13,7 +13,7 @@ impl<T> Default for UntilFound<T> {
 }
 
 impl<T> UntilFound<T> {
-    /// What is there: known from before, or what `read` finds.
+    /// The value: known from before, or found by `read`.
     pub(super) fn get(
         &self,
         read: impl FnOnce() -> Result<Option<T>, NoLines>,
@@ -26,7 +26,7 @@ impl<T> UntilFound<T> {
         Ok(found)
     }
 
-    /// What was there before.
+    /// The value, if it was found before.
     pub(super) fn known(&self) -> Option<Arc<T>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone()
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_looked_for_again() {
+    fn a_missing_value_is_searched_for_again() {
         let slot = UntilFound::default();
         let mut reads = 0;
         let mut ask = |there: Result<Option<u8>, NoLines>| {

@@ -1,19 +1,19 @@
-//! A bound on the work that one question may cost: the numbers in debug information are somebody else's.
+//! A limit on the work of one query: debug information is not trusted.
 
 use super::NoLines;
 use crate::report::Stopped;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A question that takes longer is given up and said to be.
+/// A query that takes longer is given up, with a reason.
 const LONGEST: Duration = Duration::from_secs(20);
-/// How many steps are taken between two looks at the clock.
+/// Steps between two checks of the clock.
 const STEPS_BETWEEN_LOOKS: usize = 4096;
 
-/// Whether whoever asked still wants to know.
+/// Called now and then: an error ends the query.
 pub type Stop<'a> = dyn FnMut() -> Result<(), Stopped> + 'a;
 
-/// The work on one question.
+/// The work on one query.
 pub(super) struct Work<'a> {
     stop: &'a mut Stop<'a>,
     interrupts: &'a AtomicBool,
@@ -22,7 +22,7 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Ends when `stop` says so, and when `interrupts` becomes true: Ctrl-C.
+    /// It ends when `stop` fails, and when `interrupts` becomes true: Ctrl-C.
     pub(super) fn new(stop: &'a mut Stop<'a>, interrupts: &'a AtomicBool) -> Self {
         Work {
             stop,
@@ -32,7 +32,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// To be called for each thing that is looked at; `cost` is about how many attributes it has.
+    /// Call it for each entry; `cost` is roughly the number of its attributes.
     pub(super) fn step(&mut self, cost: usize) -> Result<(), NoLines> {
         self.steps = self.steps.saturating_add(cost).saturating_add(1);
         match self.steps < STEPS_BETWEEN_LOOKS {
@@ -41,7 +41,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// To be called before something that takes long by itself.
+    /// Call it before an operation that takes long by itself.
     pub(super) fn look(&mut self) -> Result<(), NoLines> {
         self.steps = 0;
         (self.stop)().map_err(NoLines::Stopped)?;

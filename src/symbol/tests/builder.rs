@@ -4,7 +4,7 @@ use super::super::elf::{File, Source};
 use super::super::sources::Sources;
 use crate::process::{InMemory, ReadAt};
 
-/// A file that says it is whole and then ends early, as one does that is cut short while it is read.
+/// A file that ends before its reported length, as one does that is truncated during the read.
 pub(crate) struct CutShort {
     pub(crate) bytes: Vec<u8>,
     pub(crate) end: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// A section that nothing special is known of.
+    /// A section without special fields.
     pub(crate) fn new(name: &'static str, bytes: Vec<u8>) -> Extra {
         Extra {
             name,

@@ -1,4 +1,4 @@
-//! A file that says what sources it was compiled from, and no more.
+//! A file with the names of its source files, and nothing else.
 
 use super::builder::{Builder, Extra};
 

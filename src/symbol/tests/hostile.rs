@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Asks everything that can be asked of one file.
+/// Makes every query on one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
     let loaded = ModuleSymbols::new(Sources::alone(Source::read(File::new(bytes))?), 1);
     for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
@@ -86,7 +86,7 @@ fn sound() -> Builder {
 }
 
 #[test]
-fn a_sound_file_has_no_fault() {
+fn an_intact_file_has_no_fault() {
     assert!(exercise(Box::new(InMemory::file(sound().bytes()))).is_ok());
 }
 
@@ -106,7 +106,7 @@ fn files_that_end_early() {
         let bytes = Builder { is_64, ..sound() }.bytes();
         for end in 0..bytes.len() {
             assert!(exercise(Box::new(InMemory::file(bytes[..end].to_vec()))).is_err());
-            // Here the length promises more than there is to read.
+            // Here the reported length is more than there is to read.
             let bytes = bytes.clone();
             _ = exercise(Box::new(CutShort { bytes, end }));
         }
@@ -139,7 +139,7 @@ impl ReadAt for Sparse {
 }
 
 #[test]
-fn counts_and_sizes_beyond_belief() {
+fn implausible_counts_and_sizes() {
     let bytes = sound().bytes();
     let sections_at =
         usize::try_from(u64::from_le_bytes(bytes[40..48].try_into().unwrap())).unwrap();
@@ -163,14 +163,14 @@ fn counts_and_sizes_beyond_belief() {
     let length = 1 << 50;
     let reason = exercise(Box::new(Sparse { start, length })).unwrap_err();
     assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
-    // A symbol table that names itself as its names.
+    // A symbol table that is its own string table.
     let reason = damage(sections_at + 4 * 64 + 40, &4u32.to_le_bytes());
     assert!(matches!(reason, NoSymbols::Damaged(_)), "{reason}");
 }
 
-/// A debug file that is mostly a hole, and would take half a minute to make the checksum of.
+/// A debug file that is mostly a hole, whose checksum would take half a minute.
 #[test]
-fn checksums_of_huge_files_are_not_made_up() {
+fn checksums_of_huge_files_are_not_computed() {
     let length = 4 << 30;
     let huge = move || -> Box<dyn ReadAt> {
         Box::new(Sparse {
@@ -192,7 +192,7 @@ fn checksums_of_huge_files_are_not_made_up() {
     );
 }
 
-/// Whatever is looked for is this file.
+/// This file is found at every path.
 struct Everywhere<F>(F);
 
 impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> {
@@ -204,9 +204,9 @@ impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> 
     }
 }
 
-/// The same relocations told of a thousand times, or more of them than anything has.
+/// The same relocations listed a thousand times, or more of them than any program has.
 #[test]
-fn relocations_are_passed_over_once_and_within_a_bound() {
+fn relocations_are_read_once_and_within_a_limit() {
     let built = Builder {
         sections: vec![Extra {
             kind: 4,
@@ -254,9 +254,9 @@ fn relocations_are_passed_over_once_and_within_a_bound() {
     assert!(read(1 << 20, 960 << 10) <= 96 << 20);
 }
 
-/// Many symbols of one very long name: what is kept is what is shown.
+/// Many symbols of one very long name: only those that are shown are kept.
 #[test]
-fn matches_are_kept_within_what_is_wanted() {
+fn matches_are_kept_within_the_limits() {
     let long = "n".repeat(60_000);
     let symbols = |name: &str, count: u64| {
         let entry = |one| entry(name, 0x1000 + one, 1, GLOBAL, FUNCTION);
@@ -376,7 +376,7 @@ fn flipped_bits_in_a_real_file() {
     for round in 0..200 {
         let mut bytes = sound.clone();
         if round % 2 == 1 && bytes.len() > 64 {
-            // Without section headers the dynamic segment is gone by.
+            // Without section headers the dynamic segment is used.
             bytes[40..48].fill(0);
             bytes[58..64].fill(0);
         }
@@ -394,7 +394,7 @@ fn flipped_bits_in_a_real_file() {
 }
 
 #[test]
-fn of_a_file_that_is_not_opened_everything_is_unknown_for_that_reason() {
+fn a_file_that_is_not_opened_is_the_reason_for_everything_unknown() {
     let fake = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 7, "/opt/gone");
     let target = fake.target();
     let regions = target.process.regions().unwrap();
@@ -419,7 +419,7 @@ fn of_a_file_that_is_not_opened_everything_is_unknown_for_that_reason() {
 }
 
 #[test]
-fn nobody_waits_for_the_names_of_stubs() {
+fn a_search_for_names_of_stubs_can_be_interrupted() {
     let program = Builder {
         dynamic: (0..5000)
             .map(|_| entry("exported", 0x1010, 8, GLOBAL, FUNCTION))
@@ -437,7 +437,7 @@ fn nobody_waits_for_the_names_of_stubs() {
 }
 
 #[test]
-fn nobody_waits_for_relocations() {
+fn a_pass_over_relocations_can_be_interrupted() {
     let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes())))).unwrap();
     let pressed = AtomicBool::new(true);
     let visited = |clock: &mut clock::Clock| {
@@ -457,7 +457,7 @@ fn nobody_waits_for_relocations() {
     let (outcome, none) = visited(&mut clock::Clock::new(over, &NEVER));
     assert!(matches!(outcome, Some(NoSymbols::TooCostly)));
     assert_eq!(none, 0);
-    // What was given up is asked again.
+    // A pass that was given up is made again.
     let relocations = Relocations::default();
     let given_up = relocations.of(&image, &mut clock::Clock::new(MINUTE, &pressed));
     assert!(given_up.is_err());
@@ -466,7 +466,7 @@ fn nobody_waits_for_relocations() {
 }
 
 #[test]
-fn a_search_that_is_given_up_silences_no_address() {
+fn addresses_have_names_even_after_a_search_was_given_up() {
     let loaded = || {
         let image = Source::read(File::new(Box::new(InMemory::file(sound().bytes()))));
         ModuleSymbols::new(Sources::alone(image.unwrap()), 1)

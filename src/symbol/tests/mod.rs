@@ -1,4 +1,4 @@
-//! The room's own tests: files that the tests write themselves, sound, odd and damaged.
+//! Unit tests, with files that the tests write themselves: intact, odd and damaged.
 
 pub(crate) mod builder;
 pub(crate) mod compiled;
@@ -16,7 +16,7 @@ use crate::process::InMemory;
 use builder::*;
 use proptest::prelude::*;
 
-/// Ctrl-C that nobody types.
+/// No Ctrl-C.
 static NEVER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// The name at an address by one pass, after checking that the index says the same.
@@ -47,7 +47,7 @@ fn some(name: &str) -> Option<String> {
 }
 
 #[test]
-fn the_current_version_speaks_for_an_old_one_of_the_same_code() {
+fn the_current_version_replaces_an_old_one_of_the_same_code() {
     let old_first = Builder::with(vec![
         entry("nap@V_1", 0x1000, 0x20, GLOBAL, FUNCTION),
         entry("nap@@V_2.17", 0x1000, 0x20, GLOBAL, FUNCTION),
@@ -108,7 +108,7 @@ fn both_widths_and_byte_orders() {
 }
 
 #[test]
-fn the_innermost_symbol_with_a_size_speaks() {
+fn an_address_belongs_to_the_innermost_symbol_with_a_size() {
     let symbols = vec![
         entry("outer", 0x1000, 0x100, GLOBAL, FUNCTION),
         entry("inner", 0x1040, 0x10, LOCAL, FUNCTION),
@@ -128,7 +128,7 @@ fn the_innermost_symbol_with_a_size_speaks() {
 }
 
 #[test]
-fn a_sizeless_symbol_reaches_to_the_next_one_in_its_section() {
+fn a_symbol_without_a_size_reaches_to_the_next_one_in_its_section() {
     let symbols = vec![
         entry("_start", 0x1000, 0, GLOBAL, NOTYPE),
         entry("next", 0x1040, 0x10, GLOBAL, FUNCTION),
@@ -158,7 +158,7 @@ fn a_sizeless_symbol_reaches_to_the_next_one_in_its_section() {
 }
 
 #[test]
-fn rank_decides_between_symbols_of_one_start() {
+fn rank_decides_between_symbols_with_the_same_start() {
     let symbols = vec![
         entry("local", 0x1000, 8, LOCAL, FUNCTION),
         entry("untyped", 0x1000, 8, GLOBAL, NOTYPE),
@@ -176,7 +176,7 @@ fn rank_decides_between_symbols_of_one_start() {
 }
 
 #[test]
-fn what_names_no_place_is_left_out() {
+fn symbols_without_an_address_are_left_out() {
     let symbols = vec![
         entry("", 0x1000, 0x100, GLOBAL, FUNCTION),
         entry("section", 0x1000, 0x100, LOCAL, SECTION),
@@ -194,7 +194,7 @@ fn what_names_no_place_is_left_out() {
 }
 
 #[test]
-fn arm_marks_between_code_and_data_are_no_names() {
+fn arm_mapping_symbols_are_no_names() {
     let symbols = vec![
         entry("function", 0x1001, 0, GLOBAL, FUNCTION),
         entry("$d", 0x1010, 0, LOCAL, NOTYPE),
@@ -402,7 +402,7 @@ impl crate::process::ReadAt for Counting {
 }
 
 #[test]
-fn one_question_reads_the_table_once_and_one_name() {
+fn one_look_up_reads_the_table_once_and_one_name() {
     let symbols: Vec<Entry> = (0..20_000)
         .map(|one| {
             let name = format!("a_rather_long_name_that_takes_room_in_the_file_{one}");
@@ -432,7 +432,7 @@ fn one_question_reads_the_table_once_and_one_name() {
 }
 
 #[test]
-fn a_name_that_was_looked_for_is_found_again_without_reading() {
+fn a_repeated_search_for_a_name_reads_nothing() {
     let file = Builder::with(vec![entry("main", 0x1000, 0x20, GLOBAL, FUNCTION)]);
     let reads = std::sync::Arc::default();
     let counting = Counting {
@@ -448,7 +448,7 @@ fn a_name_that_was_looked_for_is_found_again_without_reading() {
     let after_first = count();
     assert_eq!((find("main"), find("absent")), (1, 0));
     assert_eq!(count(), after_first);
-    // Many names do not fill memory: the oldest are looked for again.
+    // The cache is limited: the oldest names are searched for again.
     for other in 0..100 {
         assert_eq!(find(&format!("other{other}")), 0);
     }

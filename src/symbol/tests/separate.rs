@@ -33,7 +33,7 @@ fn stripped(sections: Vec<Extra>) -> Builder {
     }
 }
 
-/// What was stripped from it.
+/// Its debug file.
 fn debug_file(sections: Vec<Extra>) -> Vec<u8> {
     Builder {
         sections,
@@ -42,7 +42,7 @@ fn debug_file(sections: Vec<Extra>) -> Vec<u8> {
     .bytes()
 }
 
-/// What is found for `program` where only these files are.
+/// The files found for `program`, if only these exist.
 fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSeparate> {
     let fake = files.iter().fold(Fake::new(), |fake, (name, bytes)| {
         fake.file(name, bytes.clone())
@@ -121,7 +121,7 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     assert_eq!(path, None);
     assert!(!found.are_all(&at(&[(beside, &[&wanted[..], &[0]].concat())])));
     assert!(!found.are_all(&at(&[])));
-    // The right one stays that, whatever happens to its name.
+    // The right one stays valid, even if it is renamed.
     let (found, path) = found_with(&[(last, &wanted)]);
     assert_eq!(path.as_deref(), Some(last));
     assert!(found.are_all(&at(&[])));
@@ -129,7 +129,7 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
 }
 
 #[test]
-fn debug_files_are_looked_for_again_after_a_while() {
+fn debug_files_are_searched_for_again_after_a_while() {
     let start = Instant::now();
     let program = stripped(vec![Extra::build_id(ID)]);
     let image = source(program.bytes());
@@ -160,7 +160,7 @@ fn by_name_and_checksum() {
             "{reason}"
         );
     }
-    // One that is of another build does not hide one that is right.
+    // A file of another build does not hide the right one.
     let other = debug_file(vec![Extra::new(".comment", vec![1])]);
     let program = stripped(vec![Extra::debuglink(b"p.debug", sum(&good))]);
     let files = [
@@ -181,11 +181,11 @@ fn a_checksum_waits_until_it_is_needed_and_ends_with_ctrl_c() {
         (image, separate)
     };
     let link = || vec![Extra::debuglink(b"p.debug", sum(&good))];
-    // Without a table of its own nothing can be said before.
+    // Without a table of its own the file is needed at once.
     let (image, separate) = candidates(&stripped(link()));
     let refused = Sources::new(image, separate, &Expanded::default()).err();
     assert!(matches!(refused, Some(NoSymbols::Interrupted)));
-    // With one its names are there at once, and the file once somebody wants lines and waits for it.
+    // With one its names are known at once, and the file is chosen when lines are needed.
     let full = Builder {
         sections: link(),
         ..Builder::with(vec![entry("main", 0x1000, 8, GLOBAL, FUNCTION)])
@@ -263,7 +263,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_sections_expand_within_bounds() {
+fn compressed_sections_expand_within_limits() {
     let plain = b"line after line after line".repeat(100);
     let size = plain.len() as u64;
     let section = |extra: Extra| {
@@ -309,7 +309,7 @@ fn compressed_sections_expand_within_bounds() {
 }
 
 #[test]
-fn what_expands_a_hundredfold_is_refused_before_it_takes_memory() {
+fn a_section_that_expands_a_hundredfold_is_refused_before_it_takes_memory() {
     for (size, is_refused) in [(1 << 20, false), (64 << 20, true)] {
         let zeros = vec![0; size];
         for extra in [
@@ -339,9 +339,9 @@ fn what_expands_a_hundredfold_is_refused_before_it_takes_memory() {
 }
 
 #[test]
-fn reading_and_expanding_end_when_nobody_waits() {
+fn reading_and_decompressing_can_be_interrupted() {
     let size = 12 << 20;
-    // What expands to more than 64 times its size is refused, so a byte now and then is no zero.
+    // A section that expands to more than 64 times its size is refused, so some bytes are not zero.
     let sparse = |at: u64| match at % 32 {
         0 => {
             let mixed = at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -384,7 +384,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// What answers for a stripped program with such a `.gnu_debugdata`, and its symbol at 0x1004.
+/// The file that gives the names of a stripped program with this `.gnu_debugdata`, and its symbol at 0x1004.
 fn by_debugdata(bytes: Vec<u8>) -> (Option<Answers>, Option<String>) {
     let program = stripped(vec![Extra::new(".gnu_debugdata", bytes)]);
     let loaded = ModuleSymbols::new(Sources::alone(source(program.bytes())), 1);
@@ -411,7 +411,7 @@ fn a_small_table_within_the_file() {
 }
 
 #[test]
-fn what_is_expanded_is_bounded() {
+fn decompressed_debugdata_is_limited() {
     let bytes = xz(&vec![0; 1 << 20]);
     let never = AtomicBool::new(false);
     let expanded = |most| expand_xz(&bytes, most, &mut Clock::new(MINUTE, &never)).unwrap();
@@ -420,7 +420,7 @@ fn what_is_expanded_is_bounded() {
 }
 
 #[test]
-fn expanding_ends_with_ctrl_c_and_with_the_clock() {
+fn decompressing_ends_with_ctrl_c_and_with_the_clock() {
     let bytes = xz(&vec![0; 8 << 20]);
     let pressed = AtomicBool::new(true);
     let refused = |budget, interrupts| {
@@ -431,7 +431,7 @@ fn expanding_ends_with_ctrl_c_and_with_the_clock() {
     let never = AtomicBool::new(false);
     let over = Duration::ZERO;
     assert!(matches!(refused(over, &never), NoSymbols::TooCostly));
-    // A module of which it was interrupted is not kept without its names.
+    // A module is not cached without its names after an interruption.
     let program = stripped(vec![Extra::new(".gnu_debugdata", xz(&debug_file(vec![])))]).bytes();
     let target = Fake::new()
         .region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so")
@@ -461,7 +461,7 @@ fn a_debug_file_goes_before_a_small_table() {
 }
 
 #[test]
-fn of_many_compressed_tables_only_so_many_bytes_are_kept() {
+fn the_memory_of_many_compressed_tables_is_limited() {
     const FILES: u64 = 12;
     let table = debug_file(vec![]);
     let size = table.len() as u64;
@@ -487,17 +487,17 @@ fn of_many_compressed_tables_only_so_many_bytes_are_kept() {
         found.map(|one| one.name().to_string())
     };
     for number in (0..FILES).chain(0..FILES) {
-        // Each command has its view: what others used goes.
+        // Each command has its own view: tables that others used are dropped.
         let view = symbols.over(&target, &regions);
         assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");
         assert!(symbols.expanded.left() >= size);
     }
-    // All at once, some do without.
+    // In one view, some modules have no names.
     let view = symbols.over(&target, &regions);
     let named = (0..FILES).filter(|&number| name(&view, number).is_some());
     let named = named.count() as u64;
     assert!((2..=4).contains(&named), "{named}");
-    // Which is said of each.
+    // Each of them has a reason.
     let mut told = (0, 0);
     let surveyed = view.survey(&mut || Ok(()), &mut |survey| {
         match (&survey.answers, survey.no_debugdata) {
@@ -510,7 +510,7 @@ fn of_many_compressed_tables_only_so_many_bytes_are_kept() {
     assert!(surveyed.is_ok());
     assert_eq!(told, (named, FILES - named));
     drop(view);
-    // As soon as there is room, they do without no more.
+    // As soon as there is room, they have names.
     for number in 0..FILES {
         let view = symbols.over(&target, &regions);
         assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");

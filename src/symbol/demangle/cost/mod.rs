@@ -25,7 +25,7 @@ pub(super) fn is_bounded(name: &[u8]) -> bool {
 /// What a back reference may refer to, as far as the parser asks.
 #[derive(Clone, Copy)]
 enum Substitution {
-    /// A prefix that ends in a name of so many bytes: the parser copies the name.
+    /// A prefix that ends in a name of this many bytes: the parser copies the name.
     Named(usize),
     Template,
     Other,
@@ -357,7 +357,7 @@ impl<'a> Walk<'a> {
                     self.text(at, b"_")
                 })?,
         };
-        // What the ABI is tagged with.
+        // ABI tags.
         Some(self.many(end, |walk, at| walk.source_name(walk.text(at, b"B")?)))
     }
 
@@ -559,7 +559,7 @@ mod tests {
         "_ZDcv1aEXcvi_fp_EEA_iAfp__i",
     ];
 
-    /// The position after what is read; nothing if it is refused.
+    /// The position after what is read; `None` if it is refused.
     fn walked(name: &[u8]) -> Option<usize> {
         let mut walk = Walk::new(name);
         let end = walk.mangled_name(0);
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_the_parser_exponential_time_is_refused() {
+    fn names_of_exponential_parsing_time_are_refused() {
         for (nested, innermost, close, end) in [
             ("dl", "_", "E", "v"),
             ("da", "_", "E", "v"),

@@ -1,4 +1,4 @@
-//! What several modules of tests need.
+//! Helpers for several modules of tests.
 
 pub use crate::skips::skip;
 use pmdb::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
@@ -11,7 +11,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root() && File::open("/proc/kpageflags").is_ok() && shows_frames()
 }
 
-/// Whether the kernel tells this program frame numbers.
+/// Whether the kernel shows frame numbers to this program.
 pub fn shows_frames() -> bool {
     let page = std::hint::black_box(Box::new(7u8));
     let entry = plain_entry(std::process::id(), (&raw const *page).addr() as u64);
@@ -23,16 +23,16 @@ pub fn has_scan() -> bool {
     release() >= (6, 7)
 }
 
-/// Whether not even root may change the pool of huge pages. It is hidden in a guest whose kernel stops when memory of the pool is
-/// unmapped, even if none of it was touched.
+/// Whether not even root may change the hugetlb pool. It is hidden in a guest whose kernel stops when hugetlb memory is unmapped, even if
+/// it was never touched.
 pub fn pool_is_hidden() -> bool {
     let setting = "/proc/sys/vm/nr_hugepages";
     rustix::process::geteuid().is_root()
         && rustix::fs::access(setting, rustix::fs::Access::WRITE_OK).is_err()
 }
 
-/// Whether an older kernel lets nobody rule out that an access has this effect, so that pmdb says that it may. Before 5.19 no mark tells
-/// whether an anonymous page is one process's alone (PG_anon_exclusive); without a scan, poison in the hugetlb pool does not show.
+/// Whether pmdb cannot rule out this effect of an access on this older kernel. Before 5.19 no mark tells whether an anonymous page is
+/// exclusive to one process (PG_anon_exclusive). Without a scan, poisoned hugetlb pages do not show.
 pub fn is_left_open(effect: &str) -> bool {
     match effect {
         "nothing" | "reuse" | "copy" => release() < (5, 19),
@@ -43,7 +43,7 @@ pub fn is_left_open(effect: &str) -> bool {
     }
 }
 
-/// The effects that were told, without those that are left open and not expected.
+/// The reported effects, without those that are left open and not expected.
 pub fn certain(told: &[Effect], expected: &[Effect]) -> Vec<Effect> {
     let word = |one: &Effect| serde_json::to_value(one).expect("a word");
     let is_certain =
@@ -92,7 +92,7 @@ pub fn range(start: u64, len: u64) -> AddressRange {
     AddressRange::new(at(start), at(start + len)).expect("a range")
 }
 
-/// The page-map entry of `address`, read by hand. `None` where the page map ends.
+/// The page-map entry of `address`, read without pmdb. `None` where the page map ends.
 pub fn plain_entry(pid: u32, address: u64) -> Option<u64> {
     let file = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
     let mut bytes = [0; 8];
@@ -102,12 +102,20 @@ pub fn plain_entry(pid: u32, address: u64) -> Option<u64> {
     (read == 8).then(|| u64::from_ne_bytes(bytes))
 }
 
-/// Whether nothing is there, by the page map read by hand. Kernels that track soft-dirty pages set bit 55 on holes too.
+/// Whether the page-map entry is empty, read without pmdb. Kernels that track soft-dirty pages set bit 55 on holes too.
 pub fn is_hole(pid: u32, address: u64) -> bool {
     plain_entry(pid, address).is_some_and(|entry| entry & !(1 << 55) == 0)
 }
 
-/// Whether smaps gives the region that starts there that flag.
+/// Whether the mapping that holds `address` is shared (`s` in its permissions).
+pub fn is_shared(pid: u32, address: u64) -> bool {
+    let maps = plain_maps(pid);
+    let mut rows = maps.iter();
+    let row = rows.find(|(start, end, _)| (*start..*end).contains(&address));
+    row.is_some_and(|(_, _, rest)| rest.get(3) == Some(&b's'))
+}
+
+/// Whether smaps gives the region that starts at `start` this flag.
 pub fn has_vm_flag(pid: u32, start: u64, flag: &str) -> bool {
     let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).expect("its smaps");
     let region = smaps
@@ -128,7 +136,7 @@ pub fn entries(process: &pmdb::process::Process, address: u64, pages: usize) -> 
     entries
 }
 
-/// The rows of `/proc/PID/maps`, taken apart by hand: start, end, and the rest of the line.
+/// The rows of `/proc/PID/maps`, decoded without pmdb: start, end, and the rest of the line.
 pub fn plain_maps(pid: u32) -> Vec<(u64, u64, Vec<u8>)> {
     let text = std::fs::read(format!("/proc/{pid}/maps")).expect("its maps");
     let rows = text

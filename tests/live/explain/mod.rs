@@ -30,14 +30,14 @@ pub const TESTS: &[Test] = &[
     ("explain::above_user_space", above_user_space),
 ];
 
-/// Which process is to make an access.
+/// The process that makes an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
     Itself,
     Child(u32),
 }
 
-/// What pmdb says of an access to a page, and whose the page is.
+/// What pmdb says about an access to a page, and whose the page is.
 fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
     let view = View::at(target, at(address)).expect("a view");
     let detail = view.detail(at(address)).expect("its detail");
@@ -107,11 +107,15 @@ fn makes_one(
             felt
         }
         Fault::None => Felt::Faults { minor: 0, major: 0 },
-        // Before Linux 6.0 a write that makes a page of shared memory dirty is tried again, which counts as a major fault.
-        Fault::Minor if access == Write && has_dirty_retries() => match felt {
-            Felt::Faults { minor, major } if minor + major == 1 => felt,
-            _ => Felt::Faults { minor: 1, major: 0 },
-        },
+        // Before Linux 6.0 a write that dirties a page of a shared mapping is retried, which counts as a major fault.
+        Fault::Minor
+            if access == Write && has_dirty_retries() && support::is_shared(pid, address) =>
+        {
+            match felt {
+                Felt::Faults { minor, major } if minor + major == 1 => felt,
+                _ => Felt::Faults { minor: 1, major: 0 },
+            }
+        }
         Fault::Minor => Felt::Faults { minor: 1, major: 0 },
         // The swap cache of a disk may still have it.
         Fault::Major if effect == Effect::SwapIn && felt == Felt::Faults { minor: 1, major: 0 } => {
@@ -159,7 +163,7 @@ fn makes_one(
 /// One minor fault.
 const TOUCHED: Felt = Felt::Faults { minor: 1, major: 0 };
 
-/// `fault_dirty_shared_page` answered VM_FAULT_RETRY until VM_FAULT_COMPLETED came.
+/// `fault_dirty_shared_page` returned VM_FAULT_RETRY until VM_FAULT_COMPLETED was added.
 fn has_dirty_retries() -> bool {
     support::release() < (6, 0)
 }
@@ -525,7 +529,7 @@ fn huge_pages() {
         makes(&mut puppet, "split huge page", nth(9), Write, Effect::Copy),
         cow
     );
-    // Of a page whose copy the child has: what marks it as taken over or not is hidden, and the kernel looks at the whole folio.
+    // The child has a copy of this page. Whether the page is exclusive by now is hidden, and the kernel checks the whole folio.
     let (outcome, owner) = said(&puppet.0.attach(), nth(3), Write);
     assert_eq!(owner, None);
     let before = plain_entry(puppet.0.pid(), nth(3));

@@ -1,4 +1,4 @@
-//! The demonstration process: what it sets up is as it says, and it never outlives whoever started it.
+//! The demonstration process: what it sets up is as it says, and it never outlives its parent.
 use pmdb::demo::{self, Area, Demonstration};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
 
-/// A deadline for what happens at once; reached only when it does not happen.
+/// A deadline for something immediate: reached only if it does not happen.
 const DEADLINE: Timespec = Timespec {
     tv_sec: 20,
     tv_nsec: 0,
@@ -268,7 +268,7 @@ fn the_end_of_the_pipe_alone_ends_both() {
 
 #[test]
 fn the_death_of_the_parent_alone_ends_both() {
-    // The shell stands for pmdb; the pipe stays open in this process.
+    // The shell takes the place of pmdb; the pipe stays open in this process.
     let mut parent = Command::new("sh")
         .args([
             "-c",

@@ -1,13 +1,12 @@
-//! What answers cost, against what the kernel's own reads of the same things cost: `scripts/bench`.
+//! What answers cost, compared with the kernel's own reads of the same things: `scripts/bench`.
 //!
-//! Every question is put to processes that this program makes (it starts itself again, see [`subject`]), to pmdb and to something to
-//! compare with, in turn, round after round; the table has the medians, and of the ratios of the rounds the median. What is asked for
-//! stands in the last column, with a mark where it was not reached.
+//! The benchmarks run on processes that this program starts (it executes itself, see [`subject`]). In each round pmdb and what it is
+//! compared with run in turn. The table has the median times, and the median of the rounds' ratios. The last column has the requirement,
+//! with a mark if it was missed.
 //!
-//! Arguments choose questions by the first letters of their names (`a`, `b fork`, `f`); all without any.
+//! Arguments choose benchmarks by the first letters of their names (`a`, `b fork`, `f`); without arguments all run.
 //! `PMDB_BENCH_SCALE` is the size of the processes in percent (100), `PMDB_BENCH_ROUNDS` the number of rounds (7), and
-//! `PMDB_BENCH_CLOCK=cpu` has time on the processors measured instead of that on the wall, which on a machine that does other things too
-//! is all that says something (but nothing of two cores).
+//! `PMDB_BENCH_CLOCK=cpu` measures CPU time instead of wall time: use it on a busy machine. It says nothing about the use of two cores.
 #![allow(unsafe_code)]
 
 mod floor;
@@ -26,10 +25,10 @@ mod target;
 
 use std::env;
 
-/// A scenario of [`target`]: what it is called, and what a process does with its arguments.
+/// A scenario of [`target`]: its name, and what a process does with its arguments.
 type Scenario = (&'static str, fn(&[String]));
 
-/// How large the processes are, and how often each is asked about.
+/// The size of the processes, and the number of rounds.
 pub struct Size {
     percent: u64,
     pub rounds: usize,
@@ -48,7 +47,7 @@ impl Size {
         }
     }
 
-    /// So much of `whole`, in units of `unit`, at least one of them.
+    /// `whole` scaled to this size, in units of `unit`: at least one of them.
     pub fn of(&self, whole: u64, unit: u64) -> u64 {
         (whole * self.percent / 100 / unit).max(1) * unit
     }

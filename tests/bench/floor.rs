@@ -1,4 +1,4 @@
-//! What the kernel's own reads cost: one thread, 64 KiB a read, nothing done with what comes.
+//! What the kernel's own reads cost: one thread, 64 KiB a read, and nothing is done with the bytes.
 
 use super::kernel_calls;
 use std::fs::File;
@@ -59,7 +59,7 @@ pub fn entries(pid: u32, (start, len): (u64, u64)) {
     );
 }
 
-/// Looks for bytes that a range of addresses does not hold, read whole.
+/// Reads a range of addresses whole, and searches it for bytes that it does not hold.
 pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     const CHUNK: u64 = 1 << 20;
     let finder = memchr::memmem::Finder::new(needle);
@@ -83,8 +83,8 @@ pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     }
 }
 
-/// What is populated of a range of addresses, and the frames of its huge pages with as few calls as there can be: the last entry of one
-/// and the first of the next are neighbours.
+/// The populated pages of a range of addresses, and the frames of its huge pages with as few calls as possible: the last entry of a huge
+/// page and the first of the next are neighbours.
 pub fn huge_entries(pid: u32, range: (u64, u64)) {
     /// Pages of a huge page.
     const HUGE: u64 = 512;
@@ -99,7 +99,7 @@ pub fn huge_entries(pid: u32, range: (u64, u64)) {
     }
 }
 
-/// What is populated of a range of addresses.
+/// The populated pages of a range of addresses.
 pub fn scan(pid: u32, (start, len): (u64, u64)) {
     assert!(kernel_calls::scan(
         &page_map(pid),
@@ -123,7 +123,7 @@ pub fn own_anonymous_bytes() -> u64 {
         << 10
 }
 
-/// The runs of frames behind a range, in the order of frames: what a reader of the other two files has to know beforehand.
+/// The runs of frames of a range, in the order of frames: a reader of the other two files has to know them first.
 pub fn frame_runs(pid: u32, (start, len): (u64, u64)) -> Vec<(u64, u64)> {
     let (file, page) = (page_map(pid), page_bytes());
     let mut frames = Vec::new();
@@ -180,14 +180,14 @@ pub fn maps(pid: u32) {
     }
 }
 
-/// What counting in regions cannot do without: where they are, the entries of their pages, and whether they are there still.
+/// The reads that counting in regions needs at least: the regions, the entries of their pages, and the regions again.
 pub fn counted_regions(pid: u32, range: (u64, u64)) {
     maps(pid);
     entries(pid, range);
     maps(pid);
 }
 
-/// What is populated of each process, and the entries of that.
+/// The populated pages of each process, and their entries.
 pub fn populated(pids: &[u32]) {
     let page = page_bytes();
     let mut buffer = vec![0; READ_WORDS];

@@ -1,4 +1,4 @@
-//! pmdb in gdb: what a call, a function in a condition, and a stop with a tracked range cost. gdb itself takes the time.
+//! pmdb in gdb: what a call, a function in a condition, and a stop with a tracked range cost. gdb itself measures the time.
 
 use super::Size;
 use super::measure::Times;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/pmdb-gdb.py");
 
-/// A function that is called again and again, and a few pages.
+/// A program with a function that is called in a loop, and a few pages.
 const LOOP: &str = r"
 #include <stdlib.h>
 #include <string.h>

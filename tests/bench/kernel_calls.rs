@@ -1,4 +1,4 @@
-//! PAGEMAP_SCAN, made by hand: what pmdb is compared with shares no code with it.
+//! PAGEMAP_SCAN, called directly: the comparison shares no code with pmdb.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 
-/// Visits the populated stretches from `start` to `end`. False where the kernel cannot be asked.
+/// Visits the populated stretches from `start` to `end`. False if the kernel has no PAGEMAP_SCAN.
 pub fn scan(page_map: &File, start: u64, end: u64, mut visit: impl FnMut(PageRegion)) -> bool {
     let mut found = [PageRegion::default(); 1024];
     let mut from = start;

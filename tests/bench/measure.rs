@@ -1,4 +1,4 @@
-//! Contenders that run in turn, and what their times say.
+//! Runs contenders in turn, and evaluates their times.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -20,7 +20,7 @@ impl Times {
         sorted.get(sorted.len() / 2).copied().unwrap_or_default()
     }
 
-    /// How many times `other` this is: the median of the rounds, so that what else the machine does in a round weighs on both.
+    /// The ratio to `other`: the median over the rounds, so that other load on the machine affects both.
     pub fn over(&self, other: &Times) -> f64 {
         let ratio = |(a, b): (&Duration, &Duration)| a.as_secs_f64() / b.as_secs_f64();
         let mut ratios: Vec<f64> = self.0.iter().zip(&other.0).map(ratio).collect();
@@ -28,18 +28,18 @@ impl Times {
         ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
     }
 
-    /// As if everything had been `times` as much.
+    /// All times multiplied by `times`.
     pub fn scaled(&self, times: f64) -> Times {
         Times(self.0.iter().map(|time| time.mul_f64(times)).collect())
     }
 }
 
-/// What time is.
+/// The clock that is used.
 #[derive(Clone, Copy)]
 enum Clock {
-    /// That of the wall.
+    /// Wall time.
     Wall,
-    /// What this program and its children have had of the processors: says something also on a machine that does other things.
+    /// CPU time of this program and its children, which is meaningful also on a busy machine.
     Processor,
 }
 
@@ -73,7 +73,7 @@ fn now(clock: Clock) -> Duration {
     }
 }
 
-/// Runs all in turn, once for nothing and then for `rounds` rounds.
+/// Runs all in turn: one round to warm up, then `rounds` rounds.
 pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
     let clock = Clock::from_environment();
     let mut times = [const { Times(Vec::new()) }; N];

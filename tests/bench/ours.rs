@@ -1,4 +1,4 @@
-//! The same questions to pmdb: to the engine, and to the whole program.
+//! The same work by pmdb: by the engine, and by the whole program.
 
 use pmdb::inspect::{Need, Neighbours, Runs, Snapshot, Totals, View, Watcher, sweep};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
@@ -27,7 +27,7 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Need, mut meanwhile: impl 
     black_box(totals.runs());
 }
 
-/// Sweeps a range and joins what is there to physically contiguous runs.
+/// Sweeps a range and joins its pages to physically contiguous runs.
 pub fn runs(target: &Target, whole: (u64, u64)) {
     let view = View::of(target).expect("regions");
     let need = Need::FRAMES;
@@ -85,7 +85,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The whole program: starts it, has it run one command, waits for its end. False when the command failed.
+/// The whole program: starts it with one command, and waits for its end. False if the command failed.
 pub fn program(pid: u32, line: &str) -> bool {
     alone(&["-p", &pid.to_string(), "-ex", line])
 }
@@ -98,7 +98,7 @@ pub fn alone(arguments: &[&str]) -> bool {
     quiet.status().expect("to start pmdb").success()
 }
 
-/// The program as it answers at a prompt: started once, one line after the other.
+/// The program as at a prompt: started once, for one line after the other.
 pub struct Prompt {
     pmdb: Child,
     lines: Option<ChildStdin>,
@@ -122,7 +122,7 @@ impl Prompt {
         prompt
     }
 
-    /// Has a line answered, to its end.
+    /// Sends a line, and waits for the end of its answer.
     pub fn ask(&mut self, line: &str) {
         let lines = self.lines.as_mut().expect("its input");
         writeln!(lines, "{line}").expect("a prompt");

@@ -1,11 +1,11 @@
-//! Other programs and libraries, asked the same.
+//! The same work by other programs and libraries.
 
 use super::floor::page_bytes;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The crate `pagemap`: entries of all regions, with flags and map counts, which it reads for each page by itself.
+/// The crate `pagemap`: entries of all regions, with flags and map counts, which it reads page by page.
 pub fn pagemap(pid: u32) {
     let mut map = pagemap::PageMap::new(pid.into()).expect("a page map");
     for region in map.maps().expect("its regions") {

@@ -1,4 +1,4 @@
-//! The questions, each with the process it is put to and what the answer may cost.
+//! The benchmarks, each with its process and its requirement.
 
 use super::measure::{in_turn, on_one_core};
 use super::subject::Subject;
@@ -32,7 +32,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// What is asked of each frame beside its number.
+/// All facts about each frame.
 const ALL_FACTS: Need = Need::FLAGS.union(Need::COUNTS).union(Need::HUGE);
 
 /// (a) 4 GiB of 4 KiB pages.
@@ -40,7 +40,7 @@ fn small_pages(size: &Size, table: &mut Table) {
     let subject = Subject::start("small", &[size.of(4 * GIB, 2 * MIB)]);
     let (pid, whole) = (subject.pid(), subject.range());
     let target = subject.target.attach();
-    // Before anything else has made room that could be used again.
+    // First of all, before anything else has grown the heap.
     let grown = growth(&target, whole);
     table.bytes("(a) growth of anonymous memory", grown, Bytes(16 * MIB));
     let frames = || ours::walk(&target, whole, Need::ENTRIES, || ());
@@ -193,7 +193,7 @@ fn huge_pages(size: &Size, table: &mut Table) {
     let (small_target, huge_target) = (small.target.attach(), huge.target.attach());
     let on_small = |need| on_one_core(|| ours::walk(&small_target, small.range(), need, || ()));
     let on_huge = |need| on_one_core(|| ours::walk(&huge_target, huge.range(), need, || ()));
-    // Each comes after one that has driven the kernel's own words of these pages out of the caches.
+    // Each runs after one that has evicted the kernel's own data on these pages from the processor's caches.
     let [frames, small_frames, least, _] = in_turn(
         size.rounds,
         [
@@ -470,7 +470,7 @@ fn machine(size: &Size, table: &mut Table) {
     );
 }
 
-/// A watch of memory in which nothing happens: what a look costs.
+/// A watch of memory in which nothing happens: the cost of a sample.
 fn watch(size: &Size, table: &mut Table) {
     let subject = Subject::start("small", &[size.of(GIB, 2 * MIB)]);
     let (pid, whole) = (subject.pid(), subject.range());
@@ -492,7 +492,7 @@ fn watch(size: &Size, table: &mut Table) {
     );
 }
 
-/// Bytes looked for in 1 GiB that is resident, where they are not.
+/// A search in 1 GiB of resident memory, without a match.
 fn memory(size: &Size, table: &mut Table) {
     const NEEDLE: &str = "no such text";
     let subject = Subject::start("small", &[size.of(GIB, 2 * MIB)]);

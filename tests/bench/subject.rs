@@ -1,4 +1,4 @@
-//! The processes that are asked about: this program again. They end with it, also when it is killed.
+//! The target processes: this program, executed again. They end with it, even when it is killed.
 
 use super::Scenario;
 use super::floor::page_bytes;
@@ -93,7 +93,7 @@ fn small(len: usize) {
     wait();
 }
 
-/// Memory in huge pages; told to fork, it has a child that writes to a page of every third one.
+/// Memory in huge pages. When told to fork, it has a child that writes to a page of every third one.
 fn huge(len: usize) {
     const HUGE: usize = 2 << 20;
     let memory = map(len + HUGE);
@@ -110,7 +110,7 @@ fn huge(len: usize) {
     wait();
 }
 
-/// A reservation that nobody may touch, and in it some pages that somebody has.
+/// A reservation without access, and some populated pages in it.
 fn reserved(len: usize, pages: usize) {
     let memory = map(len);
     advise(memory, len, libc::MADV_NOHUGEPAGE);
@@ -120,7 +120,7 @@ fn reserved(len: usize, pages: usize) {
     wait();
 }
 
-/// As many regions: every second page has other rights.
+/// `count` regions: every second page has other permissions.
 fn regions(count: usize) {
     let page = page_bytes() as usize;
     let len = count * page;
@@ -135,9 +135,9 @@ fn regions(count: usize) {
     wait();
 }
 
-/// `count` processes that share what was there before they were forked, each with `len` bytes of its own; then their numbers. Told to go
-/// on, it has one more child, with which it alone shares three pages: one of a file, one at the same address, and one that the child
-/// has moved; then their addresses and the number of the child.
+/// Forks `count` processes, which share earlier memory and have `len` bytes of their own each, and announces their numbers. When told to go
+/// on, it forks one more child. Only these two share three pages: one of a file, one at the same address, and one that the child has moved.
+/// It announces their addresses and the number of the child.
 fn processes(count: usize, len: usize) {
     let shared = map(len);
     write(shared, len, page_bytes() as usize);
@@ -183,7 +183,7 @@ fn partly(len: usize) {
     }
     file.sync_all().expect("a file that is saved");
     let whole = std::num::NonZeroU64::new(len as u64);
-    // What is cached of a file that was written may be in large folios, which stay whole.
+    // Pages cached by a write may be in large folios, which stay whole.
     rustix::fs::fadvise(&file, 0, whole, rustix::fs::Advice::DontNeed).expect("advice");
     rustix::fs::fadvise(&file, 0, whole, rustix::fs::Advice::Random).expect("advice");
     for start in (0..len).step_by(2 * stretch) {
@@ -219,7 +219,7 @@ fn map_file(len: usize) -> *const u8 {
     memory
 }
 
-/// Forks a child that does something and then waits for its end, which comes with that of this process. Returns when it has done it.
+/// Forks a child that does `work`, and then lives until this process ends. Returns when the work is done.
 fn fork(work: impl FnOnce()) -> i32 {
     let (ready, done) = rustix::pipe::pipe().expect("a pipe");
     // SAFETY: this process has one thread.
@@ -228,7 +228,7 @@ fn fork(work: impl FnOnce()) -> i32 {
             drop(ready);
             set_parent_process_death_signal(Some(Signal::KILL)).expect("to die with its parent");
             work();
-            // The parent sees the end of its pipe: also if it has gone before the signal was asked for.
+            // A write to the pipe fails if the parent has gone before the signal was requested.
             if rustix::io::write(&done, b".").is_err() {
                 std::process::exit(0);
             }
@@ -253,7 +253,7 @@ fn library(path: &str) {
     use object::elf::{FileHeader64, PT_LOAD};
     use object::read::elf::{FileHeader, ProgramHeader};
     let file = std::fs::File::open(path).expect("the library");
-    // Whole: a tool that has changed a library has put its headers at the end.
+    // The whole file: a tool that has changed a library may have put its headers at the end.
     let bytes = std::fs::read(path).expect("the library");
     let header = FileHeader64::<object::Endianness>::parse(&*bytes).expect("an ELF file");
     let endian = header.endian().expect("a byte order");

@@ -14,10 +14,10 @@ use std::process::Command;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
-/// Enough for an index to be made, and for it to pay.
+/// Enough look-ups for an index to be built, and to pay off.
 const MANY: u64 = 10_000;
 
-/// A library, what its names have to come from, and what the answers may cost.
+/// A library, where its names have to come from, and its requirements.
 struct Library {
     name: &'static str,
     missing: &'static str,
@@ -138,7 +138,7 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
         return table.without(library.name, "its symbols are not installed");
     }
 
-    // Code that a tool has moved leaves its old place without names: so places are taken where names are.
+    // Code that a tool has moved leaves old places without names, so only places with names are used.
     let mut places = Vec::new();
     let all = view.matching(
         &|_| true,
@@ -159,7 +159,7 @@ fn ask(library: &Library, size: &Size, table: &mut Table) {
         places[step as usize]
     };
 
-    // Looked up before, so that only the answers are waited for.
+    // The addresses are computed before, so that only the look-ups are measured.
     let asked: Vec<VirtualAddress> = (0..MANY).map(place).collect();
 
     let kept = Symbols::default();

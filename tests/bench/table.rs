@@ -1,19 +1,19 @@
-//! The one table.
+//! The table of results.
 
 use super::Size;
 use super::measure::Times;
 use std::time::Duration;
 
-/// What is asked of a ratio or of a time.
+/// A requirement for a ratio, a time or a size.
 #[derive(Clone, Copy)]
 pub enum Required {
-    /// At most so many times what it is compared with.
+    /// At most this many times what it is compared with.
     Ratio(f64),
-    /// At most so long, whatever the other takes.
+    /// At most this long, whatever the other takes.
     Time(Duration),
-    /// At most so many bytes.
+    /// At most this many bytes.
     Bytes(u64),
-    /// It is only shown.
+    /// None: it is only shown.
     Nothing,
 }
 
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A question with the times of pmdb and those of `other`.
+    /// A benchmark with the times of pmdb and those of `other`.
     pub fn row(
         &mut self,
         question: &str,
@@ -47,7 +47,7 @@ impl Table {
         self.push(question, time(median), theirs, ratio, wanted, met);
     }
 
-    /// A question about bytes.
+    /// A benchmark of memory.
     pub fn bytes(&mut self, question: &str, bytes: u64, required: Required) {
         let (wanted, met) = match required {
             Required::Bytes(most) => (format!("≤ {} MiB", most >> 20), bytes <= most),
@@ -57,7 +57,7 @@ impl Table {
         self.push(question, ours, String::new(), String::new(), wanted, met);
     }
 
-    /// A question that cannot be asked here.
+    /// A benchmark that cannot run here.
     pub fn without(&mut self, question: &str, why: &str) {
         let why = format!("({why})");
         self.push(
@@ -81,7 +81,7 @@ impl Table {
     ) {
         let mark = if met { "" } else { "missed" };
         self.missed += usize::from(!met);
-        // A run takes minutes: what there is already may be looked at.
+        // A run takes minutes: each row is shown at once.
         eprintln!("{question}: {ours} · {other} · {ratio} {wanted} {mark}");
         self.rows.push([
             question.to_owned(),

@@ -1,11 +1,11 @@
-//! What pmdb answers, in its JSON.
+//! The answers of pmdb, from its JSON.
 
 use serde_json::Value;
 use std::fmt::Write;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// The byte of a page that is asked for, so that an offset in a page has to be right as well.
+/// The offset in a page of the translated address, so that the offset in the frame is checked as well.
 pub const BYTE: u64 = 0x123;
 
 /// All records of one run.
@@ -14,7 +14,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Asks of the whole process, and of one byte in each page of the sample.
+    /// Runs pmdb on the whole process, and on one byte in each page of the sample.
     pub fn ask(program: &str, pid: u32, sample: &[u64]) -> Self {
         let mut commands = String::from("walk all\nregions\nwalk all where present by node\n");
         for address in sample {
@@ -43,7 +43,7 @@ impl Answers {
     }
 }
 
-/// A field with a number in it: as JSON has numbers, or in hexadecimal.
+/// The value of a number field: a JSON number, or hexadecimal text.
 pub fn number(record: &Value, field: &str) -> Option<u64> {
     match &record[field] {
         Value::String(text) => u64::from_str_radix(text.strip_prefix("0x")?, 16).ok(),

@@ -1,4 +1,4 @@
-//! Holds the answers against the words.
+//! Compares the answers with the kernel's words.
 
 use super::answers::{Answers, BYTE, number};
 use super::raw::{Snapshot, Words};
@@ -6,7 +6,7 @@ use super::subject::{Area, Subject};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Flags that say where in its folio a page is. A row of several pages leaves them out: they are not the same for all.
+/// Flags that depend on the page's place in its folio. A row of several pages leaves them out: they are not the same for all.
 const PLACE_IN_FOLIO: u64 = 1 << 15 | 1 << 16;
 
 /// Swap types from here on are the kernel's own: at most 12 of the 32 are, whatever its configuration (include/linux/swap.h).
@@ -20,7 +20,7 @@ const MARKER_TYPE: u64 = 31;
 enum What {
     /// A page in a row of `walk`, by its address.
     Page,
-    /// A byte that `translate` was asked about.
+    /// A byte that `translate` answered for.
     Address,
     /// The sums of a region, by its first address.
     Region,
@@ -30,7 +30,7 @@ enum What {
     Area,
 }
 
-/// What agreed in one of the comparisons has agreed; what did not in any of them differs.
+/// The results: something that agreed in one comparison agrees; something that agreed in none differs.
 #[derive(Default)]
 pub struct Tally {
     agreed: BTreeSet<(What, u64)>,
@@ -136,7 +136,7 @@ impl Tally {
         self.agreed.iter().filter(|(one, _)| *one == what).count()
     }
 
-    /// What differs, not more of it than one reads.
+    /// The first differences.
     pub fn differences(&self) -> String {
         let lines = self.differing.iter().take(40);
         let lines = lines.map(|((what, key), words)| format!("{what:?} {key:#x}: {words}\n"));
@@ -203,13 +203,13 @@ fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
     .collect()
 }
 
-/// The vdso is mapped by every process, also by those that look.
+/// The vdso is mapped by every process, also by pmdb and this test.
 fn is_everybodys(record: &Value) -> bool {
     record["kind"] == "vdso"
 }
 
-/// Compares the flags, but for the `hidden` ones. A process that ends marks the pages that it mapped as referenced, and the next look
-/// of the kernel at them takes that away (zap_pte_range in mm/memory.c): of the vdso that bit is of another moment each time.
+/// Compares the flags, except the `hidden` ones. A process that exits marks the pages that it mapped as referenced, and reclaim clears
+/// that again (zap_pte_range in mm/memory.c): on the vdso, which all map, that bit keeps changing.
 fn flags(record: &Value, words: &Words, hidden: u64) -> Option<String> {
     const REFERENCED: u64 = 1 << 2;
     let passing = if is_everybodys(record) { REFERENCED } else { 0 };
@@ -226,8 +226,8 @@ fn map_count(record: &Value, words: &Words) -> Option<String> {
     differs.filter(|_| !is_everybodys(record))
 }
 
-/// Whether the entry allows for that state. What it says of pages that are neither present nor in swap depends on the kernel; there the
-/// subject tells.
+/// Whether the entry is compatible with the state. For pages that are neither present nor in swap it depends on the kernel: there the
+/// subject's own word is compared.
 fn state_fits(state: &str, words: &Words) -> bool {
     let Some(entry) = words.entry else {
         return state == "outside";
@@ -250,7 +250,7 @@ fn state_fits(state: &str, words: &Words) -> bool {
 
 fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> {
     let frame = words.frame();
-    // Where a device is on the bus, its file tells, not a word.
+    // The physical address of a device comes from its file, not from a word.
     let physical = match record["state"].as_str() {
         Some("pfn_mapped") => number(record, "physical"),
         _ => frame.map(|frame| frame * before.page + BYTE),
@@ -278,7 +278,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
     .collect()
 }
 
-/// How many pages have which entry, but for the frame, and are mapped how often.
+/// The number of pages for each entry (without its frame) and map count.
 fn summary<'a>(pages: impl Iterator<Item = &'a Words>) -> String {
     let mut counts = BTreeMap::<String, u64>::new();
     for words in pages {
@@ -298,14 +298,14 @@ fn summary<'a>(pages: impl Iterator<Item = &'a Words>) -> String {
     lines.collect()
 }
 
-/// Whether the entry is of a page on its way, failed, or in a device. Behind a marker there is no page.
+/// Whether the entry is of a page that is migrating, failed, or in a device. A marker has no page.
 fn is_special(words: &Words) -> bool {
     let kind = words.entry.unwrap_or(0) & 31;
     words.bit(62) && !words.is_present() && (FIRST_SPECIAL_TYPE..MARKER_TYPE).contains(&kind)
 }
 
-/// The sums of a region. Smaps may count what is on its way or failed as present (`pfn_swap_entry_to_page` in fs/proc/task_mmu.c); so much of
-/// it there is at most.
+/// The sums of a region. Smaps may count migrating or failed pages as present (`pfn_swap_entry_to_page` in fs/proc/task_mmu.c): at most
+/// `special` bytes.
 fn region(record: &Value, smaps: &BTreeMap<String, u64>, special: u64) -> Vec<String> {
     let said = |name: &str| record[name].as_u64();
     let resident = said("present")
@@ -313,7 +313,7 @@ fn region(record: &Value, smaps: &BTreeMap<String, u64>, special: u64) -> Vec<St
         .map(|(all, zero)| all - zero);
     let sum = |name, said: Option<u64>, fields: &[&str]| {
         let kernel = fields.iter().filter_map(|name| smaps.get(*name)).sum();
-        // What the page map hides is said to be unknown, with the reason; smaps counts none of it, but for shared memory in swap.
+        // Pages that the page map hides are reported as unknown, with the reason. Smaps counts none of them, except shared memory in swap.
         let unknown =
             said.is_none() && record["why"].as_object().is_some_and(|why| !why.is_empty());
         let fits = unknown && (kernel == 0 || name == "swapped");
@@ -346,7 +346,7 @@ fn region(record: &Value, smaps: &BTreeMap<String, u64>, special: u64) -> Vec<St
 fn states(area: &Area, rows: &BTreeMap<u64, (&Value, u64)>) -> Vec<String> {
     let mut pages = 0;
     let mut differences = BTreeSet::new();
-    // A row may begin before the area and end behind it.
+    // A row may begin before the area and end after it.
     for (row, _) in rows
         .range(area.start..)
         .take(area.pages as usize)

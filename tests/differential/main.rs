@@ -1,4 +1,4 @@
-//! What pmdb says of a process equals the kernel's own words, page by page: no code of pmdb takes part in the comparison.
+//! What pmdb says about a process equals the kernel's own words, page by page. The comparison uses no code of pmdb.
 //!
 //! Two C programs of `tests/guests` are built with `cc`, or, where `PMDB_DIFFERENTIAL` names a folder, taken from there: `subject`
 //! makes memory in every state and says which, `words` writes the raw words of a process. They are read before and after pmdb is
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use subject::Subject;
 
-/// How often what differs is looked at again: a flag may have changed and changed back while pmdb looked.
+/// How often a difference is compared again: a flag may have changed and changed back while pmdb read it.
 const TRIES: usize = 4;
 
-/// How many pages have to be compared, so that the test cannot pass by comparing nothing.
+/// The least number of pages to compare, so that the test cannot pass without comparing.
 const LEAST_PAGES: usize = 5_000;
 
 #[test]

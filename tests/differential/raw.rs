@@ -1,4 +1,4 @@
-//! What the kernel itself says: the words that `words` has read, smaps, and zoneinfo.
+//! The kernel's own data: the words that `words` has read, smaps, and zoneinfo.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Snapshot {
         }
     }
 
-    /// Addresses all over the process: the ends of each region, and of the others every so many.
+    /// Addresses all over the process: the ends of each region, and a regular sample of the others.
     pub fn sample(&self) -> Vec<u64> {
         let step = (self.pages.len() / 200).max(1);
         let spread = self.pages.keys().copied().step_by(step);

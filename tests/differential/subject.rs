@@ -1,4 +1,4 @@
-//! The process that is looked at.
+//! The target process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Debug information in two versions: a function at [`TEXT`] with two functions inlined into it, each within the other.
+//! Debug information in two versions: a function at [`TEXT`] with two functions inlined into it, one within the other.
 
 use crate::program::{Section, TEXT};
 
@@ -9,7 +9,7 @@ fn abbreviation(into: &mut Vec<u8>, head: [u8; 3], attributes: &[u8]) {
     into.extend([0, 0]);
 }
 
-/// Puts the length of what follows it into the first four bytes.
+/// Writes the length of the rest into the first four bytes.
 fn measured(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = bytes.len() as u32 - 4;
     bytes[..4].copy_from_slice(&length.to_le_bytes());
@@ -62,7 +62,7 @@ fn information_4() -> Vec<u8> {
     measured(bytes)
 }
 
-/// What begins every line program here: the sizes of its operations.
+/// The start of every line program here: the sizes of its operations.
 const OPERATIONS: [u8; 18] = [1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
 
 /// The operations themselves: an address, special ones, a change of file, a column, an advance, the end of the sequence.
@@ -86,7 +86,7 @@ fn rows_4() -> Vec<u8> {
     measured(bytes)
 }
 
-/// Version 4, and how it is packed is for the caller.
+/// Version 4; `pack` compresses the sections, or not.
 pub fn version_4(pack: fn(&'static str, Vec<u8>) -> Section) -> Vec<Section> {
     vec![
         pack(".debug_abbrev", abbreviations_4()),

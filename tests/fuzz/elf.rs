@@ -1,4 +1,4 @@
-//! A target that has mapped a program of foreign bytes, and everything that can be asked of it.
+//! A target that has mapped a program of arbitrary bytes, and every query on it.
 
 use crate::program::{self, TEXT};
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
@@ -8,17 +8,17 @@ use pmdb::symbol::{Symbols, View};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Where the program's first byte is mapped, once as a file and once as memory that the kernel lends.
+/// The addresses of the program's first byte, mapped as a file and as the vdso.
 const BASE: u64 = 0x5555_5555_4000;
 const LENT: u64 = 0x7fff_f000_0000;
 
-/// What the list of code that the target makes is called.
+/// The path of the target's perf map.
 pub const PERF_MAP: &str = "/tmp/perf-77.map";
 
 /// The status of a process that calls itself 77.
 const STATUS: &[u8] = b"State:\tS (sleeping)\nTgid:\t77\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n";
 
-/// Whatever is opened has these bytes.
+/// Every file that is opened has these bytes.
 struct OneFile(Vec<u8>);
 
 impl Source for OneFile {
@@ -70,7 +70,7 @@ pub fn region(start: u64, inode: u64, name: &str) -> Region {
     }
 }
 
-/// This process, with other files behind its regions: only these are asked.
+/// This process, with other files behind its regions: only these are read.
 static TARGET: Mutex<Option<Target>> = Mutex::new(None);
 
 /// Calls `with` with the names of a target that has mapped these bytes.
@@ -97,7 +97,7 @@ pub fn with_names<T>(
     with(&symbols.over(target, regions))
 }
 
-/// Everything about addresses: names by a pass and by the index, sections, lines; whether a line was found.
+/// All queries by address: names by a pass and by the index, sections, lines. Returns whether a line was found.
 fn ask_addresses(names: &View) -> bool {
     let mut found = false;
     let offsets = [
@@ -126,7 +126,7 @@ fn ask_addresses(names: &View) -> bool {
     found
 }
 
-/// Everything about names, and about the modules themselves.
+/// All queries by name, and about the modules.
 fn ask_names(names: &View) {
     for file in ["server.c", "shape.h", "/src/server.c"] {
         let lines = names.find_line(file, 3, 10, &mut || Ok(()));
@@ -178,14 +178,14 @@ pub fn feed(bytes: &[u8]) {
     });
 }
 
-/// The seeds are sound: otherwise nothing behind the first check would be reached.
+/// The seeds, checked to be valid: otherwise nothing after the first check would be reached.
 pub fn sound_seeds() -> Vec<Vec<u8>> {
     let seeds = program::all();
     for (what, has_lines, bytes) in &seeds {
         mapped(bytes, |names| {
             let has_line = ask_addresses(names);
             assert_eq!(has_line, *has_lines, "{what}: whether a line is found");
-            // What each of them has: a function, or one that it exports and stub and slot of another's.
+            // Each of them has a function, or an exported one and the stub and slot of an imported one.
             let clock = names.find(Some("server"), "clock");
             let wanted = match clock.is_ok_and(|found| !found.is_empty()) {
                 true if what.starts_with("without") => &[0x40][..],

@@ -1,4 +1,4 @@
-//! What a target writes down of code that it makes, and everything that can be asked of that.
+//! A target's perf map, and every query on it.
 
 use crate::elf::{PERF_MAP, region, with_names};
 use pmdb::kernel::VirtualAddress;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Where the code is.
 const CODE: u64 = 0x7f00_0000_0000;
 
-/// Lists as just-in-time compilers write them: plain, with functions over others, with what is no line.
+/// Perf maps as JIT compilers write them: plain, with functions that overwrite others, with malformed lines.
 pub fn seeds() -> Vec<Vec<u8>> {
     [
         &b"7f0000000010 20 one\n7f0000000040 80 py::two:/srv/a b.py\n"[..],
@@ -29,7 +29,7 @@ fn ask(names: &View) {
     for into in [0, 0x10, 0x2f, 0x40, 0x100, 0x104, 0x7ff, 0xff0, 0xfff] {
         let address = VirtualAddress::new(CODE + into);
         if let Some(symbol) = names.at(address) {
-            // What is found there covers the place, and is found by its name.
+            // The symbol found covers the address, and is found by its name.
             assert_eq!(symbol.start.checked_add(symbol.offset), Some(address));
             assert!(symbol.offset < symbol.size);
             if let Ok(name) = std::str::from_utf8(symbol.mangled.as_bytes()) {

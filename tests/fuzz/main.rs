@@ -1,13 +1,12 @@
-//! Every parser of somebody else's bytes, fed with changed inputs: no panic, no hang, no unbounded memory.
+//! Fuzzing of every parser of untrusted bytes with mutated inputs: no panic, no hang, no unbounded memory.
 //!
-//! As a test each target runs for a moment, on the same inputs every time; `scripts/fuzz SECONDS` runs longer, on others. An input is
-//! told by its number: a panic says it, and so does the last line after an abort or a hang. `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET`
-//! runs that one alone.
+//! As a test each target runs for a moment, on the same inputs every time; `scripts/fuzz SECONDS` runs longer, on others. Each input has a
+//! number, which a panic names, and so does the last line after an abort or a hang. `PMDB_FUZZ_NUMBER=N scripts/fuzz 1 TARGET` runs only
+//! that one.
 //!
-//! The corpus is no folder of files: each target makes its sound inputs when it starts, those of programs field by field. A seed is
-//! held to be sound before it is changed. Inputs are not chosen by the code that they reach, as libFuzzer would: that is C++, to be
-//! compiled each time. Changing sound inputs field by field finds what tables of offsets and counts get wrong, with what builds the
-//! program.
+//! The corpus is no folder of files: each target makes its valid seeds when it starts, programs field by field. Seeds are checked to be
+//! valid before they are mutated. Inputs are not chosen by coverage: libFuzzer is C++, which would have to be compiled each time. Mutating
+//! single fields of valid inputs finds errors with offsets and counts, and needs no further tools.
 
 mod dwarf;
 mod elf;
@@ -26,19 +25,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The whole run ends when it has spent this much CPU time on one input: that input does not end.
+/// The CPU time for one input after which the whole run is aborted: that input hangs.
 const ENDLESS: Duration = Duration::from_secs(20);
-/// A build without optimisation may take so many times longer: the slowest names take 26 times as long there, and stay below a
-/// tenth of their limit with optimisation.
+/// The factor for a build without optimisation. There the slowest names take 26 times as long, but with optimisation they take less than a
+/// tenth of their limit.
 const UNOPTIMISED: u32 = if cfg!(debug_assertions) { 8 } else { 1 };
-/// More memory than this the whole run may not take.
+/// The most memory for the whole run.
 const MOST_BYTES: u64 = 6 << 30;
 
-/// Something to be fed.
+/// A fuzz target.
 pub struct Fuzzed {
     pub name: &'static str,
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Pieces that are put in here and there.
+    /// Pieces that mutations insert.
     pub words: &'static [&'static str],
     pub feed: fn(&[u8]),
     /// Most CPU time for one input, in an optimised build.
@@ -52,7 +51,7 @@ fn main() {
     };
     rustix::process::setrlimit(rustix::process::Resource::As, limit).expect("a limit");
     let mut arguments = Arguments::from_args();
-    // Each is one thread's work, and a machine has other things to do.
+    // Each is one thread's work; two at a time leave cores for others.
     arguments.test_threads.get_or_insert(2);
     let trials = targets::ALL.iter().map(|fuzzed| {
         Trial::test(fuzzed.name, move || {
@@ -120,7 +119,7 @@ fn spent(clock: ClockId) -> Duration {
     Duration::try_from(clock_gettime(clock)).expect("a clock counts forwards")
 }
 
-/// The number of the input that is being fed, for whoever looks after an abort or a hang.
+/// The number of the current input, for the report of an abort or a hang.
 struct Progress {
     file: std::fs::File,
     number: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! Inputs made of sound ones: each is told by a number, so that a finding can be made again.
+//! Mutations of valid inputs. Each has a number, so that a finding can be reproduced.
 
 /// Numbers that look random and are the same each time (SplitMix64).
 pub struct Numbers(pub u64);
@@ -22,7 +22,7 @@ impl Numbers {
     }
 }
 
-/// Numbers that programs stumble over.
+/// Numbers at the limits of integer types.
 const EDGES: [u64; 14] = [
     0,
     1,
@@ -40,7 +40,7 @@ const EDGES: [u64; 14] = [
     u64::MAX,
 ];
 
-/// Input number `number`: one of `seeds`, changed in a few places. `words` are put in, too.
+/// Input number `number`: one of `seeds`, mutated in a few places. Mutations may insert `words`.
 pub fn input(seeds: &[Vec<u8>], words: &[&str], number: u64) -> Vec<u8> {
     let mut numbers = Numbers(number);
     let mut bytes = seeds[numbers.below(seeds.len())].clone();

@@ -1,4 +1,4 @@
-//! Names of symbols in the schemes of C++ and Rust, with versions: demangled, and looked for as people type them.
+//! Names of symbols in the schemes of C++ and Rust, with versions: demangled, and searched for as people type them.
 
 use crate::elf::{region, with_names};
 use pmdb::kernel::VirtualAddress;
@@ -6,7 +6,7 @@ use pmdb::symbol::{Symbols, View};
 
 const CODE: u64 = 0x7f00_0000_0000;
 
-/// What the schemes nest, repeat and refer back with.
+/// Pieces of the schemes that nest, repeat and refer back.
 pub const PIECES: &[&str] = &[
     "dldldldldldldldl",
     "dadadadadada",
@@ -70,7 +70,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// A just-in-time compiler may give code any name.
+/// A JIT compiler may give code any name.
 pub fn feed(name: &[u8]) {
     let symbols = Symbols::default();
     symbols.use_perf_maps(true);

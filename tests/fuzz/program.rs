@@ -1,15 +1,15 @@
-//! Small programs, written field by field: what is mapped of one lies at the addresses that are its offsets.
+//! Small programs, written field by field. Their load bias is such that addresses equal file offsets.
 
 use crate::dwarf;
 use std::io::Write;
 
 /// Where the code begins.
 pub const TEXT: u64 = 0x200;
-/// Where a stub jumps through, and where a variable of a library is copied to: both in what is mapped.
+/// The slot of a stub, and the program's copy of a library's variable: both in a load segment.
 const SLOT: u64 = TEXT + 0x110;
 const COPIED: u64 = TEXT + 0xc0;
 
-/// A section as its header tells of it; what is loaded is mapped at its offset.
+/// A section and the fields of its header. A loaded section has its file offset as its address.
 pub struct Section {
     name: &'static str,
     kind: u32,
@@ -24,7 +24,7 @@ const LOADED: u64 = 2;
 const COMPRESSED: u64 = 0x800;
 
 impl Section {
-    /// Bytes that nothing special is known of.
+    /// A section without special fields.
     pub fn plain(name: &'static str, bytes: Vec<u8>) -> Section {
         Section {
             name,
@@ -76,7 +76,7 @@ fn with_zstd(name: &'static str, plain: Vec<u8>) -> Section {
     Section::compressed(name, 2, plain.len(), packed)
 }
 
-/// As binutils wrote it before the format knew compression.
+/// Compressed as binutils did before ELF defined compressed sections.
 fn with_old_zlib(name: &'static str, plain: Vec<u8>) -> Section {
     let old = match name {
         ".debug_info" => ".zdebug_info",
@@ -149,8 +149,8 @@ fn debug_link() -> Section {
     Section::plain(".gnu_debuglink", link.to_vec())
 }
 
-/// What the dynamic linker reads, to be the sections from the second on: symbols, names, versions, a table of those defined, a
-/// hash table, relocations.
+/// The sections for the dynamic linker, to be the second and following ones: symbols, names, versions, defined versions, a hash table,
+/// relocations.
 fn dynamic() -> Vec<Section> {
     let (table, mut names) = symbols(&[
         ("malloc", 0, 0, 0x12, 0),
@@ -159,7 +159,7 @@ fn dynamic() -> Vec<Section> {
     ]);
     let version = names.len() as u32;
     names.extend(b"V_1.2\0");
-    // Version 1, number 2, one name, its hash, where the name's record is, and nothing behind it.
+    // Version 1, number 2, one name, its hash, the offset of the name's record, and no next entry.
     let mut defined = [1u16, 0, 2, 1].map(u16::to_le_bytes).concat();
     defined.extend([0u32, 20, 0, version, 0].map(u32::to_le_bytes).concat());
     let hash = [1u32, 4, 1, 0, 2, 3, 0].map(u32::to_le_bytes).concat();
@@ -182,7 +182,7 @@ fn dynamic() -> Vec<Section> {
     ]
 }
 
-/// The whole file; without section headers, it tells of its tables by a dynamic segment.
+/// The whole file. Without section headers it has a dynamic segment for its tables.
 fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
     let mut names = vec![0];
     let mut body = vec![0; TEXT as usize];
@@ -200,7 +200,7 @@ fn program(sections: Vec<Section>, has_headers: bool) -> Vec<u8> {
             ".shstrtab" => names.clone(),
             _ => section.bytes,
         };
-        // No table is where a reader would like to have it, but for those that are mapped.
+        // Tables are unaligned on purpose, except those that are mapped.
         while !body.len().is_multiple_of(section.alignment as usize) {
             body.push(0);
         }
@@ -280,7 +280,7 @@ fn within() -> Section {
     Section::plain(".gnu_debugdata", packer.finish().expect("memory takes it"))
 }
 
-/// Programs of every build: what they are, and whether lines are known of them.
+/// Programs of every build: a description, and whether they have lines.
 pub fn all() -> Vec<(&'static str, bool, Vec<u8>)> {
     let packed = |information: Vec<Section>| {
         let first = [text(), build_id()].into_iter().chain(table());

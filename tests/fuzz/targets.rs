@@ -1,4 +1,4 @@
-//! What is fed, and from which sound inputs.
+//! The fuzz targets and their seeds.
 
 use crate::printer::printed;
 use crate::{Fuzzed, elf, made, names};
@@ -67,7 +67,7 @@ pub const ALL: &[Fuzzed] = &[
     },
 ];
 
-/// What the grammar accepts and rejects, gdb's and the kernel's own lines among them.
+/// Sentences that the grammar accepts and rejects, with lines of gdb and the kernel.
 fn sentences() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for folder in ["accept", "reject"] {
@@ -89,7 +89,7 @@ fn line(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match lang::parse_line(&text) {
         Ok(tree) => {
-            // What is printed means the same, and is printed the same again.
+            // The printed form means the same, and prints the same again.
             let line = printed(&tree);
             let again = lang::parse_line(&line);
             let again = again.unwrap_or_else(|error| panic!("{text:?}: {}", error.draw(&line)));
@@ -159,7 +159,7 @@ fn kernel_text(bytes: &[u8]) {
     _ = Standing::parse(bytes);
 }
 
-/// Page-map entries and flags words are numbers that anything may be.
+/// Page-map entries and flags: any number is possible.
 fn words(bytes: &[u8]) {
     for bytes in bytes.as_chunks::<8>().0 {
         let raw = u64::from_ne_bytes(*bytes);

@@ -1,4 +1,4 @@
-//! Inferiors as gdb has them, settings at their strangest, and what is killed.
+//! Inferiors, unusual settings of gdb, and killed processes.
 
 use crate::session::compiled;
 use crate::skips::skip;

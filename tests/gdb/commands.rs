@@ -3,7 +3,7 @@
 use crate::session::{PMDB, compiled, plugin};
 use std::process::Command;
 
-/// In the last of the eight turns that touch a page each; seven are there.
+/// Stops in the last of eight turns that touch a page each: seven pages are present.
 const AT_WORK: &[&str] = &["break turn if number == 7", "run"];
 
 #[test]
@@ -14,7 +14,7 @@ fn expressions_mean_what_they_mean_to_x() {
     program.check(
         AT_WORK,
         &[
-            // A pointer is an address, an array is where it lies and as large as it is.
+            // A pointer is an address; an array is its bytes.
             ("pmdb walk pool by state", "1 page, 4 KiB: 1 present"),
             ("pmdb walk pool[2] by state", "1 page, 4 KiB: 1 present"),
             (
@@ -57,7 +57,7 @@ fn expressions_mean_what_they_mean_to_x() {
                 "pmdb -- walk all where state == present by state limit {turns}",
                 "present",
             ),
-            // Clauses begin outside of brackets and behind an operand.
+            // Clauses begin outside of brackets and after an operand.
             ("pmdb walk *pool@16 where present limit 2", " present"),
             ("pmdb snapshot before in *pool@16", "before"),
             ("pmdb diff before in *pool@16", "from before to now"),

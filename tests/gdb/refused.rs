@@ -1,4 +1,4 @@
-//! What gdb shows and pmdb cannot look at.
+//! Targets of gdb that pmdb cannot inspect.
 
 use crate::session::{compiled, is_there};
 use crate::skips::skip;

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
 pub const PLUGIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/pmdb-gdb.py");
 
-/// The compilers of test programs, by what the name of a source file ends with.
+/// The compilers of test programs, by the suffix of a source file.
 const COMPILERS: &[(&str, &str, &[&str])] = &[
     ("c", "gcc", &["-g", "-O0", "-pthread"]),
     ("cc", "g++", &["-g", "-O0"]),
@@ -60,7 +60,7 @@ pub fn compiled(test: &str, source: &str) -> Option<Program> {
 }
 
 impl Program {
-    /// gdb with nothing of the user's, and pmdb in its PATH.
+    /// gdb without the user's settings, and with pmdb in its PATH.
     pub fn gdb(&self) -> Command {
         let beside = PathBuf::from(PMDB);
         let beside = beside.parent().expect("a folder");
@@ -77,7 +77,7 @@ impl Program {
         command
     }
 
-    /// The same with the plugin, and the program stopped where its pages are as they are announced.
+    /// The same with the plugin, and with the program stopped once its pages are as announced.
     pub fn gdb_at_work(&self) -> Command {
         let mut command = self.gdb();
         let source = format!("source {PLUGIN}");
@@ -87,12 +87,12 @@ impl Program {
         command
     }
 
-    /// What gdb answers to each of these lines, errors among it.
+    /// gdb's answers to each of these lines, with errors.
     pub fn answers(&self, lines: &[&str]) -> Vec<String> {
         self.answers_from(self.gdb(), PLUGIN, lines)
     }
 
-    /// What this gdb with this plugin answers to each of these lines.
+    /// The answers of this gdb with this plugin to each of these lines.
     pub fn answers_from(&self, mut command: Command, plugin: &str, lines: &[&str]) -> Vec<String> {
         command.args(["-batch", "-ex", &format!("source {plugin}")]);
         for line in lines {
@@ -120,7 +120,7 @@ impl Program {
         answers[1..].to_vec()
     }
 
-    /// Holds the answers to lines against what they must hold; the first lines bring the program to where they are asked.
+    /// Checks that the answers to lines contain what they must. The lines `before` bring the program to the right place.
     #[track_caller]
     pub fn check(&self, before: &[&str], table: &[(&str, &str)]) {
         let asked = table.iter().map(|(line, _)| *line);

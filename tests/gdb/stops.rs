@@ -28,7 +28,7 @@ fn first_touches_and_writes_show_at_the_next_stop() {
             ("info pmdb track", "No range is tracked."),
         ],
     );
-    // Each stretch has one line, and what is not tracked none.
+    // Each stretch has one line; memory that is not tracked has none.
     let lines = ["pmdb track *pool@16", "continue", "continue"];
     let answers = program.answers(&[&before[..], &lines].concat());
     let said = |at: usize| answers[at].matches("pmdb: ").count();

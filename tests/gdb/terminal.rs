@@ -3,9 +3,9 @@
 use crate::session::{PLUGIN, compiled};
 use rexpect::session::{PtySession, spawn_command};
 
-/// Reached only when what is expected does not come.
+/// Reached only if the expected output does not come.
 const PATIENCE: Option<u64> = Some(60_000);
-/// What a line ends with whose answer is whole.
+/// Printed after the answer to a line.
 const DONE: &str = "it is done";
 
 /// What gdb prints for a line.
@@ -39,10 +39,10 @@ fn colours_tab_and_ctrl_c_work_at_a_terminal() {
         shown.contains("\u{1b}[") && shown.contains("untouched"),
         "{shown}"
     );
-    // Where the output goes elsewhere it has no colours, also in what is made visible.
+    // Output that goes elsewhere has no colours; cat -v would show them.
     let piped = answer(&mut session, &format!("pipe {walk} | cat -v"));
     assert!(piped.contains(counted) && !piped.contains("^["), "{piped}");
-    // A key that completes, and what is completed runs.
+    // Tab completes, and the completed line runs.
     session.send("pmdb expl\t$sp\n").expect("gdb reads");
     session
         .exp_string("[stack]")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pmdb::lang::commands::{Resolved, resolve_first, resolve_second};
 
-/// A first word and, behind `: `, what it stood for; a subcommand has its command before it. Several words: it was ambiguous.
+/// Lines of a first word, `: `, and what it stood for; a subcommand has its command before it. With several words it was ambiguous.
 const THEN: &str = include_str!("abbreviations.txt");
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whole files: what puts lines together to blocks agrees with the grammar, also on files that are damaged.
+//! Whole files: the reader of blocks agrees with the grammar, also on damaged files.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::derive::Random;
 use crate::grammar;
 use crate::recognise::Recogniser;
 
-/// Whether the lines are put together, and each of them is in the language.
+/// Whether the lines form blocks, and each of them is in the language.
 fn is_put_together(text: &str) -> bool {
     let mut builder = Builder::default();
     let mut whole = Block::default();
@@ -25,7 +25,7 @@ fn is_put_together(text: &str) -> bool {
 
 fn is_parsed(block: &Block) -> bool {
     block.0.iter().all(|statement| match &statement.node {
-        // A line that is left for later may be of a command that the user made: in these files none is.
+        // A line that is parsed later may be of a user's command; these files have none.
         Node::Text => parse_line(&statement.text).is_ok(),
         Node::If {
             then, otherwise, ..

@@ -1,4 +1,4 @@
-//! Random sentences of the grammar, and random damage to them.
+//! Random sentences of the grammar, and random mutations of them.
 
 use std::collections::HashMap;
 
@@ -33,13 +33,13 @@ impl Random {
     }
 }
 
-/// What `any` is drawn from: what the language gives a meaning, and what it does not.
+/// The characters for `any`: some with a meaning in the language, and some without.
 const CHARACTERS: &str = "abcxz059_ .,:;!?'\"\\|<>()[]{}#$&%*+-/=~^@\té世";
 
 /// Derives sentences.
 pub struct Deriver<'a> {
     grammar: &'a Grammar,
-    /// Nesting below each rule at which it can end at the earliest.
+    /// The least nesting of each rule.
     shortest: HashMap<String, usize>,
     literals: Vec<String>,
     /// Every word of the grammar: as names they must not steer the parser.
@@ -66,7 +66,7 @@ impl<'a> Deriver<'a> {
 
     /// The tokens of a random sentence, and whether each is glued to the one before.
     pub fn sentence(&self, random: &mut Random) -> Vec<(String, bool)> {
-        // Most of a random line would be comments and raw text: what has more structure is asked for more often.
+        // Most random lines would be comments and raw text: rules with more structure are chosen more often.
         const STARTS: &[&str] = &[
             "line",
             "statement",
@@ -297,7 +297,7 @@ impl<'a> Deriver<'a> {
         }
     }
 
-    /// Repeats until nothing gets shorter. Templates are there under each subject.
+    /// Repeats until nothing gets shorter. Templates have an entry for each subject.
     fn find_shortest(&mut self) {
         let names: Vec<String> = self
             .grammar
@@ -336,7 +336,7 @@ pub fn join(tokens: &[(String, bool)], random: &mut Random) -> String {
     line
 }
 
-/// The tokens with one thing wrong, or right in another way.
+/// The tokens with one mutation, which may be valid too.
 pub fn mutate(
     tokens: &[(String, bool)],
     deriver: &Deriver<'_>,

@@ -10,13 +10,13 @@ use crate::scan::{Scanner, Token};
 enum Symbol {
     Nonterminal(usize),
     Literal(String),
-    /// A token of this rule, but none that reads so.
+    /// A token of this rule, except these texts.
     Token(String, Vec<String>),
-    /// Every token that is part of raw text, but none that reads so.
+    /// Every token that is part of raw text, except these texts.
     AnyToken(Vec<String>),
     /// One of these spellings of a command word.
     Word(Vec<String>),
-    /// Nothing stands before the next token.
+    /// No blank before the next token.
     Glue,
 }
 
@@ -308,7 +308,7 @@ impl Builder<'_> {
         let words = split(command);
         let mut symbols = Vec::new();
         for (index, word) in words.iter().enumerate() {
-            // What counts only when it is typed whole makes no abbreviation ambiguous.
+            // A word that counts only when it is typed whole makes no abbreviation ambiguous.
             let is_whole = |other: &CommandWord, length: usize| other.whole && length == index + 1;
             let rivals: HashSet<String> = self
                 .words

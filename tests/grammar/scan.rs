@@ -1,10 +1,10 @@
-//! Level 1 of the grammar, from the file alone: a line into tokens.
+//! Level 1 of the grammar, from its file only: splits a line into tokens.
 
 use std::collections::HashMap;
 
 use crate::ebnf::{Grammar, Node};
 
-/// A token: its characters, the rule it is of (none for a mere literal), and whether nothing stands before it.
+/// A token: its characters, its rule (none for a mere literal), and whether it follows the one before without a blank.
 #[derive(Clone, Debug)]
 pub struct Token {
     pub text: String,
@@ -27,7 +27,7 @@ struct Attempt<'a> {
     known: HashMap<(*const Node, usize), Vec<usize>>,
 }
 
-/// What tokens stand before the place.
+/// The tokens before the place.
 #[derive(Clone, Copy, Default)]
 struct Place {
     first: bool,
@@ -37,7 +37,7 @@ struct Place {
     depth: usize,
 }
 
-/// Behind the words of a command and its options, behind `set $name =`, or behind `in`.
+/// After the words of a command and its options, after `set $name =`, or after `in`.
 fn begins_arguments(tokens: &[Token]) -> bool {
     const OPTIONS: &[&str] = &[
         "HOW",
@@ -116,7 +116,7 @@ impl Scanner {
                 ")" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            // A format counts as glued to its command, whatever blanks stand between them.
+            // A format counts as glued to its command, even after blanks.
             let formats = ["FORMAT", "COUNT_OR_UNIT", "LAYOUT", "BACKWARD"];
             let is_format = rule.as_deref().is_some_and(|rule| formats.contains(&rule));
             tokens.push(Token {
@@ -160,7 +160,7 @@ impl Scanner {
         }
         for literal in &self.literals {
             if literal.len() > best.0 && text[position..].starts_with(literal) {
-                // A word is a NAME or nothing: a literal is no beginning of a longer word.
+                // A word is a whole NAME: a literal is not the beginning of a longer word.
                 best = (literal.len(), None);
             }
         }
@@ -308,7 +308,7 @@ impl Attempt<'_> {
                 let (mut ends, mut frontier) = (vec![start], vec![start]);
                 while !frontier.is_empty() {
                     frontier = self.each(node, &frontier);
-                    // Mostly each is behind all before: then there is nothing to look up.
+                    // Mostly each is after all others: then there is nothing to look up.
                     frontier.retain(|end| {
                         ends.last().is_some_and(|last| end > last) || !ends.contains(end)
                     });
@@ -364,7 +364,7 @@ impl Attempt<'_> {
         next.is_some_and(|c| c.is_ascii_alphanumeric() || "_.:".contains(*c))
     }
 
-    /// Whether a condition can hold here, as far as that depends on what stands before.
+    /// Whether a condition can hold here, judged by the tokens before.
     fn may_hold(&self, words: &str) -> bool {
         match words {
             "first on the line" => self.place.first,

@@ -1,35 +1,34 @@
-//! Which files name which, so that no two need each other to be understood.
+//! Finds files that depend on each other.
 //!
-//! A file needs another if it names something that is defined there; a `pub use` that only passes a name on needs
-//! nothing, and names are followed through such uses to where they are defined. What only tests name is left aside.
+//! A file depends on another if it names something that is defined there. A `pub use` that only re-exports a name depends on nothing:
+//! names are followed through re-exports to their definitions. Names in tests do not count.
 
 use super::{Source, is_colons, is_word};
 use proc_macro2::{Delimiter, TokenTree};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What may stand before the name of a definition.
+/// Keywords before the name of a definition.
 const DEFINING: [&str; 8] = [
     "fn", "struct", "enum", "union", "trait", "type", "const", "static",
 ];
 
-/// Follows a name no further than this: `pub use` may go round in a circle too.
+/// The most re-exports that are followed for a name: they may form a circle too.
 const MOST_HOPS: usize = 16;
 
 /// A name that a `use` brings into a file.
 struct Import {
     /// From the root on.
     path: Vec<String>,
-    /// As it is called here; `*` for everything.
+    /// Its name here; `*` for everything.
     name: String,
     public: bool,
 }
 
-/// What a file names, and what it is named by.
+/// The names that a file uses and defines.
 #[derive(Default)]
 struct Reading {
     imports: Vec<Import>,
-    /// Paths in the code itself that begin with `crate`, `super` or `self`, from the root on, and those that begin otherwise,
-    /// as they stand.
+    /// Paths in the code: those that begin with `crate`, `super` or `self` from the root on, others as they stand.
     paths: Vec<Vec<String>>,
     words: HashSet<String>,
     defined: HashSet<String>,
@@ -64,7 +63,7 @@ impl Reading {
             } else if let TokenTree::Group(group) = first
                 && is_word(group.stream().into_iter().next().as_ref(), "in")
             {
-                // `pub(in crate::lang)` says who may use it, and uses nothing.
+                // `pub(in crate::lang)` is a visibility, and uses nothing.
             } else if let TokenTree::Group(group) = first {
                 self.read(&Vec::from_iter(group.stream()), module);
             } else if let TokenTree::Ident(word) = first {
@@ -138,13 +137,13 @@ fn is_semicolon(token: &TokenTree) -> bool {
     is_mark(token, ';')
 }
 
-/// Whether `#` and what is behind it is `#[cfg(test)]`.
+/// Whether the tokens from `#` on are `#[cfg(test)]`.
 fn is_of_tests(first: &TokenTree, after: &[TokenTree]) -> bool {
     is_mark(first, '#')
         && matches!(after.first(), Some(TokenTree::Group(group)) if group.to_string().replace(' ', "") == "[cfg(test)]")
 }
 
-/// What follows the item that begins here.
+/// The tokens after the item that begins here.
 fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
     let ends = |token: &TokenTree| {
         is_semicolon(token)
@@ -154,7 +153,7 @@ fn after_item(tokens: &[TokenTree]) -> &[TokenTree] {
     end.map_or(&[], |end| &tokens[end + 1..])
 }
 
-/// Whether what stands before a `use` is `pub` or `pub(…)`.
+/// Whether the tokens before a `use` are `pub` or `pub(…)`.
 fn is_public(before: &[TokenTree]) -> bool {
     match before {
         [.., last] if is_word(Some(last), "pub") => true,
@@ -163,8 +162,8 @@ fn is_public(before: &[TokenTree]) -> bool {
     }
 }
 
-/// A path that begins with `crate`, `self` or `super` in `module`, from the root on. Others stand below `module`, if they are
-/// of this crate at all.
+/// A path that begins with `crate`, `self` or `super` in `module`, from the root on. Other paths start below `module`, if they are of this
+/// crate at all.
 fn from_root(path: &[String], module: &[String]) -> Vec<String> {
     let mut base = module;
     let mut path = path;
@@ -190,14 +189,14 @@ impl House {
             let module = source.module().into_iter().map(str::to_owned).collect();
             (module, (source.path.clone(), Reading::of(source)))
         };
-        // The root only names the rooms, and the program stands above the library.
+        // The root only names the modules, and the program is above the library.
         let inside = |source: &&Source| source.path.contains('/');
         House {
             files: sources.into_iter().filter(inside).map(file).collect(),
         }
     }
 
-    /// The file where what a path leads to is defined, if it is of this crate.
+    /// The file that defines what a path leads to, if it is of this crate.
     fn home(&self, path: &[String], hops: usize) -> Option<&str> {
         let inside = (1..=path.len())
             .rev()
@@ -226,7 +225,7 @@ impl House {
         files.any(|(path, reading)| path == file && reading.defined.contains(name))
     }
 
-    /// The files that a file needs.
+    /// The files that a file depends on.
     fn needs(&self, file: &str, reading: &Reading) -> BTreeSet<String> {
         let imported = reading
             .imports
@@ -241,7 +240,7 @@ impl House {
             .collect()
     }
 
-    /// The groups of files that need each other, each in the order of the paths.
+    /// The groups of files that depend on each other, each in the order of the paths.
     fn circles(&self) -> Vec<Vec<String>> {
         let needs: HashMap<&str, BTreeSet<String>> = self
             .files
@@ -273,7 +272,7 @@ impl House {
     }
 }
 
-/// What is wrong with the files, taken together.
+/// The faults of the files, taken together.
 pub fn faults(sources: &[Source]) -> Vec<String> {
     let circles = House::new(sources).circles();
     circles
@@ -345,7 +344,7 @@ fn names_are_followed_to_where_they_are_defined() {
 }
 
 #[test]
-fn what_only_tests_name_is_left_aside() {
+fn names_in_tests_do_not_count() {
     assert_eq!(
         circles([
             ("eval/a.rs", "use super::b::B; struct A;"),

@@ -1,5 +1,5 @@
-//! The house keeps its floors: what each file under `src` uses, where `unsafe` stands, how large files are, and that no
-//! files need each other.
+//! The layers of the crate: which modules each file under `src` uses, where `unsafe` is, how large files are, and that no files depend on
+//! each other.
 //!
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
@@ -18,10 +18,10 @@ const FLOORS: [&str; 15] = [
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.
 const DEMO_USES_FROM: &str = "process";
 
-/// The files that may speak to the system without the compiler's guard.
+/// The files that may have `unsafe` code.
 const UNSAFE_FILES: [&str; 2] = ["source/sys.rs", "demo/"];
 
-/// Larger files hold more than one idea.
+/// The most lines of a file: larger files hold more than one idea.
 const LARGEST_FILE: usize = 24 * 1024;
 
 /// A source file, its path relative to `src`.
@@ -64,7 +64,7 @@ impl Source {
     fn layer_faults(&self) -> Vec<String> {
         let module = self.module();
         let Some(&room) = module.first() else {
-            // The root only names the rooms.
+            // The root only names the modules.
             return Vec::new();
         };
         let Some(floor) = floor_of(room) else {
@@ -73,7 +73,7 @@ impl Source {
         let mut used = Vec::new();
         uses_of_rooms(&self.tokens(), module.len(), &mut used);
         used.into_iter()
-            // What tests say that they cannot do here.
+            // The skips of tests.
             .filter(|used| used != room && used != "skips")
             .filter_map(|used| match floor_of(&used) {
                 None => Some(format!("{}: uses '{used}', which is no room", self.path)),
@@ -92,7 +92,7 @@ impl Source {
         let allowed = UNSAFE_FILES.iter().any(|place| {
             self.path == *place || place.ends_with('/') && self.path.starts_with(place)
         });
-        // The roots are where it is denied to all.
+        // The roots deny it to all.
         let words: &[&str] = match self.path.as_str() {
             "lib.rs" | "main.rs" => &["unsafe"],
             _ => &["unsafe", "unsafe_code"],

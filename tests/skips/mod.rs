@@ -1,4 +1,4 @@
-//! What this machine or this user cannot do is skipped by name and reason, where everybody sees it, and the last line counts the skips.
+//! Tests that this machine or this user cannot run are skipped, by name and reason, in the output. The last line counts the skips.
 //!
 //! `PMDB_EXPECTED_SKIPS` names a list of the skips that are expected here: each line is what a skip prints after `skipped: `, with `*` for any
 //! text; `#` starts a comment. With a list, a skip that is not in it fails its test. One that is in it and did not happen is mentioned at
@@ -11,7 +11,7 @@ use std::sync::{Mutex, Once};
 
 static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says that a test cannot be done here, and why. `return skip(…)` ends it.
+/// Reports that a test cannot run here, and why. `return skip(…)` ends it.
 pub fn skip(name: &str, reason: &str) {
     count_at_exit();
     let skipped = format!("{}{name}: {reason}", program());
@@ -28,7 +28,7 @@ pub fn skip(name: &str, reason: &str) {
     all.push(skipped);
 }
 
-/// Prints the last line when this program ends, also after no skip at all.
+/// Prints the last line when this program ends, even without skips.
 pub fn count_at_exit() {
     static AT_EXIT: Once = Once::new();
     AT_EXIT.call_once(|| {
@@ -50,7 +50,7 @@ extern "C" fn count() {
     say(&format!("skipped in all: {}\n", skipped.len()));
 }
 
-/// What the names of this program's skips begin with.
+/// The prefix of this program's skips.
 fn program() -> String {
     format!("{}::", env!("CARGO_CRATE_NAME"))
 }
@@ -66,7 +66,7 @@ fn expected() -> Option<(PathBuf, Vec<String>)> {
     Some((list, patterns))
 }
 
-/// Whether `text` is what `pattern` says, where `*` stands for any text.
+/// Whether `text` matches `pattern`, where `*` stands for any text.
 pub fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -77,7 +77,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What `println!` prints, the test harness keeps back of tests that pass.
+/// Written directly: the test harness hides what passing tests print with `println!`.
 fn say(line: &str) {
     // Nobody may be reading.
     _ = std::io::stderr().write_all(line.as_bytes());

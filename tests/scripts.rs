@@ -1,4 +1,4 @@
-//! The command files that people are given run to their end on the demonstration process.
+//! The shipped command files run to their end on the demonstration process.
 
 use pmdb::demo;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn succeed(arguments: &[&str]) -> String {
     output.into_owned()
 }
 
-/// Whether this user is shown frame numbers: whether the first page of the stack has one in this process's own page map.
+/// Whether the kernel shows frame numbers to this user: whether this process's own page map has one for the first page of its stack.
 fn frames_are_shown() -> bool {
     use std::os::unix::fs::FileExt;
     let local = 1_u8;
@@ -136,7 +136,7 @@ fn the_picture_of_the_readme_is_what_its_script_draws() {
     ];
     assert_eq!(letters, words);
     assert_eq!(regions.len(), 5, "{regions:?}");
-    // Where there is no huge page to be had, the memory is there in small ones.
+    // If there is no huge page, the memory is in small ones.
     let (now, letters_now) = regions_and_letters(&drawn);
     assert_eq!(now, regions);
     assert!(
@@ -277,7 +277,7 @@ fn every_example_of_the_help_runs() {
             example.line,
             String::from_utf8_lossy(&run.stdout),
         );
-        // Settings, variables and leaving are done without a word, and nothing was typed yet.
+        // Settings, variables and leaving print nothing, and nothing was typed yet.
         let is_silent = [
             "set $start",
             "set $all",
@@ -398,7 +398,7 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
     );
     let pid = moving.child.id().to_string();
     let dma = ["-ex", "set $dma = buffer, +1p", "-x", ":dma"];
-    // Asked just between the two, there is no page at all: then once more.
+    // Between the two there is no page at all: then it tries again.
     let is_absent = |run: &std::process::Output| {
         String::from_utf8_lossy(&run.stderr).contains("pages are not in memory")
     };

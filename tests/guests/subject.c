@@ -44,7 +44,7 @@ static char *map(size_t pages, int flags, int file)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* New memory of small pages, which stay small: khugepaged would put them together while they are looked at. */
+/* New memory of small pages, which stay small: khugepaged would collapse them during the comparison. */
 static char *small(size_t pages, int flags, int file)
 {
 	char *memory = map(pages, flags, file);
@@ -107,7 +107,7 @@ static int file_in(const char *folder, size_t pages)
 		if (write(file, bytes, page) != (ssize_t)page)
 			fail(path);
 	}
-	/* No page is on its way to the disk while the words are read. */
+	/* No page is under writeback while the words are read. */
 	fsync(file);
 	free(bytes);
 	return file;
@@ -193,7 +193,7 @@ static void huge_memory(void)
 	write_pages(aligned, 2 * bytes / page);
 	madvise(aligned, 2 * bytes, ADVICE_COLLAPSE);
 	area("huge", aligned, bytes / page, "present", "anonymous");
-	/* Torn, so that its pages are mapped one by one, and not mended by khugepaged. */
+	/* Split, so that its pages are mapped one by one; khugepaged must not collapse it again. */
 	madvise(aligned + bytes, bytes, MADV_NOHUGEPAGE);
 	madvise(aligned + bytes, page, MADV_DONTNEED);
 	area("torn", aligned + bytes, 1, "untouched", "anonymous");
@@ -238,7 +238,7 @@ static void guard_page(void)
 		cannot("guard", strerror(errno));
 }
 
-/* How many of its pages are there: bit 63. What is in the swap cache still is not, though mincore(2) counts it. */
+/* The number of present pages: bit 63. mincore(2) would also count pages in the swap cache. */
 static size_t present(const char *memory, size_t pages)
 {
 	int file = open("/proc/self/pagemap", O_RDONLY);
@@ -263,7 +263,7 @@ static void swapped_memory(void)
 	size_t pages = 256, at;
 	char *memory;
 
-	/* The header alone: nowhere to swap to. */
+	/* Only the heading: there is no swap area. */
 	FILE *file = fopen("/proc/swaps", "r");
 	char line[512];
 	int areas = -1;
@@ -277,7 +277,7 @@ static void swapped_memory(void)
 	}
 	memory = anonymous(pages);
 	write_pages(memory, pages);
-	/* What was on its way the first time may go the next. */
+	/* Pages that were busy the first time may go the next. */
 	for (at = 0; at < 1000; at++) {
 		madvise(memory, pages * page, ADVICE_PAGEOUT);
 		if (present(memory, pages) == 0)
@@ -330,7 +330,7 @@ static void failed_memory(void)
 		cannot("failed", "not asked for");
 		return;
 	}
-	/* Newer kernels tell the process that asked at once, not when it next looks. */
+	/* Newer kernels signal the calling process at once, and not at its next access. */
 	signal(SIGBUS, carry_on);
 	write_pages(memory, 8);
 	if (madvise(memory + 2 * page, page, ADVICE_HWPOISON) == 0)
@@ -392,9 +392,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	page = (size_t)sysconf(_SC_PAGESIZE);
-	/* What was made is known also when making the next thing ends this process. */
+	/* The areas so far are announced even if making the next one kills this process. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* First of all: what is made later is the parent's alone. */
+	/* First of all: the child must not share later areas. */
 	forked_memory();
 	plain_memory();
 	shared_memory();

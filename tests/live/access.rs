@@ -1,4 +1,4 @@
-//! One access to memory, and how it was felt: page faults counted by the kernel, or a signal.
+//! One access to memory, and its effect: page faults counted by the kernel, or a signal.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ pub enum Felt {
 }
 
 impl Felt {
-    /// Out of the number that [`felt`] answers.
+    /// From the number that [`felt`] returns.
     pub fn from_answer(answer: i64) -> Felt {
         match answer {
             signal @ ..0 => Felt::Signal(-signal as i32),
@@ -24,8 +24,8 @@ impl Felt {
     }
 }
 
-/// Reads or writes one byte. Minor faults in the low half of the answer, major ones in the high half; with a signal, its number is
-/// said, negative, and the process ends.
+/// Reads or writes one byte. The result has the minor faults in its low half, and the major ones in its high half. After a signal, the
+/// process announces its negative number and ends.
 pub fn felt(address: usize, write: bool) -> i64 {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: the handler calls nothing but system calls.
@@ -36,7 +36,7 @@ pub fn felt(address: usize, write: bool) -> i64 {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
     }
-    // Once for what the counting itself touches.
+    // Once before, for the pages that the counting itself touches.
     let ready = 0u8;
     _ = count(&raw const ready as usize, false);
     count(address, write)
@@ -80,7 +80,7 @@ extern "C" fn say_and_end(signal: libc::c_int) {
 /// To the child, and from it.
 static CHILD: Mutex<Option<[i32; 2]>> = Mutex::new(None);
 
-/// A child that makes accesses when it is told to, and ends with this process. Its process id.
+/// Starts a child that makes accesses when it is told to, and ends with this process. Returns its process id.
 pub fn branch() -> i64 {
     let mut there = [0; 2];
     let mut back = [0; 2];

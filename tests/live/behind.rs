@@ -1,4 +1,4 @@
-//! What is behind pages that are not mapped: files in the page cache or not, past their end, shared memory that is in swap.
+//! The backing content of pages that are not mapped: files in the page cache or not, past their end, shared memory in swap.
 
 use super::Test;
 use super::puppet::Puppet;
@@ -26,13 +26,13 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// A file of so many bytes on a disk, there while this lives: without rights, a path is the only way to it.
+/// A file of `bytes` bytes on a disk, until this is dropped: without rights, a path is the only way to it.
 pub struct DiskFile {
     file: File,
     path: PathBuf,
 }
 
-/// A folder on a disk that this user may write to: /tmp may be a tmpfs, and a program may lie where others may not write.
+/// A folder on a disk that this user may write to: /tmp may be a tmpfs, and the program's folder may not be writable.
 fn on_disk() -> PathBuf {
     const TMPFS: u64 = 0x0102_1994;
     let built = std::env::current_exe().expect("this program");
@@ -94,7 +94,7 @@ pub fn drop_cached(file: &File, first: u64, pages: u64) {
     assert_eq!(result, 0);
 }
 
-/// Pages of a file that stay in the page cache while this lives, and no others: whatever reclaims memory here.
+/// Keeps these pages of a file in the page cache, and no others, until this is dropped, even under memory pressure.
 pub struct Held {
     start: *mut libc::c_void,
     length: usize,
@@ -127,7 +127,7 @@ impl Drop for Held {
     }
 }
 
-/// Whether a page of a file is in the page cache, asked with mincore(2).
+/// Whether a page of a file is in the page cache, by mincore(2).
 pub fn is_cached(file: &File, page: u64) -> bool {
     let mut byte = [0u8];
     let size = page_bytes() as usize;
@@ -149,7 +149,7 @@ pub fn is_cached(file: &File, page: u64) -> bool {
     byte[0] & 1 != 0
 }
 
-/// The kinds of `pages` untouched pages, asked one by one and in a sweep.
+/// The kinds of `pages` untouched pages, queried one by one and in a sweep.
 fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
     let one_by_one: Vec<Kind> = (0..count)
         .map(|page| {
@@ -164,7 +164,7 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
         .map(|page| page.kind.expect("a kind"))
         .collect();
     assert_eq!(one_by_one, swept);
-    // Together, and not asked.
+    // In one row, without reading the backing content.
     let together = pmdb::inspect::View::of(target).expect("a view");
     let mut rows = 0;
     let mut last = None;
@@ -262,7 +262,7 @@ fn shared_memory() {
         let first = detail(&target, memory + 3 * page_bytes());
         match first.content {
             Ok(_) => assert_eq!(first.page.kind, Some(Kind::Cached), "{verb}"),
-            // Nothing but map_files leads there.
+            // Only map_files leads there.
             Err(reason) => {
                 assert!(matches!(
                     reason,

@@ -31,12 +31,12 @@ struct Cgroup {
 
 impl Cgroup {
     fn make() -> Result<Cgroup, String> {
-        // A name as nobody should choose one.
+        // A hostile name.
         let id = std::process::id().to_string();
         let name = [b"pmdb live ", id.as_bytes(), b" \\\xff"].concat();
         let path = hierarchy()?.join(OsStr::from_bytes(&name));
         let made = system::cgroup(&path)?;
-        // Of the second version, a group has the controllers that its parent hands down.
+        // In cgroup v2 a group has the controllers that its parent delegates.
         match fs::read_to_string(path.join("cgroup.controllers")) {
             Ok(controllers) if !controllers.split_whitespace().any(|one| one == "memory") => {
                 Err("cgroups here do not account for memory".into())
@@ -108,7 +108,7 @@ fn a_frame_is_charged_to_a_path() {
     assert_eq!(target.machine.cgroup_path(inode).expect("none"), None);
     assert_eq!(place().cgroup_path, Ok(path_of(&cgroup.path)));
 
-    // What is charged to a group that is gone counts for the next one above it that is there.
+    // Pages charged to a removed group count for the nearest ancestor that exists.
     let inode = cgroup.inode();
     drop(cgroup);
     let after = place();

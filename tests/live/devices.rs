@@ -1,4 +1,4 @@
-//! Memory of devices: the page map shows nothing of it (VM_PFNMAP), and what is said of it must not be that it is empty.
+//! Memory of devices: the page map does not show it (VM_PFNMAP), and pmdb must not report it as empty.
 
 use super::Test;
 use super::answers::program;
@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     ("devices::physical_memory", physical_memory),
 ];
 
-/// The memory of QEMU's pci-testdev, which no driver uses: its file, and where it is on the bus.
+/// The memory of QEMU's pci-testdev, which no driver uses: its file, and its bus address.
 fn test_device() -> Result<(PathBuf, u64), &'static str> {
     const MISSING: &str = "no PCI device that is there to be tested with (pci-testdev of QEMU)";
     let devices = std::fs::read_dir("/sys/bus/pci/devices").map_err(|_| MISSING)?;
@@ -41,7 +41,7 @@ fn answer(pid: u32, line: String) -> Value {
     serde_json::from_str(last).expect("an object")
 }
 
-/// What is said of a byte. No frame is: the page map has none.
+/// The answer for a byte. It has no frame: the page map shows none.
 fn translation(pid: u32, address: u64) -> Value {
     let said = answer(pid, format!("translate {address:#x}"));
     assert_eq!(said["state"], "pfn_mapped", "{said}");
@@ -50,14 +50,14 @@ fn translation(pid: u32, address: u64) -> Value {
     said
 }
 
-/// It is memory of the device, at that address on the bus.
+/// It is memory of the device, at its bus address.
 fn is_on_the_bus(pid: u32, address: u64, physical: u64) {
     let said = translation(pid, address);
     assert_eq!(said["kind"], "device_memory", "{said}");
     assert_eq!(said["physical"], format!("{physical:#x}"), "{said}");
 }
 
-/// All pages are where the device has them, and nothing is counted of what does not show.
+/// All pages have the addresses of the device, and hidden pages are not counted.
 fn nothing_is_claimed(pid: u32, memory: u64, pages: u64) {
     let bytes = pages * page_bytes();
     let walk = answer(pid, format!("walk {memory:#x},+{bytes:#x}"));
@@ -90,8 +90,8 @@ fn registers_of_a_device() {
     }
 }
 
-/// A private mapping is copied when it is written to: the copy is ordinary memory, which the page map does not show either. So nobody
-/// knows of one of its pages what it is, once the first is written.
+/// A write to a private mapping makes a copy in ordinary memory, which the page map does not show either. So once one page was written,
+/// the kind of every page is unknown.
 fn physical_memory() {
     const NAME: &str = "devices::physical_memory";
     let (_, start) = match test_device() {

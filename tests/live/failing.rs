@@ -1,5 +1,4 @@
-//! Memory that failed. The kernel gives none of it back before it starts again: these tests run where somebody said that they may, as
-//! `scripts/guests` does.
+//! Failed memory. It is lost until the kernel restarts, so these tests run only where they are allowed to, as by `scripts/guests`.
 
 use super::Test;
 use super::answers::{Truth, says};
@@ -92,7 +91,7 @@ fn a_page_of_a_huge_page() {
     says(pid, memory + (pages - 1) * page_bytes(), &other);
 }
 
-/// The page map has no word for it: only PAGEMAP_SCAN tells that something is there, and not what.
+/// The page map does not show it. PAGEMAP_SCAN tells only that something is there.
 fn a_page_of_the_pool() {
     const NAME: &str = "failing::a_page_of_the_pool";
     if !is_allowed(NAME) {

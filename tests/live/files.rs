@@ -157,7 +157,7 @@ fn a_file_that_was_replaced_is_not_taken() {
             ..region.clone()
         };
         match attached.modules.open(&region) {
-            // Root gets at the very file through map_files.
+            // Root reaches the mapped file itself through map_files.
             Ok(file) => {
                 let mut bytes = [0; 4];
                 file.read_at(0, &mut bytes).expect("bytes");
@@ -210,8 +210,8 @@ fn the_vdso_is_an_elf_file() {
     assert_eq!(image.read_at(image.len(), &mut start).expect("the end"), 0);
 }
 
-/// Gives up the rights to `map_files`, then opens the file behind each of the regions that the arguments name, and announces its
-/// first byte, or why it cannot.
+/// Drops the rights to `map_files`, then opens the file behind each region that the arguments name, and announces its first byte, or the
+/// error.
 fn without_admin(arguments: &[String]) {
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
     let mut rights = capabilities(None).expect("its rights");
@@ -254,7 +254,7 @@ fn by_path_the_same_file_is_found() {
     std::fs::remove_file(files.path(NAMES[1])).expect("to delete it");
     std::fs::write(files.path(NAMES[1]), [99; 64]).expect("another file in its place");
     let said = observe_without_admin(&files.target, &files.starts);
-    // A file that was moved is known by its new name; a deleted one is nowhere.
+    // A moved file has its new name; a deleted one has no path.
     let expected = (1..=NAMES.len()).map(|number| match number {
         2 => "not available".to_owned(),
         number => number.to_string(),

@@ -1,4 +1,4 @@
-//! The reads that `--how` shows, held against reading the same place of the same file again while the target stands still.
+//! The reads that `--how` shows, compared with a second read of the same place while the target stands still.
 
 use super::Test;
 use super::puppet::Puppet;
@@ -40,10 +40,10 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
+/// Flags that change by themselves: by reclaim, batches of the LRU, and idle page tracking.
 pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
 
-/// What pmdb says to some lines, and whether it succeeded.
+/// The output of pmdb for some lines, and whether it succeeded.
 fn asked(pid: u32, lines: &str) -> (Vec<Value>, bool) {
     let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
         .args(["-nx", "--json", "-batch", "-p", &pid.to_string()])
@@ -111,7 +111,7 @@ fn every_word_is_what_stands_in_the_file() {
                 "/proc/kpageflags" => RESTLESS,
                 _ => 0,
             };
-            // What others do to their pages, and to frames that they map too, does not stand still.
+            // Pages of other processes, and frames that they share, keep changing.
             let still = file == page_map || file.starts_with("/proc/kpage");
             if !still || words(read).is_empty() {
                 continue;
@@ -275,7 +275,7 @@ fn a_command_that_fails_shows_its_reads() {
     assert!(objects.iter().any(|object| object["type"] == "error"));
 }
 
-/// That an access will find no page, or one, follows from the settings of the pool of just that size.
+/// The settings of the pool of that page size decide whether an access finds a free page.
 fn what_decides_about_the_pool_is_shown() {
     const NAME: &str = "how::what_decides_about_the_pool_is_shown";
     if pool_is_hidden() {
@@ -298,11 +298,11 @@ fn what_decides_about_the_pool_is_shown() {
         files.iter().any(|file| file.starts_with(&pool)),
         "{files:?}"
     );
-    // Of which pool the memory is, the device of a file of such a pool tells.
+    // The device of a file tells which pool the memory is of.
     assert!(files.contains(&"memfd_create"), "{files:?}");
 }
 
-/// How a region was found, the hierarchy that a cgroup was looked for in, and what says whether pages are merged here.
+/// How a region was found, the hierarchy that was searched for a cgroup, and the settings of samepage merging.
 fn which_files_were_really_read() {
     const NAME: &str = "how::which_files_were_really_read";
     let mut puppet = Puppet::start();
@@ -331,7 +331,7 @@ fn which_files_were_really_read() {
         what.contains("(the text)")
     });
     assert!(plain, "{objects:?}");
-    // smaps costs as much as all else together, and is for what only it tells.
+    // smaps costs as much as all other reads together: it is read only for facts that only it has.
     let (objects, _) = asked(pid, "regions --how\nwalk --how all by state");
     let reads: Vec<&Value> = objects.iter().filter(is_read).collect();
     let has_scan = reads.iter().any(|read| {

@@ -196,7 +196,7 @@ fn mapped_page_by_page() {
     let Some((memory, bytes)) = huge_memory(&mut puppet, "huge::mapped_page_by_page", 1) else {
         return;
     };
-    // Rights that differ for one page split the mapping, and back again they do not join it.
+    // Other permissions for one page split the mapping; restoring them does not join it.
     let (read, write) = (libc::PROT_READ as u64, libc::PROT_WRITE as u64);
     let middle = memory + bytes / 2;
     puppet.does("protect", &[middle, page_bytes(), read]);
@@ -255,7 +255,7 @@ fn folios_of_many_sizes() {
         let mut puppet = Puppet::start();
         let count = 512;
         let memory = puppet.maps("huge", count);
-        // What was read first has the page of zeros, and a copy of that is a page by itself.
+        // A page that was read first maps the page of zeros, and its copy is a single page.
         let populated = puppet.advises(memory, count, MADV_POPULATE_WRITE);
         drop(setting);
         if let Err(error) = populated {
@@ -271,7 +271,7 @@ fn folios_of_many_sizes() {
             skip(NAME, &format!("the kernel gave no folio of {kib} KiB"));
             continue;
         };
-        // Where memory is short some are smaller: what is there is whole and in its place.
+        // If memory is short some folios are smaller. All are mapped whole and aligned.
         assert_eq!((all.partly, all.unaligned), (0, 0), "{all:?}");
         assert_eq!(all.bytes % size, 0);
         let swept = pages(&target, &[(memory, count)], Need::ORDER | Need::HUGE);
@@ -310,7 +310,7 @@ fn pages_of_the_pool() {
     drop(pool);
 }
 
-/// What is not mapped yet has no frame whose flags could tell, so the filesystem has to.
+/// A page that is not mapped yet has no frame with flags: the filesystem tells.
 fn files_of_the_mounted_pool() {
     const NAME: &str = "huge::files_of_the_mounted_pool";
     let folder = std::env::temp_dir().join(format!("pmdb-pool-{}", std::process::id()));
@@ -338,7 +338,7 @@ fn files_of_the_mounted_pool() {
         let swept = self::pages(&target, &[(memory, 2 * pages)], Need::empty());
         assert!(swept.iter().all(|page| page.kind == Some(Kind::Hugetlb)));
         puppet.unmaps(memory, 2 * pages);
-        // What the file has, and what was promised to its mapping, goes back to the pool.
+        // The file's pages, and those reserved for its mapping, go back to the pool.
         file.set_len(0).expect("an empty file");
     }
     drop(puppet);
@@ -370,7 +370,7 @@ fn copied_in_part_by_a_child() {
     }
     let alone = swept.iter().filter(|page| page.exclusive() == Some(true));
     assert_eq!(alone.count() as u64, copied);
-    // Without counts nothing is said where the kernel's mark is wrong.
+    // Without map counts it is unknown where the kernel's mark is wrong.
     for page in pages(&target, &[(memory, 4)], Need::HUGE) {
         let said = page.exclusive();
         assert!(said.is_none() || page.huge == Some(false), "{page:?}");

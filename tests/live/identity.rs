@@ -1,4 +1,4 @@
-//! Who the target is, and what becomes of it.
+//! The identity of the target: threads, zombies, exec, exit, names and rights.
 
 use super::support::{self, at, skip};
 use super::target::{self, Target, announce, wait};
@@ -111,7 +111,7 @@ fn thread(_: &[String]) {
     }
 }
 
-/// Gives a page of its arguments back to the kernel, and announces where it is. They are so long that nothing else lies in it.
+/// Gives a page of its arguments back to the kernel, and announces its address. The arguments are so long that nothing else is in it.
 fn forgetful(_: &[String]) {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("its stat");
     let (_, fields) = stat.rsplit_once(") ").expect("fields");
@@ -157,7 +157,7 @@ fn called(arguments: &[String]) {
     wait();
 }
 
-/// Becomes nobody, tries to attach to the process that its argument names, and announces how that went.
+/// Becomes nobody, tries to attach to the process that its argument names, and announces the result.
 fn nobody(arguments: &[String]) {
     let pid: u32 = arguments[0].parse().expect("a number");
     become_nobody();
@@ -172,8 +172,8 @@ fn nobody(arguments: &[String]) {
     wait();
 }
 
-/// Becomes nobody, but is still permitted to do what root does, as after `setcap …=p`. Attaches, and announces whether it sees
-/// frame numbers, what rights it holds afterwards, and whether it can open a file of root's.
+/// Becomes nobody, with root's capabilities permitted, as after `setcap …=p`. Attaches, and announces whether it sees frame numbers, which
+/// capabilities are effective afterwards, and whether it can open a file of root's.
 fn permitted(arguments: &[String]) {
     let [pid, word] = arguments else {
         panic!("two numbers")
@@ -236,7 +236,7 @@ fn rights_are_raised_for_the_opens_only() {
     assert_eq!(observer.numbers(), [1, 0, 1]);
 }
 
-/// One line: the class of the error, what it says, and the way out.
+/// One line: the class of the error, its message, and its remedy.
 fn verdict(pid: u32) -> String {
     match attach(pid) {
         Ok(_) => "attached".into(),
@@ -245,7 +245,7 @@ fn verdict(pid: u32) -> String {
     }
 }
 
-/// Waits until the process has gone as far as `liveness` says.
+/// Waits until the process has this liveness.
 fn until(process: &pmdb::process::Process, expected: Liveness) {
     loop {
         match process.liveness().expect("an answer") {
@@ -323,7 +323,7 @@ fn exit_is_noticed() {
     );
 }
 
-/// It ends at any moment of a long visit: an error that says so, or the whole of it, never something else.
+/// The target is killed at any moment of a long visit: the result is that error, or complete, and nothing else.
 fn killed_while_being_read() {
     for round in 0..20 {
         let mut target = Target::start("idle", &[]);
@@ -453,7 +453,7 @@ fn no_such_process() {
 }
 
 fn names_are_found_and_never_guessed() {
-    // No other process is called so: the number of this one is in it.
+    // No other process has this name: it contains the number of this one.
     let name = format!("pmdb{}", std::process::id());
     let mut first = Target::start("called", &[&name]);
     first.line();
@@ -511,7 +511,7 @@ fn who_may_not_look_is_told_why() {
     assert!(said.contains("CAP_SYS_PTRACE"), "{said}");
     let said = observer.line();
     assert!(said.starts_with("may not open /proc/kpageflags"), "{said}");
-    // Who gave up its ids is not dumpable, but root may look all the same.
+    // A process that changed its ids is not dumpable, but root may still inspect it.
     attach(observer.pid()).expect("root may");
     std::io::stdout().flush().expect("output");
 }

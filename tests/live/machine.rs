@@ -92,7 +92,7 @@ fn frames_are_what_pread_says() {
                     usize::from(*ours == u64::from_ne_bytes(plain.try_into().expect("8 bytes")));
             }
         }
-        // The machine lives meanwhile: a few frames may have changed between the two reads.
+        // The machine keeps running: a few frames may have changed between the two reads.
         assert!(
             all > 2000 && same * 100 >= all * 98,
             "{file}: {same} of {all}"
@@ -145,14 +145,14 @@ fn zones_hold_every_frame_in_use() {
     }
 }
 
-/// The frames of a program lie in what the firmware calls memory; who may not know where that is, is told so.
+/// The frames of a program lie in System RAM. A user who may not know its addresses gets that reason.
 fn memory_is_where_iomem_says() {
     let name = "machine::memory_is_where_iomem_says";
     let machine = pmdb::process::machine();
     let Ok(text) = std::fs::read_to_string("/proc/iomem") else {
         return skip(name, "there is no /proc/iomem here");
     };
-    // Rows that lie in no other, taken apart by hand.
+    // Rows that lie in no other, decoded without pmdb.
     let rows = text.lines().filter(|line| !line.starts_with(' '));
     let rows: Vec<(u64, u64, &str)> = rows
         .map(|line| {

@@ -1,9 +1,9 @@
-//! Real processes, looked at through pmdb and, by each test, in a second way that shares no code with it.
+//! Real processes, inspected through pmdb and, by each test, in a second way that shares no code with it.
 //!
-//! The processes that are looked at are this program again, started with the name of a scenario; see [`target`]. A module of tests
-//! has a list of `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
+//! The target processes are this program again, started with the name of a scenario; see [`target`]. A module of tests has a list of
+//! `TESTS`, each a name and a function, and one of `SCENARIOS`, which run in those processes.
 //!
-//! What this machine or this user cannot do is skipped, see [`skips`].
+//! Tests that this machine or this user cannot run are skipped, see [`skips`].
 #![allow(unsafe_code)]
 
 mod access;
@@ -47,10 +47,10 @@ mod who;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test: what it is called, and what it does. It fails by panicking.
+/// A test: its name and its function. It fails by panicking.
 type Test = (&'static str, fn());
 
-/// A scenario: what it is called, and what a target does with its arguments.
+/// A scenario: its name, and what a target does with its arguments.
 type Scenario = (&'static str, fn(&[String]));
 
 const TESTS: &[&[Test]] = &[

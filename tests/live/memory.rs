@@ -1,4 +1,5 @@
-//! What `x`, `find`, `telescope` and `print` read: against the target's own bytes and gdb; and that looking changes nothing, page by page.
+//! What `x`, `find`, `telescope` and `print` read, compared with the target's own bytes and gdb; and that reading changes nothing, page by
+//! page.
 
 use super::answers::program;
 use super::behind::{DiskFile, Held, drop_cached, is_cached};
@@ -46,11 +47,11 @@ pub const SCENARIOS: &[Scenario] = &[("memory", |_| {
 /// Bytes that the scenario shows.
 const BYTES: usize = 512;
 
-/// Bytes of texts that it shows. Other words stand before and behind them: of what a stack holds by chance gdb and pmdb need
-/// not show every character alike, one for private use for example.
+/// Bytes of texts that it shows, with other words before and after them: gdb and pmdb may show random bytes of a stack differently, such
+/// as a character for private use.
 const TEXT_BYTES: usize = 35;
 
-/// Pages of each stretch of memory that is looked at.
+/// Pages of each stretch of memory that is read.
 const PAGES: u64 = 4;
 
 /// The records of some commands on a process.
@@ -76,7 +77,7 @@ fn rows(records: &[Value]) -> Vec<(String, Option<String>, u64)> {
     .collect()
 }
 
-/// What would change if a page of a process were touched: the bits of its entries (its frames may move by themselves), and its faults.
+/// What a touch of a page would change in a process: the bits of its entries (frames may move by themselves), and its fault counts.
 #[derive(PartialEq, Debug)]
 struct Standing {
     entries: Vec<(u64, u64)>,
@@ -86,7 +87,7 @@ struct Standing {
 impl Standing {
     /// Of every page of every region that is not too large to read one by one.
     fn of(pid: u32) -> Standing {
-        // The frame, whether others map it too, who come and go, and whether it is soft-dirty: bits 0 to 56.
+        // Bits 0 to 56 may change by themselves: the frame, soft-dirty, and whether others map the page too.
         const RESTLESS: u64 = (1 << 57) - 1;
         let map = File::open(format!("/proc/{pid}/pagemap")).expect("its page map");
         let mut entries = Vec::new();
@@ -114,7 +115,7 @@ impl Standing {
     }
 }
 
-/// The flags of the frames of some pages, without those that come and go: a read changes no others than these.
+/// The flags of the frames of some pages, without those that change by themselves: a read changes none of these.
 fn steady_flags(pid: u32, start: u64, pages: u64) -> Vec<u64> {
     const FRAME: u64 = (1 << 55) - 1;
     let file = File::open("/proc/kpageflags").expect("flags");
@@ -129,7 +130,7 @@ fn steady_flags(pid: u32, start: u64, pages: u64) -> Vec<u64> {
     flags.collect()
 }
 
-/// What would change of shared memory if it were touched: what smaps counts of the region, and what the object itself has.
+/// What a touch would change in shared memory: the counts of smaps for the region, and the size of the object itself.
 #[derive(PartialEq, Debug)]
 struct Object {
     counted: Vec<String>,
@@ -157,7 +158,7 @@ impl Object {
     }
 }
 
-/// What a child of a process has put into shared memory is read though the process has not mapped it, and its holes stay holes.
+/// Pages of shared memory that only a child has written are read, though the process has not mapped them. Holes stay holes.
 fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
     let bytes = PAGES * page_bytes();
     let records = records(pid, &[format!("x/{bytes}xb {start:#x}")]);
@@ -216,7 +217,7 @@ fn looking_changes_nothing() {
     drop_cached(&file, 0, PAGES);
     let held = Held::of(&file, 1, 1);
     let mapped = puppet.maps_file(&file, PAGES, libc::PROT_READ, libc::MAP_PRIVATE);
-    // What only a child has touched is in the page cache and not mapped here, between holes; another has gone to swap.
+    // Pages that only a child has touched are in the page cache, not mapped here, and between holes. Another one is in swap.
     let objects = ["shared", "memfd", "copied"].map(|verb| {
         let object = puppet.maps(verb, PAGES);
         if verb != "copied" {
@@ -279,7 +280,7 @@ fn looking_changes_nothing() {
         skip(NAME, "only root may read /proc/kpageflags");
     }
 
-    // And it says what is true of each page.
+    // The answers are true of each page.
     let of = |area: u64| rows(&records(pid, &[format!("x/{bytes}xb {area:#x}")]));
     let states = |area: u64| {
         let mut states: Vec<(String, u64)> = Vec::new();
@@ -325,7 +326,7 @@ fn looking_changes_nothing() {
     drop(swap);
 }
 
-/// The pages of a file that are in the page cache, once it stands still: what is read ahead comes by itself.
+/// The pages of a file that are in the page cache, once read-ahead is done.
 fn settled(file: &File, pages: u64) -> Vec<bool> {
     let cached = || -> Vec<bool> { (0..pages).map(|page| is_cached(file, page)).collect() };
     let (mut last, mut since) = (cached(), Instant::now());
@@ -348,7 +349,7 @@ fn the_page_cache_is_read_and_not_filled() {
     let mapped = puppet.maps_file(&file, MANY, libc::PROT_READ, libc::MAP_PRIVATE);
     puppet.0.stop();
     let pid = puppet.0.pid();
-    // One read, with which the kernel reads some pages ahead and marks one of them: who reads that, reads more.
+    // One read, after which the kernel reads some pages ahead and marks one of them: reading that one starts more read-ahead.
     file.read_exact_at(&mut [0], 0).expect("a read");
     let before = settled(&file, MANY);
     if before.iter().all(|cached| *cached) || !before[0] {
@@ -372,7 +373,7 @@ fn the_page_cache_is_read_and_not_filled() {
             );
         }
     }
-    // The file is this user's own, so that the kernel tells what of it is cached.
+    // The file belongs to this user, so that the kernel shows its page cache.
     assert_eq!(from_file, before);
     for page in 0..MANY {
         assert!(is_hole(pid, mapped + page * page_bytes()));
@@ -408,7 +409,7 @@ fn fault_reads_through() {
     }
 }
 
-/// Lines behind each `==`, blanks made alike, and without the symbols behind addresses: of these gdb knows others.
+/// The lines after each `==`, with blanks normalised, and without the symbols after addresses, which gdb may name differently.
 fn parts(text: &str) -> Vec<String> {
     let plain = |line: &str| {
         let (label, rest) = line.split_once(':').unwrap_or((line, ""));
@@ -505,7 +506,7 @@ fn rows_are_gdb_s() {
             lines.push(format!("x/-19{format}{unit} {:#x}", bytes + 301));
         }
     }
-    // Far enough from memory that cannot be read, near which gdb loses the last text.
+    // Far enough from unreadable memory, near which gdb loses the last text.
     for before in 0..TEXT_BYTES as u64 {
         lines.push(format!("x/-{}s {:#x}", 1 + before % 5, text + before));
         lines.push(format!("x/{} ", if before % 3 == 0 { "-s" } else { "s" }));
@@ -514,7 +515,7 @@ fn rows_are_gdb_s() {
         lines.push(format!("x/-4s{size} {:#x}", text + TEXT_BYTES as u64));
         lines.push(format!("x/-7s{size} {:#x}", bytes + 303));
     }
-    // What is left out, and where it goes on.
+    // Omitted parts, and where the next x continues.
     for sticky in [
         "x/2xh", "x", "x/d", "x/3c", "x", "x/a", "x", "x/2f", "x/x", "x/ow", "x/s", "x/x",
         "x/-3gx", "x", "x/-2", "x/-d", "x/-s", "x", "x/-3s", "x/-2", "x/2", "x/-b", "x/x",
@@ -549,7 +550,7 @@ fn rows_are_gdb_s() {
     }
     let ours = parts(&program(&[], target.pid(), false, &marked("echo ==")));
     assert_eq!(ours.len(), lines.len());
-    // What characters of two or four bytes there are by chance gdb shows by other tables: only where the texts begin is the same.
+    // gdb shows random characters of two or four bytes by other tables: only the starts of the texts are the same.
     let compared = |line: &str, part: &str| match line.contains("sh ") || line.contains("sw ") {
         true => part
             .lines()

@@ -51,8 +51,8 @@ pub const SCENARIOS: &[Scenario] = &[("pages", pages), ("namespaced", namespaced
 
 const PAGES: usize = 3000;
 
-/// Private memory of which every third page is written, then a stretch of 700; every seventh is only read. Then a reservation of a TiB
-/// with four pages in it. Announces both starts.
+/// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a reservation of a TiB with
+/// four pages in it. Announces both starts.
 fn pages(_: &[String]) {
     let page = page_bytes() as usize;
     let private = ProtFlags::READ | ProtFlags::WRITE;
@@ -75,7 +75,7 @@ fn pages(_: &[String]) {
             Untouched => {}
         }
     }
-    // A terabyte, or what an address space of 32 bits has room for.
+    // A terabyte, or as much as a 32-bit address space has room for.
     let huge = usize::try_from(1u64 << 40).unwrap_or(1 << 29);
     let big = map(huge, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: within the mapping.
@@ -295,7 +295,7 @@ fn it_ends_where_the_kernel_begins() {
     let process = target.attach().process;
     let last = u64::MAX / page_bytes();
     let first = match std::env::consts::ARCH {
-        // The highest byte is a tag; bit 55 says whose half it is.
+        // The highest byte is a tag; bit 55 tells the halves apart.
         "aarch64" => 0xff80 << 48,
         // The kernel has an address space of its own.
         "s390x" => last * page_bytes(),
@@ -388,8 +388,8 @@ fn frames_are_hidden_or_not() {
     assert_eq!(entry.is_frame_hidden(), process.frames_hidden());
 }
 
-/// Has every right in a user namespace of its own, and looks at itself. Announces whether it made one, whether it sees
-/// frame numbers, and whether it thinks so.
+/// Has every right in a user namespace of its own, and inspects itself. Announces whether it made one, whether it sees frame numbers, and
+/// whether pmdb says so.
 fn namespaced(_: &[String]) {
     // SAFETY: takes no memory; this process has one thread.
     if unsafe { libc::unshare(libc::CLONE_NEWUSER) } != 0 {

@@ -1,4 +1,4 @@
-//! `patched`: code that a process has written into, compared with its file.
+//! `patched`: code that a process has modified, compared with its file.
 
 use super::answers::program;
 use super::support::page_bytes;
@@ -103,7 +103,7 @@ fn what_a_process_writes_into_its_code_is_found() {
     ] {
         assert_eq!(summary[field], number, "{field}");
     }
-    // The file was read, and does not tell.
+    // The file was read, but does not tell.
     let accessed = std::fs::metadata(&path).expect("its times").atime();
     assert_eq!(accessed, 1_000_000_000);
     // Only the requested range is reported.

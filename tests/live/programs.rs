@@ -1,4 +1,4 @@
-//! Targets that are other programs than this one.
+//! Targets that run other programs.
 
 use super::Test;
 use super::support::{at, skip};
@@ -60,7 +60,7 @@ fn a_32_bit_program() {
     let Ok(Program(child)) = &mut spawn(&program) else {
         return skip(name, "32-bit programs do not run here");
     };
-    // `spawn` is back when the old program is gone, not when the new one is there.
+    // `spawn` returns when the old program is gone, which may be before the new one runs.
     let mut mark = [0; 4];
     let output = child.stdout.as_mut().expect("its output");
     output.read_exact(&mut mark).expect("a sign of life");
@@ -108,7 +108,7 @@ fn a_32_bit_program() {
     }
 }
 
-/// A program that is not this one. It ends with this value.
+/// A process that runs another program. It ends when this is dropped.
 struct Program(std::process::Child);
 
 impl Drop for Program {
@@ -122,10 +122,10 @@ impl Drop for Program {
 fn spawn(program: &std::path::Path) -> std::io::Result<Program> {
     loop {
         let mut command = Command::new(program);
-        // As what a program of many commands (busybox) behaves, its first argument says.
+        // A program of many commands (busybox) chooses one by its first argument.
         command.arg0("cat");
         match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
-            // A child that another test starts just now holds the file open for writing until it runs its own program.
+            // A child that another test forks at this moment holds the file open for writing until its exec.
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
             spawned => return spawned.map(Program),
         }
@@ -147,7 +147,7 @@ fn a_program_is_found_by_its_file_name() {
             "nothing can be run from the folder for temporary files",
         );
     };
-    // It gives back what it gets.
+    // cat prints its input.
     child
         .stdin
         .as_mut()

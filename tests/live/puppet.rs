@@ -21,8 +21,8 @@ pub const SCENARIOS: &[Scenario] = &[("puppet", |_| {
     }
 })];
 
-/// What has just been mapped waits in a batch of the processor that did it, and is kept when memory is paged out until that processor
-/// empties it (lru_add_drain in mm/swap.c): paging out does that for its own.
+/// A page that was just mapped waits in a batch of its processor, and is not paged out until that processor drains the batch
+/// (lru_add_drain in mm/swap.c). Paging out drains the batch of its own processor.
 fn stay_on_one_processor() {
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
@@ -45,7 +45,7 @@ impl Puppet {
         Puppet(target)
     }
 
-    /// Starts one that has a huge page, mapped as one: with its address and how many pages it is; or the reason why the kernel gives none.
+    /// Starts one that has a huge page, mapped by one PMD, with its address and number of pages; or the reason why the kernel gives none.
     pub fn with_huge_page() -> Result<(Self, u64, u64), &'static str> {
         let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
         let pages = bytes / page_bytes();
@@ -61,14 +61,14 @@ impl Puppet {
         }
     }
 
-    /// New memory of the pool of huge pages of that size, with none set aside for it; or the error number.
+    /// New hugetlb memory of that page size, without a reservation; or the error number.
     pub fn maps_unreserved(&mut self, bytes: u64) -> Result<u64, i64> {
         let size = bytes.trailing_zeros().into();
         let answer = self.asks("hugetlb", &[bytes, size, libc::MAP_NORESERVE as u64]);
         u64::try_from(answer).map_err(|_| -answer)
     }
 
-    /// Has it do something, and gives back the number it answers with: an address, a process. Negative for an error number.
+    /// Has it do something, and returns its answer: an address or a process id. An error number is negative.
     pub fn asks(&mut self, verb: &str, numbers: &[u64]) -> i64 {
         let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
         self.0.send(&format!("{verb} {}", numbers.join(" ")));
@@ -87,8 +87,8 @@ impl Puppet {
         self.does(verb, &[pages * page_bytes()])
     }
 
-    /// New memory far from the program: what lies right behind a program may be its `.bss`, and new memory does where a static program is
-    /// loaded among other mappings. So much does not fit there.
+    /// New memory far from the program: anonymous memory right after a program may be its `.bss`, and new memory may be there if a static
+    /// program is loaded among other mappings. This much does not fit there.
     pub fn maps_far(&mut self) -> u64 {
         self.maps("anonymous", (64 << 20) / page_bytes())
     }
@@ -131,8 +131,8 @@ impl Puppet {
         self.does("unmap", &[address, pages * page_bytes()]);
     }
 
-    /// Pages out so many pages; whether all are out. A page that another processor has in its batch for the LRU list is kept
-    /// (lru_add_drain in mm/swap.c): then it is tried again.
+    /// Pages out `pages` pages, and returns whether all are out. A page in another processor's batch for the LRU list is kept
+    /// (lru_add_drain in mm/swap.c): then it tries again.
     pub fn pages_out(&mut self, address: u64, pages: u64) -> bool {
         let pid = self.0.pid();
         let is_out = |page| {
@@ -145,7 +145,7 @@ impl Puppet {
         })
     }
 
-    /// `madvise`; the error number if the kernel does not like it.
+    /// `madvise`, or its error number.
     pub fn advises(&mut self, address: u64, pages: u64, advice: i32) -> Result<(), i32> {
         let answer = self.asks("advise", &[address, pages * page_bytes(), advice as u64]);
         if answer < 0 {
@@ -229,7 +229,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "unmap" => answer(unsafe { libc::munmap(number(0) as *mut _, number(1)) }.into()),
         "advise" => {
             let advice = number(2) as i32;
-            // Newer kernels tell of failed memory at once, not when it is next touched. Whoever touches it later is ended as ever.
+            // Newer kernels send a signal for failed memory at once, and not at the next access. A later access still ends the process.
             extern "C" fn carry_on(_: i32) {}
             // SAFETY: a handler that does nothing, for as long as the call takes; memory of the test's own.
             unsafe {
@@ -278,7 +278,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
     }
 }
 
-/// What a system call gave back, or the error number, negative.
+/// The result of a system call, or its negative error number.
 fn answer(result: i64) -> i64 {
     match result {
         -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
@@ -332,7 +332,7 @@ fn pooled_again(bytes: usize, flags: usize) -> i64 {
     answer(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, flags as i32, fd, 0) } as i64)
 }
 
-/// Memory that even the kernel does not map for itself; the error number where it has none to give.
+/// Memory that even the kernel does not map for itself (memfd_secret), or the error number.
 fn secret(bytes: usize) -> i64 {
     // SAFETY: a system call without memory.
     let fd = unsafe { libc::syscall(libc::SYS_memfd_secret, 0) } as i32;

@@ -1,4 +1,4 @@
-//! What pmdb adds up of a stopped process equals what the kernel adds up in smaps, region by region and to the byte.
+//! The sums of pmdb for a stopped process equal those of smaps, region by region and to the byte.
 
 use super::Test;
 use super::puppet::Puppet;
@@ -17,7 +17,7 @@ pub const TESTS: &[Test] = &[
     ("reconcile::swapped_memory", swapped_memory),
 ];
 
-/// The fields of each region in bytes, by the address it starts at: taken apart by hand.
+/// The fields of each region in bytes, by its start address, decoded without pmdb.
 fn plain_smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
     let text = std::fs::read(format!("/proc/{pid}/smaps")).expect("its smaps");
     let mut regions = BTreeMap::new();
@@ -43,7 +43,7 @@ fn plain_smaps(pid: u32) -> BTreeMap<u64, BTreeMap<String, u64>> {
     regions
 }
 
-/// What does not agree, in words; `None` if all does.
+/// The differences in words; `None` if there are none.
 fn difference(
     stats: &RegionStats,
     backing: Backing,
@@ -60,7 +60,7 @@ fn difference(
     // The kernel writes whole KiB, cut off.
     let pss = stats.pss.clone().expect("its share") >> 10 << 10;
     let rss = kernel(&["Rss", "Shared_Hugetlb", "Private_Hugetlb"]);
-    // Shared memory in swap has empty entries, so that it may not be known; what is said is true.
+    // Shared memory in swap has empty entries, so the number may be unknown. If it is known it is right.
     let swapped = match (&stats.swapped, backing) {
         (Err(_), Backing::Shmem) => kernel(&["Swap"]),
         (swapped, _) => swapped.clone().expect("what is swapped"),
@@ -93,7 +93,7 @@ fn difference(
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Every region of a stopped process agrees. Others map the same files and come and go meanwhile: each region has to agree once.
+/// Every region of a stopped process agrees. Other processes map and unmap the same files meanwhile, so each region has to agree once.
 fn agrees(name: &str, process: &Target) {
     const TRIES: u32 = 300;
     if !support::is_root() {

@@ -1,4 +1,4 @@
-//! Regions, whatever they are called.
+//! Regions, with hostile names, deleted files and shared memory.
 
 use super::files::{NAMES, mapped_files, region};
 use super::support::{self, at, page_bytes, skip};
@@ -59,7 +59,7 @@ fn compare_regions(target: &Target) {
     for (number, region) in regions.iter().enumerate() {
         const MOST: usize = 3;
         let start = region.range.start();
-        // Only what adjoins; no further than segments lie apart; whatever is below.
+        // Gaps of nothing, of the distance of segments, and of any size.
         for gap in [1, 2 << 20, u64::MAX] {
             let below = attached.process.nearest_below(start, gap, MOST);
             let Some(below) = below.expect("an answer") else {
@@ -117,7 +117,7 @@ fn hostile_names_come_through() {
     }
 }
 
-/// Only what is deleted is called so, and what is deleted always, whatever has its name by now.
+/// A region is marked as deleted if and only if its file is, even if another file has its name by now.
 fn deleted_is_what_is_deleted() {
     let files = mapped_files();
     let attached = files.target.attach();
@@ -142,7 +142,7 @@ fn deleted_is_what_is_deleted() {
         std::fs::remove_file(files.path(name)).expect("to delete it");
         check(name, true);
     }
-    // Another file takes the name that the mark makes.
+    // Another file has the name with the mark at its end.
     std::fs::write(files.path(b"plain (deleted)"), [99; 64]).expect("a file");
     std::fs::write(files.path(marked), [99; 64]).expect("a file");
     check(b"plain", true);

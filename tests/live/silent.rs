@@ -64,7 +64,7 @@ impl Server {
         parts
     }
 
-    /// What a request is answered with: an error number, or bytes.
+    /// The answer to a request: an error number, or bytes.
     fn answer(&self, operation: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
         let wide = |at: usize| u64::from_ne_bytes(body[at..at + 8].try_into().expect("a word"));
         let narrow = |at: usize| u32::from_ne_bytes(body[at..at + 4].try_into().expect("a word"));
@@ -76,13 +76,13 @@ impl Server {
                 Ok(joined(&entry))
             }
             1 => Err(libc::ENOENT),
-            // FUSE_GETATTR: good for no time at all, so that each look asks again.
+            // FUSE_GETATTR: not cached, so that each read asks again.
             3 => {
                 let mut parts = vec![Wide(0), Narrow(0), Narrow(0)];
                 parts.extend(self.attributes(node));
                 Ok(joined(&parts))
             }
-            // FUSE_OPEN, FUSE_OPENDIR: with FOPEN_KEEP_CACHE, as each open drops what is mapped otherwise.
+            // FUSE_OPEN, FUSE_OPENDIR: with FOPEN_KEEP_CACHE; otherwise each open would drop the page cache.
             14 | 27 => Ok(joined(&[Wide(0), Narrow(2), Narrow(0)])),
             // FUSE_READ
             15 => {
@@ -186,7 +186,8 @@ fn served(arguments: &[String]) {
         start.cast::<u8>().read_volatile();
         start
     };
-    // Closing it asks the server, which is of this process: that could not end once the server is silent. The mapping stays.
+    // Closing it later would ask the server, which is in this process: the process could not end once the server is silent. The mapping
+    // stays.
     drop(file);
     announce(start as u64);
     wait();
@@ -248,7 +249,7 @@ impl Served {
 struct Running(Option<Child>);
 
 impl Running {
-    /// What it printed until it ended, and how long that took. A program that does not end fails the test.
+    /// Its output until it ended, and the time it took. A program that does not end fails the test.
     fn ends(mut self) -> (String, Duration) {
         let (child, started) = (self.0.take().expect("a child"), Instant::now());
         let pid = child.id();

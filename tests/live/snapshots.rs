@@ -95,7 +95,7 @@ fn what_a_process_did() {
     puppet.does("kill", &[child]);
 }
 
-/// What `changed(A, now)` and its like come to.
+/// The values of `changed(A, now)` and its like.
 fn value(state: &DebugState, text: &str) -> Result<u64, String> {
     let Ok(Line::Command { command, .. }) = lang::parse_line(&format!("assert {text}")) else {
         panic!("{text} is no expression");
@@ -170,7 +170,7 @@ fn pages_as_values() {
     puppet.does("kill", &[child]);
 }
 
-/// Markers have the bit of swapped pages, and nothing of theirs is in swap.
+/// Markers have the bit of swapped pages, but have nothing in swap.
 fn guards_are_not_swapped() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
@@ -222,7 +222,7 @@ fn a_part_of_a_range() {
         .map(|(_, _, pages)| pages)
         .sum();
     assert!(came >= 7, "{all:?}");
-    // What goes with a region counts as far as it was asked about.
+    // Pages that go with a region count if they are in the range.
     let went = support::range(added, 7 * page);
     let asked = [support::range(added + page, 2 * page)];
     assert_eq!(after.present_within(went, None), 7);
@@ -249,7 +249,7 @@ fn frames(pid: u64, start: u64, pages: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The kernel calls the inner pages of a huge mapping exclusive although a child has them too: each write to one copies it.
+/// The kernel calls the inner pages of a huge mapping exclusive though a child maps them too: a write to one copies it.
 fn a_huge_page_beside_a_child() {
     const NAME: &str = "snapshots::a_huge_page_beside_a_child";
     if !support::shows_frames() {
@@ -297,7 +297,7 @@ fn beside_a_child() {
     let page = page_bytes();
     let memory = puppet.maps("anonymous", 60);
     puppet.writes(memory, 50);
-    // The child copies the first 20 and has ten more of its own, which the parent writes too, but for three.
+    // The child copies the first 20, and has ten more of its own. The parent writes these ten too, except three.
     let child = puppet.does("fork", &[memory, 20]);
     puppet.writes(memory + 50 * page, 4);
     let (here, there) = (
@@ -334,7 +334,7 @@ fn beside_a_child() {
     assert_eq!(sums, read);
     assert_eq!(sums, [30, 20, 4, 0]);
     assert_eq!(about_to_copy, 30);
-    // One that has exited has no memory to be compared, though its parent has not waited for it.
+    // A zombie has no memory to compare.
     let gone = puppet.does("fork", &[memory, 0]);
     let number = Pid::from_raw(gone as i32).expect("its number");
     kill_process(number, Signal::KILL).expect("to end it");

@@ -1,4 +1,4 @@
-//! Which pages were written to since somebody asked the kernel to watch for it.
+//! Which pages were written to since soft-dirty bits were cleared.
 
 use super::Test;
 use super::answers::program;
@@ -20,7 +20,7 @@ fn records(pid: u32, line: String) -> Vec<Value> {
         .collect()
 }
 
-/// New regions have the bits on all of their pages, also on those that are not there.
+/// New regions have the bits on all of their pages, also on holes.
 fn pages_written_to() {
     const NAME: &str = "soft_dirty::pages_written_to";
     const PAGES: u64 = 16;
@@ -55,7 +55,7 @@ fn pages_written_to() {
     }
 }
 
-/// The word of the page map on soft-dirty, read by hand.
+/// The soft-dirty bit of a page-map entry, read without pmdb.
 fn is_marked(pid: u32, address: u64) -> bool {
     use std::os::unix::fs::FileExt;
     let mut entry = [0; 8];
@@ -70,7 +70,8 @@ fn of_type<'a>(records: &'a [Value], wanted: &str) -> Vec<&'a Value> {
     of_it.collect()
 }
 
-/// Without `--yes` nothing is cleared where nobody can be asked; with it all is, and what is written then is shown, and no other page.
+/// Without `--yes` nothing is cleared if there is no user to confirm it. With it all bits are cleared; then only pages that are written are
+/// shown.
 fn cleared_by_the_command() {
     const NAME: &str = "soft_dirty::cleared_by_the_command";
     const PAGES: u64 = 16;
@@ -137,7 +138,7 @@ fn a_huge_page() {
     assert_eq!(written, Some(marked), "{said:?}");
 }
 
-/// Where the kernel has no such bits, the write would be accepted and nothing would happen.
+/// A kernel without such bits would accept the write and do nothing.
 fn refused() {
     const NAME: &str = "soft_dirty::refused";
     let puppet = Puppet::start();

@@ -37,7 +37,7 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// What is known of one address; the raw entry is checked against a plain read.
+/// The detail of one address; its raw entry is compared with a plain read.
 pub fn detail(target: &Target, address: u64) -> PageDetail {
     let view = View::at(target, at(address)).expect("a view");
     let detail = view.detail(at(address)).expect("its detail");
@@ -47,7 +47,7 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
         plain,
         "at {address:#x}"
     );
-    // One address and a sweep are two ways to the same.
+    // A query of one address and a sweep give the same.
     let swept = pages(
         target,
         &[(address / page_bytes() * page_bytes(), 1)],
@@ -58,14 +58,14 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
             (page.state(), page.kind),
             (detail.page.state(), detail.page.kind)
         ),
-        // A sweep passes over what is in no region.
+        // A sweep skips addresses in no region.
         ([], None) => assert_eq!(detail.page.state(), State::Unmapped),
         (_, region) => panic!("{} pages in {region:?}", swept.len()),
     }
     detail
 }
 
-/// All pages of ranges, one by one; of `need`, what can be had.
+/// All pages of ranges, one by one, with as much of `need` as is available.
 pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Need) -> Vec<Page> {
     let view = View::of(target).expect("a view");
     let spans: Vec<AddressRange> = ranges
@@ -231,7 +231,7 @@ fn userfault_markers() {
     );
 }
 
-/// Without CAP_SYS_ADMIN the kernel hides what would tell a marker from a slot of swap.
+/// Without CAP_SYS_ADMIN the kernel hides what distinguishes a marker from a swap slot.
 fn hides_markers(target: &pmdb::process::Target) -> bool {
     let areas = target.machine.swaps();
     !support::shows_frames() && areas.is_ok_and(|areas| !areas.0.is_empty())
@@ -314,7 +314,7 @@ fn huge_pages() {
         .contains(pmdb::process::Categories::HUGE);
     let first = detail(&target, memory + 5 * page_bytes());
     if !scans {
-        // Of small pages it is known all the same.
+        // For small pages it is still known.
         let is_small = in_huge_pages(puppet.0.pid(), memory) == 0;
         let is_known = first.huge == Ok(false) && is_small;
         assert!(is_known || matches!(first.huge, Err(Reason::NotOnThisKernel(_))));
@@ -409,8 +409,8 @@ fn pages_of_the_hugetlb_pool() {
     drop(pool);
 }
 
-/// A puppet with 64 equal pages that are merged, and where they are. Merging goes on until the setting is dropped, which has to be
-/// after the puppet. Fails with the reason why nothing was merged.
+/// A puppet with 64 equal pages that are merged, and their address. Merging goes on until the setting is dropped, which has to be after the
+/// puppet. An error says why nothing was merged.
 pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
     let merging = super::system::merging()?;
     let mut puppet = Puppet::start();
@@ -419,7 +419,7 @@ pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
     if let Err(error) = puppet.advises(memory, 64, libc::MADV_MERGEABLE) {
         return Err(format!("MADV_MERGEABLE: error {error}"));
     }
-    // The kernel merges when it comes round: one frame for all is the sign.
+    // The kernel merges after a while: then all pages have one frame.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     let frame = |page: u64| {
         let entry = plain_entry(puppet.0.pid(), memory + page * page_bytes());
@@ -451,7 +451,7 @@ fn merged_pages() {
     drop(merging);
 }
 
-/// Memory that nobody offered for merging: some kernels flag every anonymous page as merged.
+/// Memory that was not offered for merging: some kernels flag every anonymous page as merged.
 fn merged_pages_are_not_claimed() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);

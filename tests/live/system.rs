@@ -1,6 +1,6 @@
-//! What of the whole machine a test needs for a while: swap, huge pages in the pool, merging, a cgroup.
+//! System-wide settings that a test changes for a while: swap, huge pages in the pool, merging, a cgroup.
 //!
-//! A shell changes them, says so, and puts them back when its input ends: when the test is done with them, and also when the test is
+//! A shell changes them, says so, and restores them when its input ends: when the test is done with them, and also when the test is
 //! killed. One at a time.
 
 use std::ffi::OsStr;
@@ -12,13 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// As long as this lives, the machine is as the test wants it.
+/// Restores the settings when it is dropped.
 pub struct Changed {
     guard: Option<Child>,
     _lock: MutexGuard<'static, ()>,
 }
 
-/// No signal but SIGKILL keeps it from putting things back, and no other run of the tests comes between.
+/// Only SIGKILL keeps it from restoring, and a lock keeps other runs of the tests out.
 const BEFORE: &str = r#"
 set -e
 trap '' INT HUP TERM PIPE
@@ -51,7 +51,7 @@ mkswap $device >/dev/null 2>&1 || refuse "mkswap fails"
 swapon -p 32000 $device 2>/dev/null || refuse "swapon fails"
 "#;
 
-/// Turns on a swap file, in a folder of its own below the one that is named to it.
+/// Turns on a swap file, in a folder of its own below the one in its argument.
 const SWAP_FILE: &str = r#"
 folder=$(mktemp -d "$1/swap-XXXXXX") || refuse "no folder may be made"
 file=$folder/swap
@@ -67,7 +67,7 @@ mkswap "$file" >/dev/null 2>&1 || refuse "mkswap fails"
 swapon -p 32000 "$file" 2>/dev/null || refuse "swapon fails on this filesystem"
 "#;
 
-/// Has so many more huge pages in the pool of that setting.
+/// Adds huge pages to the pool of a setting.
 const HUGE_PAGES: &str = r#"
 setting=$1
 test -w $setting || refuse "no huge page pool $setting"
@@ -140,7 +140,7 @@ mkdir "$1" 2>/dev/null || refuse "no cgroup may be made"
 trap 'off "$1"' EXIT
 "#;
 
-/// Somewhere to swap to. Fails with the reason why there is none.
+/// A swap area, or the reason why there is none.
 pub fn swap() -> Result<Changed, String> {
     let is_on = || {
         let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
@@ -218,7 +218,7 @@ fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Resul
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Of its own, so that who kills the tests as a group does not kill what puts the machine back.
+        // A process group of its own: killing the group of the tests must not kill the restoring shell.
         .process_group(0)
         .spawn();
     let guard = changed

@@ -1,4 +1,4 @@
-//! The processes that tests look at: this program again, playing a scenario.
+//! The target processes of tests: this program again, running a scenario.
 //!
 //! A scenario sets something up and [`announce`]s what, as a line of words; then it [`wait`]s for lines from the test. When these
 //! end, because the test is over in whatever way, the process ends.
@@ -19,7 +19,7 @@ pub fn asked_for() -> Option<String> {
     std::env::var(SCENARIO).ok()
 }
 
-/// Plays it.
+/// Runs it.
 pub fn play(name: &str, scenarios: &[&[Scenario]]) {
     use rustix::process::{Signal, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::KILL)).expect("to die with the test");
@@ -46,7 +46,7 @@ pub fn wait() -> Option<String> {
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
-/// The command that plays a scenario.
+/// The command that runs a scenario.
 pub fn command(scenario: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.env(SCENARIO, scenario).args(arguments);
@@ -69,7 +69,7 @@ pub fn command_by(words: &[&str], scenario: &str) -> Command {
     command
 }
 
-/// A process that plays a scenario. It ends with this value.
+/// A process that runs a scenario. It ends when this is dropped.
 pub struct Target {
     child: Child,
     input: Option<ChildStdin>,
@@ -130,7 +130,7 @@ impl Target {
         waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("it to stand still");
     }
 
-    /// Lets it end, and waits until it has.
+    /// Ends it, and waits until it has exited.
     pub fn end(&mut self) {
         self.input = None;
         self.child.wait().expect("its end");

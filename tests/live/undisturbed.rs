@@ -1,4 +1,4 @@
-//! Looking does not signal the target: not by the leases that it holds, and no watcher sees a file read that nobody had to read.
+//! Commands do not signal the target through the leases that it holds, and read no file that they do not need.
 
 use super::puppet::Puppet;
 use super::support::{page_bytes, skip};
@@ -51,7 +51,7 @@ fn leaseholder(paths: &[String]) {
     let bytes = page_bytes() as usize;
     let mut starts = Vec::new();
     for path in paths {
-        // Copied by this process: one that the test forks at this moment would have the file open, too.
+        // This process makes the copy: a child that the test forks at this moment would also have the file open.
         std::fs::copy("/proc/self/exe", path).expect("a copy");
         let options = std::fs::OpenOptions::new()
             .read(true)
@@ -83,7 +83,7 @@ fn leaseholder(paths: &[String]) {
     }
     let folder = Path::new(&paths[0]).parent().expect("a folder");
     let watch = watch(folder);
-    // What looks at the files beside them is signalled too: dnotify.
+    // dnotify signals reads of the files beside them, too.
     let folder = std::fs::File::open(folder).expect("a folder");
     // SAFETY: numbers, on a folder that stays open.
     unsafe {
@@ -118,7 +118,7 @@ fn events(watch: &OwnedFd) -> usize {
     seen
 }
 
-/// A target that holds a lease on two files: an ELF file, so that names are looked for in it, and what perf would read names of code from.
+/// A target that holds a lease on two files: an ELF file, which is searched for names, and its perf map.
 struct Leaseholder {
     target: Target,
     starts: Vec<u64>,
@@ -155,7 +155,7 @@ fn pmdb(pid: u32, command: &str) -> std::process::Output {
     program.stdin(Stdio::null()).output().expect("it runs")
 }
 
-/// What looks, in every way, at `address`.
+/// Commands that inspect `address`, in every way.
 pub fn looks(address: u64) -> Vec<String> {
     let with = [
         "translate ADDR",
@@ -218,7 +218,7 @@ fn no_command_breaks_a_lease() {
         let output = pmdb(pid, &command);
         assert_eq!(holder.disturbances(), [0, 0], "{command}: {output:?}");
     }
-    // And the signal does come when somebody opens the file: without waiting, as that would be for the target to end.
+    // The signal does come when the file is opened: without waiting, as the open would wait for the target to end.
     let path = holder._folder.path().join("leased.so");
     let path = CString::new(path.to_str().expect("a path")).expect("no zero byte");
     // SAFETY: a path that ends in zero.

@@ -75,7 +75,7 @@ pub fn poison(start: usize, length: usize) -> i64 {
     poison().unwrap_or_else(|error| error)
 }
 
-/// How often the handler was told.
+/// The number of events that the handler received.
 static TOLD: AtomicI64 = AtomicI64::new(0);
 
 /// How often the handler was told.
@@ -83,8 +83,8 @@ pub fn told() -> i64 {
     TOLD.load(Ordering::SeqCst)
 }
 
-/// Registers a range with a handler that is told of each missing page (`mode` 1), write (`mode` 2, and write-protects the range) or
-/// page that only its object has (`mode` 4), and lets it pass.
+/// Registers a range with a handler that receives missing faults (`mode` 1), writes (`mode` 2, which write-protects the range) or minor
+/// faults (`mode` 4), and resolves them.
 pub fn handle(start: usize, length: usize, mode: usize) -> i64 {
     const UFFDIO_ZEROPAGE: libc::Ioctl = 0xc020_aa04_u32 as libc::Ioctl;
     const UFFDIO_CONTINUE: libc::Ioctl = 0xc020_aa07_u32 as libc::Ioctl;

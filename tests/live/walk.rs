@@ -52,8 +52,8 @@ pub const TESTS: &[Test] = &[
     ("walk::frames_of_the_machine", frames_of_the_machine),
 ];
 
-/// A process that stands still, with memory in all the ways that the plan of a sweep tells apart: dense and sparse, small and large,
-/// huge pages, holes, shared memory.
+/// A process that stands still, with every kind of memory that the plan of a sweep distinguishes: dense and sparse, small and large, huge
+/// pages, holes, shared memory.
 fn still() -> Puppet {
     let mut puppet = Puppet::start();
     let mut numbers = Numbers(7);
@@ -98,7 +98,7 @@ fn plain_entries(pid: u32) -> Vec<(u64, u64)> {
     all
 }
 
-/// Everything but bit 56, which the kernel judges by the first page of a huge mapping.
+/// All bits except 56, which in a huge mapping is that of its first page.
 const SURE: u64 = !(1 << 56);
 
 fn every_entry_is_what_pread_says() {
@@ -129,7 +129,7 @@ fn every_entry_is_what_pread_says() {
                         assert_eq!(one.address.get() / page_bytes(), index);
                         assert!(region.range().contains(one.address));
                         let found = one.entry.raw() & SURE;
-                        // A scan does not look at the soft-dirty bits of what is empty.
+                        // A scan does not report the soft-dirty bits of empty entries.
                         let soft_dirty = if word >> 62 == 0 { 1 << 55 } else { 0 };
                         assert_eq!(found | soft_dirty, word & SURE | soft_dirty, "{page:?}");
                     }
@@ -236,14 +236,14 @@ fn rows_are_the_same_with_and_without_scan() {
     let puppet = still();
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
-    // Pages of files, and what the kernel lends, are mapped by other processes too, whose number changes under the test.
+    // Other processes map pages of files and the vdso too, and their number changes during the test.
     let is_own = |row: &Row| {
         let region = row.region.and_then(|index| view.regions().get(index));
         region.is_some_and(|viewed| {
             viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel
         })
     };
-    // What bits a row starts with that are not its own business.
+    // Bits of a row's first entry that may differ from page to page.
     let plain = |rows: Vec<Row>| -> Vec<Row> {
         let bare = |mut row: Row| {
             let soft_dirty = 1 << 55;
@@ -290,7 +290,7 @@ fn frames_are_joined_to_their_pages() {
         | PageFlags::ZERO_PAGE
         | PageFlags::MMAP;
     let maps = plain_maps(puppet.0.pid());
-    // Memory of its own: what it shares with other processes changes under the test.
+    // Only its own memory: pages shared with other processes change during the test.
     let own: Vec<(u64, u64)> = maps
         .iter()
         .filter(|(_, _, line)| line.ends_with(b" 0 ") || line.ends_with(b"00:00 0"))
@@ -320,8 +320,8 @@ fn frames_are_joined_to_their_pages() {
 }
 
 fn reservations_cost_nothing() {
-    // One region; and one for each page and each gap, as kernels before about 6.15 leave it in any case: they do not merge what was
-    // touched with what was not.
+    // One region; and one for each page and each gap. Kernels before about 6.15 always have the latter: they do not merge touched
+    // regions with untouched ones.
     for protection in [libc::PROT_NONE, libc::PROT_READ] {
         reservation_costs_nothing(protection);
     }
@@ -337,7 +337,7 @@ fn reservation_costs_nothing(protection: i32) {
         let page = reserved + part * (terabytes / inside) / page_bytes() * page_bytes();
         puppet.does("protect", &[page, page_bytes(), 3]);
         puppet.writes(page, 1);
-        // Where this makes it one region again, it is not the regions that find what is populated.
+        // If this makes it one region again, the regions do not help to find populated pages.
         puppet.does("protect", &[page, page_bytes(), protection as u64]);
     }
     let target = puppet.0.attach();
@@ -408,7 +408,7 @@ fn regions_add_up_to_smaps() {
     let puppet = still();
     let target = puppet.0.attach();
     let view = View::of(&target).expect("a view");
-    // Of files the test compares little: others map their pages and let them go at any time.
+    // The test compares little of files: other processes map and unmap their pages at any time.
     let is_steady = |viewed: &ViewedRegion| {
         viewed.region.inode == 0 || viewed.backing == pmdb::inspect::Backing::Shmem
     };
@@ -416,7 +416,7 @@ fn regions_add_up_to_smaps() {
         .find_map(|_| {
             let before = stats_of_all(&view);
             let smaps = smaps(puppet.0.pid());
-            // smaps counts a page that the kernel is just moving elsewhere, which the page map shows as such and not as present.
+            // smaps counts a migrating page as present; the page map shows it as migrating.
             let mut both = before.iter().zip(stats_of_all(&view));
             let is_quiet =
                 both.all(|((viewed, one), (_, other))| *one == other || !is_steady(viewed));
@@ -493,7 +493,7 @@ fn a_region_that_went_is_said() {
     assert_eq!(changed, [of]);
 }
 
-/// Of very many the text of maps is looked at again in pieces, while the sweep goes on.
+/// Of very many regions the text of maps is compared in pieces during the sweep.
 fn a_region_among_very_many_that_changes_is_said() {
     const COUNT: u64 = 6000;
     let mut puppet = Puppet::start();
@@ -510,7 +510,7 @@ fn a_region_among_very_many_that_changes_is_said() {
         let swept = sweep(&view, &spans, Need::ENTRIES, &mut || Ok(()), &mut |chunk| {
             let is_it = chunk.region.map(|viewed| viewed.range().start()) == Some(changes);
             if is_it {
-                // Without any rights it becomes a part of no neighbour.
+                // Without permissions it merges with no neighbour.
                 puppet.does("protect", &[changes.get(), page_bytes(), 0]);
             }
             Ok(())

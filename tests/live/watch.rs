@@ -77,8 +77,7 @@ impl Watch {
     }
 }
 
-/// The same changes of neighbours as one, wherever their frames lie. They may come apart only where those do not follow each other, which
-/// is the kernel's choice.
+/// Joins the same changes of neighbours. They may be separate only where their frames do not follow each other, which the kernel chooses.
 fn joined(changes: Vec<Change>) -> Vec<Change> {
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| {
         let without_frame = |facts: &Option<PageFacts>| {
@@ -93,7 +92,7 @@ fn joined(changes: Vec<Change>) -> Vec<Change> {
         (a, b) => a.is_none() && b.is_none(),
     };
     let mut joined: Vec<Change> = Vec::new();
-    // The row that a joined one ends with: where its frames begin, and how many they are.
+    // The last row of a joined one: its first frames, and their number.
     let mut row: Option<Change> = None;
     for change in changes {
         let goes_on = |row: &Change| {
@@ -257,7 +256,7 @@ fn split_and_collapsed() {
         Err(reason) => return skip(NAME, reason),
     };
     let mut watch = Watch::of(&puppet, memory, pages, Need::empty());
-    // Other rights for a part, and back again: not an entry differs, but it takes 512 of them now.
+    // Other permissions for a part, and back again: the entries are the same, but there are 512 of them now.
     for rights in [1, 3] {
         puppet.does(
             "protect",
@@ -477,7 +476,7 @@ fn another_program() {
     puppet.0.send("exec");
     assert_eq!(puppet.0.line(), "ready");
     assert_eq!(watch.changes(), [(Executed, 0, 0, None, None)]);
-    // It is looked at anew.
+    // It is sampled anew.
     let view = View::of(&watch.target).expect("a view");
     assert!(view.region(at(memory)).is_none());
     assert_eq!(watch.look().0, Sampled::Alive);

@@ -1,4 +1,4 @@
-//! Who maps a frame, held against a reading of every page map; and pages counted by their flags, held against a plain reading.
+//! Who maps a frame, compared with a reading of every page map; and pages counted by flags, compared with a plain reading.
 
 use super::puppet::Puppet;
 use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
@@ -113,7 +113,7 @@ pub const SCENARIOS: &[Scenario] = &[
 /// A process and an address.
 type Place = (u32, u64);
 
-/// What was heard of a search.
+/// The results of a search.
 #[derive(Default)]
 struct Heard<'a> {
     places: BTreeSet<Place>,
@@ -143,7 +143,7 @@ impl MapperSink for Heard<'_> {
     }
 }
 
-/// The frame behind an address, read by hand.
+/// The frame of an address, read without pmdb.
 fn frame_at((pid, address): Place) -> u64 {
     let entry = plain_entry(pid, address).expect("an entry");
     assert!(entry >> 63 == 1, "{address:#x} is present");
@@ -173,7 +173,7 @@ fn search(question: &Question, heard: &mut Heard) -> Answer {
     who(&pmdb::process::machine(), question, heard).expect("an answer")
 }
 
-/// Where the frame behind a place is mapped, which is the same asked by address, by number, and without the newer calls.
+/// Where the frame of an address is mapped: the answer is the same by address, by number, and without the newer calls.
 fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
     let frame = frame_at(place);
     let mut first = Heard::default();
@@ -193,8 +193,8 @@ fn mappers(place: Place) -> (BTreeSet<Place>, Answer) {
     (first.places, answer)
 }
 
-/// Every place that maps one of `frames`, from a reading of all page maps, entry by entry. Larger regions than any of these tests makes
-/// are left out: reading reservations through takes minutes.
+/// Every place that maps one of `frames`, from a reading of all page maps, entry by entry. Regions larger than those of these tests are
+/// left out: reading whole reservations takes minutes.
 fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
     const LARGEST: u64 = 4 << 30;
     const STEP: u64 = 32 << 10;
@@ -245,7 +245,7 @@ fn brute_force(frames: &[u64]) -> BTreeMap<u64, BTreeSet<Place>> {
     found
 }
 
-/// What a search finds is what a reading of everything finds. Compaction may move a page meanwhile: then both are done again.
+/// Checks that a search finds what a reading of everything finds. Compaction may move a page meanwhile: then both are repeated.
 fn is_what_brute_force_finds(places: &[Place]) -> Vec<Answer> {
     const TRIES: usize = 5;
     let frames = || {
@@ -396,7 +396,7 @@ fn memory_that_is_shared_whole() {
     let (found, answer) = mappers(place);
     assert_eq!(found, BTreeSet::from([place]));
     assert_eq!((answer.counts.mappings, answer.map_count), (1, Ok(1)));
-    // Both have it, and so does a reading of every page map: but the kernel counts one.
+    // Both processes have it, and a reading of every page map finds both, but the kernel counts one mapping.
     let frame = frame_at(place);
     let child = (numbers[0] as u32, address);
     assert_eq!(
@@ -427,7 +427,7 @@ fn a_process_that_ends_meanwhile() {
     };
     let answer = search(&question, &mut heard);
     assert_eq!(heard.places, BTreeSet::from([place]));
-    // The count went down with the child: what was found is all there is now.
+    // The count went down with the child: all remaining mappings were found.
     assert_eq!((answer.map_count, answer.ended), (Ok(1), Ended::Counted));
 }
 
@@ -438,7 +438,7 @@ fn a_page_that_moves_meanwhile() {
             "frame numbers are hidden",
         );
     }
-    // Parent and child have a page in common. When it is found in one of them, that one writes to it, or ends: only the other has it then.
+    // Parent and child share a page. When it is found in one of them, that one writes to it, or exits: then only the other has it.
     for exits in [false, true] {
         let mut puppet = Puppet::start();
         let memory = puppet.maps("anonymous", 1);
@@ -481,7 +481,7 @@ fn a_limit_and_few_files() {
     puppet.writes(memory, 1);
     let child = puppet.does("fork", &[memory, 0]);
     let pid = puppet.0.pid();
-    // Fewer files than there are processes, so that none of them is held open from the listing on.
+    // Fewer files than processes, so that processes are not held open after the listing.
     let said = |files: &str, line: &str| {
         let command = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
         let mut shell = Command::new("sh");
@@ -511,14 +511,14 @@ fn a_limit_and_few_files() {
             (&summary["mappings"], &summary["map_count"]),
             (&1.into(), &2.into())
         );
-        // As many as there are: it is known that there are no more.
+        // As many as the kernel counts: the search knows that there are no more.
         let both = said(files, &format!("who {memory:#x} limit 2"));
         assert_eq!(of_type(&both, "who-summary")[0]["ended"], "counted");
     }
     puppet.does("kill", &[child]);
 }
 
-/// What `pmdb` says to nobody with some rights; `None` if that cannot be had here.
+/// The output of `pmdb` run by nobody with some capabilities; `None` if that is not possible here.
 fn as_nobody(rights: &str, line: &str) -> Option<(Vec<Value>, Option<i32>)> {
     // Where nobody may execute it.
     let folder = tempfile::tempdir().expect("a folder");
@@ -615,7 +615,7 @@ fn as_root(pid: Option<u32>, lines: &[&str]) -> Vec<Value> {
     objects.collect()
 }
 
-/// Flags that change by themselves: reclaim, batches of the LRU, and whoever watches for idle pages.
+/// Flags that change by themselves: by reclaim, batches of the LRU, and idle page tracking.
 pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25 | DCACHE_CLEAN;
 
 /// PG_arch_1: on arm64 it is set when a page is mapped to be executed for the first time (`sync_icache_dcache`).
@@ -640,7 +640,7 @@ fn summary_counts_every_page_once() {
     puppet.reads(memory + 30 * page_bytes(), 10);
     puppet.0.stop();
     let pid = puppet.0.pid();
-    // By hand: what the flags of the frames behind all entries are.
+    // Without pmdb: the flags of the frames of all entries.
     let (map, flags_file) = (
         File::open(format!("/proc/{pid}/pagemap")).expect("its page map"),
         File::open("/proc/kpageflags").expect("flags"),

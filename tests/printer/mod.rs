@@ -1,4 +1,4 @@
-//! Prints a syntax tree as a line that parses to the same tree: how tests see that the tree says all that the line did.
+//! Prints a syntax tree as a line that parses to the same tree: so tests check that the tree has all that the line had.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;

@@ -19,7 +19,7 @@ pub fn copy(program: &str, to: &Path, effective: bool) {
     setxattr(to, "security.capability", &value, XattrFlags::empty()).expect("root may do that");
 }
 
-/// Why the kernel would not give a program in this folder its file capabilities, if so.
+/// Why the kernel would ignore the file capabilities of a program in this folder, if it would.
 pub fn are_refused(folder: &Path) -> Option<&'static str> {
     let status = fs::read_to_string("/proc/self/status").expect("a status");
     let field = |name: &str| {

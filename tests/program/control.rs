@@ -58,7 +58,7 @@ fn commands_of_your_own_take_values() {
     ] {
         run_file(text, &[]).failed(1, says);
     }
-    // An abbreviation may be taken, and a command that is not made yet is none.
+    // The name of a user's command may be an abbreviation. A command that is not defined yet does not exist.
     assert_eq!(
         run_file("define wh\necho mine\nend\nwh", &[]).is_fine().out,
         "mine\n"
@@ -85,13 +85,13 @@ fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
     ] {
         assert_eq!(run_file(text, &[]).failed(1, says).out, "", "{text}");
     }
-    // What is wrong with a line by itself is said when it is its turn, as ever.
+    // An error within a line is reported when the line runs.
     let run = run_file("echo a\nif 1\necho b\nfrobnicate\nend\n", &[]);
     assert_eq!(
         run.failed(1, "f.pmdb:4:1: error: there is no command").out,
         "a\nb\n"
     );
-    // What comes through a pipe runs as it comes, a block as soon as it is whole.
+    // Lines from a pipe run as they come, a block as soon as it is complete.
     let run = Home::new().run_with(&[], "echo a\nif 1\necho b\nend\nwhile 1\n");
     assert_eq!(
         run.failed(1, "<stdin>:5:1: error: this `while`").out,
@@ -278,7 +278,7 @@ fn a_shell_command_that_fails_is_status_6() {
         assert_eq!(run.status, Some(0), "{line}: {run:?}");
         assert!(run.out.ends_with("on\n"), "{line}");
     }
-    // SIGPIPE is nobody's fault, on either side.
+    // SIGPIPE is no failure, on either side.
     for line in [
         "help | head -1",
         "!yes | head -1",

@@ -1,4 +1,4 @@
-//! What the program makes of itself: manual pages, completions of shells.
+//! What the program generates: manual pages, and completions for shells.
 
 use crate::run::{Home, PMDB};
 use serde_json::Value;
@@ -113,7 +113,7 @@ fn the_readme_can_be_read() {
     }
 }
 
-/// What is wrong with a value, as far as the words go that the schema uses.
+/// The faults of a value, by the keywords that the schema uses.
 fn faults(schema: &Value, value: &Value) -> Option<String> {
     let fault = |why: &str| Some(format!("{why}: {value}"));
     if let Some(any) = schema["anyOf"].as_array() {

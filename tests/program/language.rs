@@ -5,7 +5,7 @@ use pmdb::lang::script::Builder;
 use std::fs;
 use std::path::Path;
 
-/// What would leave, wait, look elsewhere or touch what is not the test's own.
+/// Commands that would leave, wait, change the target or touch something that is not the test's own.
 const LEFT_OUT: [&str; 6] = ["Quit", "Watch", "Attach", "Detach", "Source", "Set(Setting"];
 
 fn texts(folder: &str) -> Vec<String> {
@@ -48,7 +48,7 @@ fn rejected() -> Vec<String> {
             .find(|line| !line.starts_with("#!") && !line.is_empty())
             .map(str::to_owned)
     };
-    // A line that no block can hold is said before anything runs; tests of blocks have those.
+    // A line that no block can hold is an error before anything runs; tests of blocks have those.
     let is_alone = |line: &String| Builder::default().push(1, line).is_ok();
     let sentences = text.split("\n\n").filter_map(first);
     sentences.filter(is_alone).collect()
@@ -86,7 +86,7 @@ fn every_sentence_has_an_answer() {
         errors >= rejected.len() && errors < objects.len(),
         "{errors} errors"
     );
-    // The same in text, and with nothing to look at.
+    // The same in text, and without a target.
     let text = home.run(&["--keep-going", "-batch", "-x", "sentences"]);
     assert_eq!(text.status, Some(1));
     assert!(

@@ -12,12 +12,12 @@ pub const PMDB: &str = env!("CARGO_BIN_EXE_pmdb");
 /// No process can have this id: the kernel's largest is 2^22.
 pub const NOBODY: &str = "2147483647";
 
-/// A user's home, empty, and what is run there.
+/// A user's empty home, to run the program in.
 pub struct Home {
     folder: TempDir,
 }
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub status: Option<i32>,
@@ -49,7 +49,7 @@ impl Home {
         fs::read_to_string(self.path(name)).expect("a file")
     }
 
-    /// The program with these arguments, and nothing of the environment that tests run in.
+    /// The program with these arguments, without the environment of the tests.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PMDB);
         command
@@ -97,7 +97,7 @@ impl From<Output> for Run {
 }
 
 impl Run {
-    /// It went well and had nothing to complain of.
+    /// It succeeded without errors or warnings.
     pub fn is_fine(&self) -> &Self {
         assert_eq!((self.status, self.err.as_str()), (Some(0), ""), "{self:?}");
         self

@@ -6,7 +6,7 @@ use crate::run::Home;
 fn a_process_and_a_command_give_one_answer() {
     let home = Home::new();
     let run = home.run(&["self", "print", "6*7"]);
-    // What is worth a remark about the process, as that it is pmdb itself, comes before.
+    // A remark about the process, such as that it is pmdb itself, comes before.
     assert!(run.is_fine().out.ends_with("\n$1 = 42  (0x2a)\n"));
     assert_eq!(run.status, Some(0));
     let run = home.run(&["self", "frobnicate", "x"]);

@@ -1,4 +1,4 @@
-//! A skip is seen and counted, and one that is not expected fails its test.
+//! A skip is printed and counted, and an unexpected one fails its test.
 
 use crate::skips::{matches, skip};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is seen with which rights: states are told to everybody, frames to those who may see them, and who may not look is told why.
+//! The answers with different rights: everybody sees states, frames need rights, and a refusal has a reason.
 
 use crate::run::{Home, PMDB, Run};
 use crate::skips::skip;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 /// `nobody`, as nearly every system has it.
 const USER: &str = "65534";
 
-/// A home that everybody may look into, with a copy of the program: this build may lie where others cannot reach it.
+/// A home that everybody may read, with a copy of the program: this build may be where others cannot reach it.
 struct Place {
     home: Home,
 }
@@ -25,7 +25,7 @@ impl Place {
         Place { home }
     }
 
-    /// Another program that ends in running this one: `setpriv …`, `unshare …`, or nothing.
+    /// A program that runs this one: `setpriv …`, `unshare …`, or nothing.
     fn command(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
         let program = self.home.path("pmdb");
         let mut command = match wrapper {
@@ -98,7 +98,7 @@ const AREAS: [(&str, &str, &str); 5] = [
     ("guard", "guard", "anonymous"),
 ];
 
-/// Looks at the areas, and at what is said to be possible: whatever the rights, the states are right.
+/// Checks the areas and the reported capabilities: with any rights, the states are right.
 fn look(place: &Place, wrapper: &[&str]) -> (Vec<Value>, Value) {
     let shown = place.at_the_demonstration(wrapper, &["show convenience".into()]);
     let is_there = |name: &str| shown.iter().any(|value| value["name"] == name);
@@ -122,14 +122,14 @@ fn look(place: &Place, wrapper: &[&str]) -> (Vec<Value>, Value) {
     (answers, capabilities)
 }
 
-/// Whether something is possible, and the rest that is said of it.
+/// Whether a feature is available, and the rest of its record.
 fn capability<'a>(capabilities: &'a Value, name: &str) -> &'a Value {
     let all = capabilities["capabilities"].as_array().expect("a list");
     let found = all.iter().find(|capability| capability["name"] == name);
     found.unwrap_or_else(|| panic!("no {name} in {capabilities}"))
 }
 
-/// Frames are there and not shown: nowhere a number, everywhere the reason.
+/// Frames exist but are hidden: nowhere a number, everywhere the reason.
 fn assert_hidden(answers: &[Value]) {
     for answer in answers.iter().filter(|answer| answer["state"] == "present") {
         assert_eq!(answer["pfn_hidden"], true, "{answer}");
@@ -247,7 +247,7 @@ fn root_of_a_user_namespace_is_not_root() {
             .is_some_and(|text| text.contains("outside of this user namespace")),
         "{remedy}"
     );
-    // This user is its root: whether the file of flags opens has to do with its owner and mode alone.
+    // This user is its root: whether the file of flags opens depends only on its owner and mode.
     let opens = fs::File::open("/proc/kpageflags").is_ok();
     assert_eq!(capability(&capabilities, "kpageflags")["available"], opens);
 }
@@ -380,7 +380,7 @@ fn the_process_of_another_user_is_refused() {
     }
 }
 
-/// A process that has said that it is there, and ends with this value.
+/// A process that has announced itself, and ends when this is dropped.
 struct Other(Child);
 
 impl Drop for Other {
@@ -448,7 +448,7 @@ fn whose_process_it_is_is_said() {
     assert!(found.contains("another user namespace"), "{found}");
 }
 
-/// What is said to be possible is, and what is not is not: each looked at a second time by plain means.
+/// Features are available if and only if they are reported so: each is checked a second time without pmdb.
 #[test]
 fn capabilities_are_what_they_are() {
     let place = Place::new();
@@ -481,7 +481,7 @@ fn capabilities_are_what_they_are() {
     assert_eq!(says("soft_dirty"), flags.map(|_| marked));
     let idle = fs::metadata("/sys/kernel/mm/page_idle/bitmap").is_ok();
     assert!(idle || says("idle_bitmap") == Some(false));
-    // These came with a version, and have been there since; nothing here refuses them.
+    // These exist since a version of Linux; nothing here refuses them.
     for (name, since) in [
         ("pagemap_scan", (6, 7)),
         ("scan_huge", (6, 7)),
@@ -513,7 +513,7 @@ fn capabilities_are_what_they_are() {
     assert_eq!(names.len(), 21, "{names:?}");
 }
 
-/// Containers put empty files over what is not to be read, and show one hierarchy of cgroups and not another: none of that is an answer.
+/// Containers mount empty files over others to hide them, and show one hierarchy of cgroups and not another: none of that is an answer.
 #[test]
 fn what_a_container_hides_is_called_hidden() {
     let name = "what_a_container_hides_is_called_hidden";

@@ -63,7 +63,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     home.run(&["-p", &name, "-batch"])
         .failed(1, &format!("2 processes are called '{name}'"));
     two.kill().unwrap();
-    // It stays to be collected: kill has only been asked for, so wait until it has ended without collecting it.
+    // It stays a zombie: kill only sends the signal, so wait until it has ended without reaping it.
     let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
     let id = rustix::process::Pid::from_child(&two);
     rustix::process::waitid(rustix::process::WaitId::Pid(id), ended).unwrap();
@@ -98,7 +98,7 @@ fn a_target_that_may_not_be_looked_at_is_4() {
     let home = Home::new();
     let pid = std::process::id().to_string();
     let mut command = if rustix::process::geteuid().is_root() {
-        // As somebody who may neither read this test's memory nor, perhaps, the folder that it was built in.
+        // As a user who may not read this test's memory, and perhaps not the folder of the build.
         let program = home.path("pmdb");
         std::fs::copy(PMDB, &program).unwrap();
         std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
@@ -182,7 +182,7 @@ fn help_and_version_are_no_failures() {
     );
 }
 
-/// A process that is there is not said to be absent when pmdb lacks what it takes to look.
+/// An existing process is not reported as absent when pmdb lacks files or rights to inspect it.
 #[test]
 fn too_few_files_are_the_reason_and_not_an_absent_process() {
     let home = Home::new();

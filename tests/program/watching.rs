@@ -47,7 +47,7 @@ fn ctrl_c_ends_a_watch_with_its_summary_and_the_next_command_runs() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// A file that goes on counts on what it waited for.
+/// A command file must not go on as if the condition had come true.
 #[test]
 fn an_until_that_can_no_longer_come_true_ends_the_run() {
     let home = Home::new();
@@ -119,7 +119,7 @@ fn until_started(out: &mut impl BufRead) {
 #[test]
 fn every_kind_of_range_is_watched_whole() {
     let home = Home::new();
-    // A page of it is present: the pages of the range are what is looked at.
+    // A page of it is present: the pages of the range are sampled.
     for range in [
         "all",
         "[stack]",

@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Reached only when what is expected does not come.
+/// Reached only if the expected output does not come.
 const PATIENCE: Option<u64> = Some(20_000);
 
 const PROMPT: &str = "(pmdb) ";
 
-/// What the editor sends when a line is entered: no more bracketed paste, next row. Before, it may redraw the line at any key.
+/// The editor's output when a line is entered: end of bracketed paste, next row. Before, it may redraw the line at any key.
 const TAKEN: &str = "\u{1b}[?2004l\r\n";
 
 struct Terminal {
@@ -585,7 +585,7 @@ fn what_is_displayed_comes_before_each_prompt() {
     let next = terminal.answer("echo next");
     let place = next.find("next\r\n").expect("the answer");
     assert!(next[place..].contains("1: 6 * 7 = 42"), "{next}");
-    // What has no value now says why, and stays.
+    // A display without a value says why, and stays.
     terminal.answer("set $x = 1");
     terminal.answer("display $x / 0");
     assert!(!terminal.answer("echo other").contains("2: "));

@@ -66,13 +66,13 @@ fn deleted_and_replaced_files() {
         std::fs::remove_file(&path).expect("to delete it");
         let what = match is_replaced {
             true => {
-                // Shorter than the one that is mapped: by its length a page would be past the end.
+                // It is shorter than the mapped file: by its length a page would be past the end.
                 std::fs::write(&path, b"").expect("another");
                 "file, replaced by another"
             }
             false => "file, deleted",
         };
-        // Whether its filesystem wants to be told of the first write cannot be seen.
+        // It is unknown whether its filesystem is notified of the first write.
         let truth = Truth::present(what, "file").when_written("nothing|reuse");
         let said = says(puppet.0.pid(), memory, &truth);
         let region = &said.translation["region"];

@@ -80,7 +80,7 @@ fn huge_pages() {
         }
         says(pid, memory + page * page_bytes(), &truth);
     }
-    // Another right for one page: small entries map the folio, which stays whole.
+    // Other permissions for one page: small entries map the folio, which stays whole.
     let read_only = libc::PROT_READ as u64;
     puppet.does(
         "protect",
@@ -239,7 +239,7 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
         return skip(name, "the pool gave no page");
     };
     let pid = puppet.0.pid();
-    // Where the only page of a pool is promised, it does not show that it is to this mapping.
+    // If the only page of a pool is reserved, it is not visible that it is for this mapping.
     let effect = match bytes == support::pool_page_bytes() {
         true => "zeros",
         false => "zeros|pool_empty",
@@ -247,7 +247,7 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     let empty = Truth::absent(untouched, "untouched", effect).of_kind("hugetlb");
     says(pid, memory, &empty);
     puppet.writes(memory, 1);
-    // A read leaves it to be noticed when it is written to; nobody but the target knows which it was.
+    // After a read the first write faults. Only the target knows whether it read or wrote.
     let present = |what| {
         Truth::present(what, "hugetlb")
             .huge()
@@ -256,14 +256,14 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     says(pid, memory, &present(first));
     let said = says(pid, memory + 3 * page_bytes() + 9, &present(later));
     assert_eq!(said.translation["exclusive"], true);
-    // 0 would be no share of it.
+    // An Rss or Pss of 0 would be wrong: the kernel does not count the pool there.
     let region = program(&[], pid, true, &[format!("region {memory:#x}")]);
     let region: serde_json::Value = serde_json::from_str(&region).expect("an object");
     assert!(region["pss"].is_null(), "{region}");
     assert!(region["why"]["pss"].is_string(), "{region}");
 }
 
-/// What is not present of the pool shows in a scan alone, and the page map has bit 57 at most.
+/// Only a scan shows hugetlb entries that are not present: the page map has at most bit 57.
 fn markers_of_the_pool() {
     const NAME: &str = "answers::markers_of_the_pool";
     let pool = match system::huge_pages() {
@@ -312,7 +312,7 @@ fn markers_of_the_pool() {
                 said.text
             );
         }
-        // Without a scan nothing of it is said for certain.
+        // Without a scan nothing about it is certain.
         let lines = ["set scan off".to_owned(), format!("translate {memory:#x}")];
         let said = program(&[], pid, true, &lines);
         assert_eq!(said.contains("\"state\":\"uffd_wp\""), certain, "{said}");
@@ -321,7 +321,7 @@ fn markers_of_the_pool() {
     drop(pool);
 }
 
-/// Memory of a pool without a page, which was promised to nobody: the access is SIGBUS.
+/// Memory of a pool without a free page, and without a reservation: the access is SIGBUS.
 fn an_empty_pool() {
     const NAME: &str = "answers::an_empty_pool";
     const SIZE: u64 = 1 << 30;
@@ -344,7 +344,7 @@ fn an_empty_pool() {
     says(puppet.0.pid(), memory, &truth.of_kind("hugetlb"));
 }
 
-/// What the kernel says of the first page of a huge one must not be said of all of it.
+/// What the kernel says about the first page of a huge page must not be reported for all of it.
 fn the_first_page_copied() {
     const NAME: &str = "answers::the_first_page_copied";
     let mut puppet = Puppet::start();
@@ -372,7 +372,7 @@ fn the_first_page_copied() {
         }
     }
     assert_eq!(counts, before, "page by page");
-    // Bit 56 is judged by the first page there: who sees no map counts knows it of none of them, with a scan and without.
+    // Bit 56 is that of the first page there: without map counts it is unknown for all pages, with a scan and without.
     let place = format!("{memory:#x},+{:#x}", pages * page_bytes());
     let without: &[&str] = match support::is_root() {
         true => &[

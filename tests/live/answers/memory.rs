@@ -1,4 +1,4 @@
-//! Small pages of memory without a file on disk, and what the kernel lends.
+//! Small pages of memory without a file on disk, and the vdso and its kin.
 
 use super::super::Test;
 use super::super::puppet::Puppet;
@@ -43,7 +43,7 @@ fn shared_memory() {
         puppet.writes(memory, 1);
         let pid = puppet.0.pid();
         let said = says(pid, memory, &Truth::present(what, "shmem"));
-        // It never stood in a folder, whatever the kernel says.
+        // It never had a directory entry, though the kernel calls it deleted.
         assert!(!said.text.contains("deleted"), "{}", said.text);
         assert_eq!(said.translation["region"]["without_path"], true);
         let untouched = Truth::absent("shared, untouched", "untouched", "zeros").of_kind("shmem");
@@ -110,7 +110,7 @@ fn guards_and_markers() {
         }
         Err(error) => skip(NAME, &format!("MADV_GUARD_INSTALL: error {error}")),
     }
-    // Where the kernel hides what tells a marker from a slot of swap, and there is swap, none is claimed.
+    // If the kernel hides the type of an entry, and swap is in use, no marker is claimed.
     let swaps = std::fs::read_to_string("/proc/swaps").expect("the list of swap areas");
     if !support::shows_frames() && swaps.lines().count() > 1 {
         return skip(NAME, "markers are hidden from this user");
@@ -200,7 +200,7 @@ fn what_the_kernel_lends() {
                     .when_written("protection")
             }
             () if is(b"[vsyscall]") => {
-                // Whether it may be read is a matter of the kernel's command line, and shows: where it may only be executed, a read is SIGSEGV.
+                // The kernel's command line decides whether it may be read. If it is execute-only, a read is SIGSEGV.
                 let read = match line.starts_with(b"r") {
                     true => "nothing",
                     false => "protection",
@@ -213,7 +213,7 @@ fn what_the_kernel_lends() {
         };
         says(pid, start, &truth);
     }
-    // How much is in them is not shown, which is not nothing.
+    // The number of pages in them is unknown, and not 0.
     let lines = ["regions where rss == 0".to_owned()];
     let empty = program(&[], pid, true, &lines);
     for (start, _, line) in plain_maps(pid) {

@@ -1,6 +1,6 @@
-//! What the program says of a page to `translate`, `explain`, `walk` and `flags`, as JSON and as text, against the kernel's own files.
+//! The answers of `translate`, `explain`, `walk` and `flags` for a page, as JSON and as text, compared with the kernel's own files.
 //!
-//! Each page is brought into its state for real; the modules below say how, and what is then true of it.
+//! Each page is really brought into its state. The modules below do that, and declare what is then true of it.
 
 pub mod files;
 pub mod large;
@@ -18,21 +18,21 @@ use std::process::Command;
 
 /// What is true of a page.
 pub struct Truth {
-    /// The state's name and how it was made, for who reads the output of the test.
+    /// The state's name and how it was made, for the output of the test.
     pub what: &'static str,
     pub state: &'static str,
     pub kind: Option<&'static str>,
-    /// Its kind in a row of `walk`, which does not ask what is behind a page that is not mapped.
+    /// Its kind in a row of `walk`, which does not read the backing content of a page that is not mapped.
     pub walked: Option<&'static str>,
     /// Whether a huge entry maps it; `None` where that means nothing.
     pub huge: Option<bool>,
-    /// What the next read and write of it will do; where nobody can know, what it may do, with a `|` between.
+    /// What the next read and write will do; if that cannot be known, the possible effects with `|` between.
     pub read: &'static str,
     pub write: &'static str,
 }
 
 impl Truth {
-    /// A page that is there and may be used as it is.
+    /// A present page that may be read and written without a fault.
     pub const fn present(what: &'static str, kind: &'static str) -> Truth {
         Truth {
             what,
@@ -64,7 +64,7 @@ impl Truth {
         self
     }
 
-    /// A page with something behind it, in a mapping of another kind.
+    /// A page with backing content, in a mapping of another kind.
     pub const fn behind(mut self, kind: &'static str, mapping: &'static str) -> Truth {
         self.kind = Some(kind);
         self.walked = Some(mapping);
@@ -82,14 +82,14 @@ impl Truth {
     }
 }
 
-/// What was said of a page, once it is known to be true.
+/// The answers for a page, once they were checked.
 pub struct Said {
     pub translation: Value,
     pub explanation: Value,
     pub text: String,
 }
 
-/// What the kernel says of a frame, read by hand: `None` for who may not.
+/// The kernel's word on a frame, read without pmdb; `None` without the right to it.
 fn of_frame(name: &str, frame: u64) -> Option<u64> {
     let file = File::open(format!("/proc/{name}")).ok()?;
     let mut word = [0; 8];
@@ -97,7 +97,7 @@ fn of_frame(name: &str, frame: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(word))
 }
 
-/// The kernel's words about a page, that all answers are held against.
+/// The kernel's words about a page, with which all answers are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Words {
     entry: Option<u64>,
@@ -128,7 +128,7 @@ fn hexadecimal(value: &Value) -> Option<u64> {
     Some(u64::from_str_radix(digits, 16).expect("a number"))
 }
 
-/// Runs the program, after `before` if that is not empty, on one process.
+/// Runs the program on one process, started by the command `before` if that is not empty.
 pub fn program(before: &[&str], pid: u32, json: bool, lines: &[String]) -> String {
     let mut words: Vec<&str> = before.to_vec();
     words.push(env!("CARGO_BIN_EXE_pmdb"));
@@ -148,7 +148,7 @@ pub fn program(before: &[&str], pid: u32, json: bool, lines: &[String]) -> Strin
     text
 }
 
-/// Asks for a page in every way, and compares what is said with the kernel's words and with the truth.
+/// Queries a page in every way, and compares the answers with the kernel's words and with the truth.
 pub fn says(pid: u32, address: u64, truth: &Truth) -> Said {
     says_to(&[], pid, address, truth)
 }
@@ -170,7 +170,7 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
         words.map_count = words.map_count.filter(|_| !is_everybodys);
         words
     };
-    // What others map too, they map and unmap as they please.
+    // Other processes map and unmap shared pages at any time.
     let (words, json) = (0..50)
         .find_map(|_| {
             let words = read();
@@ -215,7 +215,7 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
             counts(answer, words.map_count);
         }
         match (truth.huge, answer["huge"].is_null()) {
-            // Whether it is can only be said since Linux 6.7.
+            // This is known only since Linux 6.7.
             (Some(_), true) if !support::has_scan() => {
                 assert!(answer["why"]["huge"].is_string(), "{what}: {answer}")
             }
@@ -303,7 +303,7 @@ pub fn says_to(before: &[&str], pid: u32, address: u64, truth: &Truth) -> Said {
     }
 }
 
-/// What a reader of the text must have been told: what the page is, and all that the next accesses may do.
+/// What the text must have: what the page is, and all that the next accesses may do.
 fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'static str> {
     let is_certain = translation["why"]["state"].is_null();
     let is_secret = translation["region"]["name"] == "/secretmem";

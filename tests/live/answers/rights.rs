@@ -1,4 +1,4 @@
-//! The same pages, asked by who may see less of them.
+//! The same pages, queried with fewer rights.
 
 use super::super::Test;
 use super::super::behind::{DiskFile, Held};
@@ -18,7 +18,7 @@ pub const TESTS: &[Test] = &[
     ("answers::with_file_capabilities", with_file_capabilities),
 ];
 
-/// Root there is not root here: frames are hidden, and said to be.
+/// Root there is not root here: frames are hidden, and reported as hidden.
 fn in_a_user_namespace() {
     const NAME: &str = "answers::in_a_user_namespace";
     let unshare = ["unshare", "--user", "--map-root-user"];
@@ -29,7 +29,7 @@ fn in_a_user_namespace() {
     if !works.is_ok_and(|status| status.success()) {
         return skip(NAME, "no user namespaces");
     }
-    // Nobody looks into another namespace than the own one or one within it: the puppet is in it too.
+    // A process may inspect only its own namespace and those within it, so the puppet is in it too.
     let mut puppet = Puppet::run(&mut command_by(&unshare, "puppet"));
     let memory = puppet.maps("anonymous", 2);
     puppet.writes(memory, 1);
@@ -177,7 +177,7 @@ fn with_file_capabilities() {
         let arguments = at(pid, line);
         capable.run(&arguments.each_ref().map(String::as_str))
     };
-    // Of a file of root's, whose page cache the kernel does not show to others, what is not known is counted, with the reason.
+    // The kernel does not show others the page cache of root's file: its pages are counted as unknown, with the reason.
     let bytes = 2 * page_bytes();
     let find = format!("find/b {memory:#x}, +{bytes}, 7");
     let hidden = last(&as_user(&find));
@@ -191,7 +191,7 @@ fn with_file_capabilities() {
         let why = hidden["why"]["cache_unread"].as_str().unwrap_or_default();
         assert!(why.contains("the page cache"), "{hidden}");
     }
-    // A file of the user's own is looked through as root would.
+    // A file of the user's own is searched as root's search would.
     std::os::unix::fs::fchown(&*file, Some(USER), Some(USER)).expect("to give it away");
     for found in [last(&as_user(&find)), last(&by_root(pid, &find))] {
         assert_eq!(

@@ -177,7 +177,7 @@ fn swap_goes_with_a_killed_test() {
     }
     // SIGKILL, as the value ends.
     drop(test);
-    // Who puts things back holds this until it is done.
+    // The process that restores the settings holds this until it is done.
     let root = File::open("/").expect("the root");
     rustix::fs::flock(&root, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
     let list = read_to_string("/proc/swaps").expect("the list");

@@ -1,4 +1,4 @@
-//! The same answers where no other thread can be had.
+//! The same answers where no other thread can be started.
 
 use super::super::Test;
 use super::super::puppet::Puppet;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 pub const TESTS: &[Test] = &[("answers::without_another_thread", without_another_thread)];
 
-/// What the limit of processes is checked for: root has none.
+/// The capabilities that override the limit of processes, as root's do.
 const NOBODY: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
@@ -51,7 +51,7 @@ fn without_another_thread() {
         let text = program(before, puppet.0.pid(), true, &lines.map(str::to_owned));
         let records = text.lines().map(|line| {
             let record: Value = serde_json::from_str(line).expect("a record");
-            // Others map and unmap what is of files.
+            // Other processes map and unmap pages of files.
             let steady = [
                 "type", "start", "end", "perms", "key", "pages", "name", "message",
             ];

@@ -22,7 +22,7 @@ pub const TESTS: &[Test] = &[
     ("explain::a_huge_page_at_once", a_huge_page_at_once),
 ];
 
-/// Has the puppet make an access, and compares the likeliest and all that was said with what happened.
+/// Has the puppet make an access, and compares the likeliest and all reported effects with what happened.
 fn happens(
     puppet: &mut Puppet,
     what: &str,
@@ -103,7 +103,7 @@ fn the_huge_page_pool() {
     drop(pool);
 }
 
-/// A page that the file has is mapped, and is no page of zeros; and one's own that was only read is not writable yet.
+/// A page that the file has is mapped, and is no page of zeros. A private page that was only read is not writable yet.
 fn a_file_of_the_pool() {
     const NAME: &str = "explain::a_file_of_the_pool";
     let pool = match system::huge_pages() {
@@ -152,7 +152,7 @@ fn a_file_of_the_pool() {
     drop(pool);
 }
 
-/// MAP_NORESERVE takes what is left, and nothing is.
+/// MAP_NORESERVE takes pages that are not reserved, and there are none.
 fn a_pool_that_promised_nothing() {
     const NAME: &str = "explain::a_pool_that_promised_nothing";
     let pool = match system::huge_pages() {
@@ -161,7 +161,7 @@ fn a_pool_that_promised_nothing() {
     };
     let bytes = pool_page_bytes();
     let mut puppet = Puppet::start();
-    // Whatever is there is promised to somebody else.
+    // All pages are reserved for another mapping.
     while puppet.asks("hugetlb", &[bytes]) > 0 {}
     let memory = match puppet.maps_unreserved(bytes) {
         Ok(memory) => memory,
@@ -180,7 +180,7 @@ fn a_pool_that_promised_nothing() {
     drop(pool);
 }
 
-/// As long as the child has any page of it, none is taken over.
+/// While the child maps any page of it, no page is reused.
 fn a_folio_copied_in_part() {
     const NAME: &str = "explain::a_folio_copied_in_part";
     let (mut puppet, memory, _) = match Puppet::with_huge_page() {
@@ -242,7 +242,7 @@ fn a_huge_page_at_once() {
         // After a read that brought the small page of zeros, nothing huge can come.
         match (access, memory == read, came) {
             (Write, true, 0) => assert_eq!(outcome.effects, [Effect::Zeros], "{what}"),
-            // Whose flags and mappings one may not see, of that the huge page of zeros is not told from others.
+            // Without the right to flags and map counts the huge page of zeros looks like others.
             (Write, true, _) if !support::is_root() => {
                 assert!(outcome.effects.contains(&Effect::HugeZeros) || !support::has_scan());
             }
@@ -251,7 +251,7 @@ fn a_huge_page_at_once() {
         }
         came += usize::from(whole);
     }
-    // With a page in the stretch no huge one takes its place.
+    // A stretch with a small page gets no huge page.
     let (outcome, _) = said(&puppet.0.attach(), written + page_bytes(), Write);
     assert!(came > 0 || !outcome.effects.contains(&Effect::HugeZeros));
     if came == 0 {

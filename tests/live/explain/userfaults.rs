@@ -1,4 +1,4 @@
-//! Accesses to memory that a userfaultfd watches over.
+//! Accesses to memory that is registered with a userfaultfd.
 
 use super::super::Test;
 use super::super::puppet::Puppet;
@@ -95,7 +95,7 @@ fn userfaults_with_a_handler() {
     }
 }
 
-/// Of shared memory the handler is told as missing what nobody has, and as minor what the object has.
+/// In shared memory a fault on a page that nobody has is missing; on a page that the object has it is minor.
 fn userfaults_of_shared_memory() {
     const NAME: &str = "explain::userfaults_of_shared_memory";
     const MISSING: u64 = 1;

@@ -1,4 +1,4 @@
-//! Lines of running programs, held against what `addr2line` says of the same addresses.
+//! Lines of running programs, compared with those of `addr2line` for the same addresses.
 
 use super::super::Test;
 use super::super::support::skip;
@@ -26,10 +26,10 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-/// What one program says of an address: function and `file:line` for each frame.
+/// One program's answer for an address: function and `file:line` for each frame.
 type Frames = Vec<(String, String)>;
 
-/// What `addr2line` says of file addresses.
+/// The answers of `addr2line` for file addresses.
 fn addr2line(program: &Path, addresses: &[u64]) -> Vec<Frames> {
     let mut child = Command::new("addr2line")
         .args(["-f", "-i", "-a", "-e"])
@@ -61,7 +61,7 @@ fn addr2line(program: &Path, addresses: &[u64]) -> Vec<Frames> {
     all
 }
 
-/// The same of ours, spelled as `addr2line` does.
+/// pmdb's answers, in the spelling of `addr2line`.
 fn ours(names: &View, address: VirtualAddress) -> Frames {
     let found = names.line_at(address, &mut || Ok(())).expect("an answer");
     let frames = found.frames.iter().map(|frame: &Frame| {
@@ -125,7 +125,7 @@ impl Differences {
         self.0.entry(kind).or_insert_with(|| (0, what())).0 += 1;
     }
 
-    /// Only the kinds that are explained came; those of files that nobody else was asked about (of calls) only now and then.
+    /// Checks that only explained kinds of difference came, and those of the files of calls, which nothing else checks, only rarely.
     fn hold(&self, name: &str, looked_at: usize) {
         assert!(looked_at > 150, "{name}: only {looked_at} addresses");
         let count = |kind| self.0.get(kind).map_or(0, |&(count, _)| count);
@@ -141,7 +141,7 @@ impl Differences {
     }
 }
 
-/// Holds up to `most` addresses of the program's own code against `addr2line`; how many, and how the others differ.
+/// Compares up to `most` addresses of the program's own code with `addr2line`. Returns their number, and the differences.
 fn compare(target: &Target, program: &Path, most: u64) -> (usize, Differences) {
     let symbols = Symbols::default();
     let attached = target.attach();
@@ -183,7 +183,7 @@ fn compare_module(
         .map(|&address| names.file_address(address).expect("in the program").1.get())
         .collect();
     let mut differences = Differences::default();
-    // Those that readelf decides, which looks up files on its own.
+    // readelf, which looks up files by itself, decides these.
     let mut files: Vec<(VirtualAddress, String)> = Vec::new();
     for (&address, theirs) in addresses.iter().zip(addr2line(debug, &in_file)) {
         let ours = ours(names, address);
@@ -203,10 +203,9 @@ fn compare_module(
         for (depth, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
             let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
             if ours.0 != theirs.0 {
-                // The part of a function that is never executed has a symbol of its own, which addr2line prefers.
+                // The cold part of a function has a symbol of its own, which addr2line prefers.
                 let cold = theirs.0.strip_suffix(".cold") == Some(&ours.0);
-                // For an inlined function without a name for the linker, and where no function is described, it says that of the
-                // symbol around.
+                // For an inlined function without a linkage name, and where no function is described, it prints the symbol around.
                 let symbol = ours.0 == "??" || Some(&theirs.0) == outermost.as_ref();
                 differences.note(
                     match () {

@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
     ("lines::all_code_of_a_line", all_code_of_a_line),
 ];
 
-/// Every address of the program is told for its line, and for no other, as readelf has it.
+/// Every address of the program is found by its line, and by no other, as readelf has it.
 fn all_code_of_a_line() {
     let test = "lines::all_code_of_a_line";
     if !is_installed("gcc") || !is_installed("readelf") {
@@ -106,11 +106,11 @@ fn there_and_back() {
         assert!(!found.has_file && found.places.is_empty(), "{found:?}");
         let found = search("back.c", 5000);
         assert!(found.has_file && found.places.is_empty(), "{found:?}");
-        // Nobody waits: nothing is found, and nothing is kept that would be wrong later.
+        // An interrupted search finds nothing, and caches nothing that would be wrong later.
         let stopped = names.find_line("back.c", 1, 100, &mut || Err(Stopped::Interrupted));
         assert!(matches!(stopped, Err(Stopped::Interrupted)));
     });
-    // Ctrl-C is heeded whoever asks, and in the middle of it.
+    // Ctrl-C ends every search, also in the middle.
     let symbols = Symbols::heeding(Arc::new(AtomicBool::new(true)));
     with_names(&symbols, &target.attach(), |names, _| {
         let work = VirtualAddress::new(words[0]);

@@ -1,4 +1,4 @@
-//! Functions that are described in other files: split off (`.dwo`, `.dwp`), or shared by several programs (dwz).
+//! Functions that are described in other files: split (`.dwo`, `.dwp`), or shared by several programs (dwz).
 
 use super::super::Test;
 use super::super::support::skip;
@@ -18,14 +18,14 @@ pub const TESTS: &[Test] = &[
     ("lines::shared_by_several", shared_by_several),
 ];
 
-/// What is known of the first place of the line that is inlined into `work`, of a new process.
+/// The answer for the first place of the line that is inlined into `work`, in a new process.
 fn inlined(program: &Path) -> LineAt {
     let mut known = None;
     while_it_runs(program, |ask| known = Some(ask()));
     known.expect("an answer")
 }
 
-/// Lets `steps` ask that as often as it likes, in one session. The only source of the program's folder is its own.
+/// Lets `steps` repeat this query, in one session. The program's folder has only its own source.
 fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
     let mut target = Target::spawn(&mut Command::new(program));
     target.line();
@@ -42,7 +42,7 @@ fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
             assert_eq!(found.line, Some(line), "{found:?}");
             let place = found.places.first().expect("a place");
             assert!(place.start < place.end, "{place:?}");
-            // The other way, the same is told.
+            // The other direction gives the same.
             let at = names
                 .line_at(place.start, &mut || Ok(()))
                 .expect("an answer");
@@ -69,8 +69,8 @@ fn all_names() -> Vec<Option<Name>> {
     names.map(|name| Some(Name::from(name))).into()
 }
 
-/// The reason, which has to name the file and `why`. Without the file no function has a name; or the outermost, which alone has a
-/// symbol, has that of its symbol.
+/// Checks the reason, which has to name the file and `why`. Without the file no function has a name, except the outermost if it has a
+/// symbol.
 fn reason(known: &LineAt, file: &Path, why: &str) {
     let reason = known.missing.as_ref().map(ToString::to_string);
     let reason = reason.unwrap_or_default();
@@ -79,7 +79,7 @@ fn reason(known: &LineAt, file: &Path, why: &str) {
     let frame = |frame: &Frame| (frame.name(), frame.by_symbol);
     let told: Vec<_> = known.frames.iter().map(frame).collect();
     let expected = match file.ends_with(".dwo") {
-        // What was inlined there is not known either.
+        // Inlined functions are unknown too.
         true => vec![(None, false)],
         false => vec![
             (None, false),
@@ -99,7 +99,7 @@ fn ending(folder: &Path, end: &str) -> PathBuf {
     found.unwrap_or_else(|| panic!("no .{end} in {}", folder.display()))
 }
 
-/// Holds that `file` is needed, and that nothing else in its place is taken for it: nothing, another build's, what is no file.
+/// Checks that `file` is needed, and that nothing else is used in its place: a missing file, one of another build, or a folder.
 fn is_needed(program: &Path, file: &Path, others: &Path) {
     assert_eq!(names(&inlined(program)), all_names());
     let kept = file.with_extension("kept");
@@ -113,7 +113,7 @@ fn is_needed(program: &Path, file: &Path, others: &Path) {
         reason(&inlined(program), file, "not a regular file");
         fs::remove_file(file).expect("to remove");
     }
-    // What comes while pmdb runs is found, and what was read once stays known when it goes.
+    // A file that is installed while pmdb runs is found. Once read, it stays known even if it is removed.
     while_it_runs(program, |ask| {
         reason(&ask(), file, "no such debug file");
         fs::rename(&kept, file).expect("to move back");
@@ -189,7 +189,7 @@ fn in_a_package() {
         assert_eq!(names(&ask()), all_names());
     });
     assert_eq!(names(&inlined(&program)), all_names());
-    // What is no package is none; then the unit's own file is missed.
+    // A file that is no package is ignored; then the unit's own file is missing.
     fs::write(&package, b"not an ELF file").expect("to write");
     reason(
         &inlined(&program),

@@ -1,4 +1,4 @@
-//! Lines of running programs, held against what gdb says.
+//! Lines of running programs, compared with gdb's.
 
 use super::super::Test;
 use super::super::support::skip;

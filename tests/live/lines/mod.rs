@@ -1,4 +1,4 @@
-//! Lines of running programs, each held against something that shares no code with pmdb.
+//! Lines of running programs, each compared with something that shares no code with pmdb.
 
 pub mod addr2line;
 pub mod back;

@@ -1,4 +1,4 @@
-//! Why an address has no line, or why not all is known of it.
+//! Why an address has no line, or something about it is unknown.
 
 use super::super::Test;
 use super::super::support::skip;

@@ -1,4 +1,4 @@
-//! Names of code that a program makes while it runs, by the file that it writes for perf.
+//! Names of JIT-compiled code, from the target's perf map.
 
 use super::super::answers::program;
 use super::super::support::skip;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Makes room for code, writes down what is in it, and once more when it is told to.
+/// Maps memory for code, writes a perf map for it, and adds to the map when it is told to.
 const PROGRAM: &str = r#"
 import ctypes, mmap, os
 code = mmap.mmap(-1, 65536, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -34,7 +34,7 @@ impl Drop for Written {
     }
 }
 
-/// What is said to some lines once perf maps are asked for, or without that.
+/// The answers to some lines, with perf maps or without.
 fn answers(pid: u32, first: &str, lines: &[String]) -> Vec<Value> {
     let lines: Vec<String> = std::iter::once(first.to_owned())
         .chain(lines.iter().cloned())
@@ -102,7 +102,7 @@ pub(super) fn code_that_a_program_made() {
     assert_eq!(row["end"], format!("{:#x}", at + 0x110));
     assert_eq!(row["symbols"], 3);
 
-    // Whoever maps its frame names it too.
+    // `who` names the code too.
     let who = answers(pid, "set perf maps on", &[format!("who {at:#x}")]);
     let mapper = who.iter().find(|one| one["type"] == "mapper");
     match mapper {
@@ -110,13 +110,13 @@ pub(super) fn code_that_a_program_made() {
         None => skip(test, "frame numbers are hidden here"),
     }
 
-    // What is written later is read, and tells what is there now.
+    // Later lines are read, and replace earlier ones.
     target.send("");
     target.line();
     let newer = ("jit_newer", 4);
     assert_eq!(names("set perf maps on"), named(&[newer, second, hostile]));
 
-    // Another file under that name, by a link, is not believed.
+    // A link to another file under that name is not trusted.
     let other = written.0.with_extension("other");
     std::fs::rename(&written.0, &other).expect("to be moved");
     let other = Written(other);

@@ -1,4 +1,4 @@
-//! Symbols of running programs, held against `nm`, against what the programs say of themselves, and against files that change.
+//! Symbols of running programs, compared with `nm` and with what the programs say about themselves; and files that change.
 
 use super::answers;
 use super::support::{Numbers, at, page_bytes, skip};
@@ -175,7 +175,7 @@ fn statics_of_this_program() {
             let found = names.find(None, name).expect(name);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].start, at(address), "{name}");
-            // Often enough for the index to take over half-way.
+            // Often enough for an index to be built half-way.
             for offset in [0, 1, 100, 200, 300, 12_000, 100_000, 256 * 1024 - 1] {
                 if offset >= found[0].size {
                     continue;
@@ -262,7 +262,7 @@ fn base(name: &str) -> &str {
     name.split_once('@').map_or(name, |(base, _)| base)
 }
 
-/// Holds `count` symbols of `module`, picked at random, against `nm`.
+/// Compares `count` random symbols of `module` with `nm`.
 fn compare_with_nm(test: &str, names: &View<'_>, module: &Module, count: usize) {
     let path = module.name.to_string();
     let Some(mut all) = nm(&path) else {
@@ -406,7 +406,7 @@ fn the_vdso_has_symbols() {
     });
 }
 
-/// Maps the file of this program once more, as a tool does that looks into it.
+/// Maps the file of this program once more, as data.
 fn own_file(_: &[String]) {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
     let file = std::fs::File::open("/proc/self/exe").expect("this program");

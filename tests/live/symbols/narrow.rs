@@ -35,7 +35,7 @@ fn code() -> Vec<u8> {
     .concat()
 }
 
-/// The whole file: headers and code, a page of data, and behind them what only debuggers read.
+/// The whole file: headers and code, a page of data, and after them the parts that only debuggers read.
 fn file() -> Vec<u8> {
     let words = |all: &[u32]| -> Vec<u8> { all.iter().flat_map(|one| one.to_le_bytes()).collect() };
     let code = code();

@@ -1,4 +1,4 @@
-//! Programs that are compiled for the test, in every way that linkers lay programs out.
+//! Programs that are compiled for the test, with every layout of linkers.
 
 use super::super::support::{at, skip};
 use super::super::target::Target;

@@ -1,4 +1,4 @@
-//! A symbol with a size is a range, and a module all that it has.
+//! A symbol with a size is a range; a module is the range of all its memory.
 
 use super::super::answers::program;
 use super::super::support::{page_bytes, skip};

@@ -1,4 +1,4 @@
-//! Programs whose symbols are in another file, and files that are not where they were.
+//! Programs with separate debug files, and debug files that were moved or replaced.
 
 use super::super::support::{at, skip};
 use super::super::target::Target;
@@ -32,7 +32,7 @@ fn run(command: &str, arguments: &[&str], folder: &Path) -> bool {
     done.is_ok_and(|status| status.success())
 }
 
-/// A program without symbols, and what was stripped from it beside it.
+/// A stripped program with its debug file beside it.
 fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
     if !is_installed("gcc") || !is_installed("objcopy") {
         skip(test, "there is no C compiler, or no objcopy here");
@@ -55,7 +55,7 @@ fn stripped(test: &str, folder: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
-/// What answers for the names of `program` in a target, and whether the static function at `hidden` has its name.
+/// The file that gives the names of `program` in a target, and whether the static function at `hidden` has its name.
 fn answers(
     target: &Target,
     hidden: u64,
@@ -105,13 +105,13 @@ pub(super) fn what_was_stripped_is_found_by_name_and_checksum() {
     assert!(matches!(separate, Err(NoSeparate::OfAnotherBuild { .. })));
     assert!(!is_named);
 
-    // What would wait for a writer, or is no file.
+    // A FIFO, which would wait for a writer, and other things that are no regular files.
     std::fs::remove_file(&debug).expect("to remove it");
     for make in [
         &["mkfifo", "program.debug"][..],
         &["mkdir", "program.debug"],
         &["ln", "-s", "/dev/zero", "program.debug"],
-        // Were it read, so would be /proc/kmsg, and what the kernel said would be gone.
+        // If this were read, so would /proc/kmsg be, and the kernel's messages would be lost.
         &["ln", "-s", "/proc/version", "program.debug"],
         &["ln", "-s", "/proc/self/mem", "program.debug"],
         &["touch", "program.debug"],
@@ -164,7 +164,7 @@ pub(super) fn a_debug_file_that_is_installed_later_is_found() {
         assert!(Instant::now() < deadline, "it is not found");
         std::thread::yield_now();
     }
-    // It is open: a package that is taken away takes no names from a session.
+    // The file is still open: removing a package takes no names from a session.
     std::fs::remove_file(&debug).expect("to remove it");
     assert_eq!(name().as_deref(), Some("hidden"));
     target.send("");
@@ -218,7 +218,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
         other => panic!("{other:?}"),
     }
     target.send("");
-    // What is beside a file is looked for in its own root, whatever we call its folder.
+    // A file beside the program is searched for in the program's own root.
     let mut target = Target::spawn(unshare().args(["-c", "exec /program"]));
     let hidden = target.numbers()[0];
     let (by, separate, is_named) = answers(&target, hidden);
@@ -228,7 +228,7 @@ pub(super) fn debug_files_for_a_program_in_another_root() {
     target.send("");
 }
 
-/// What answers for the first module with such a name.
+/// The file that gives the names of the first module with such a name.
 fn surveyed(
     target: &Target,
     is_it: impl Fn(&[u8]) -> bool,
@@ -264,7 +264,7 @@ pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
     // Here the kernel names a size.
     refused("/sys/kernel/mm/transparent_hugepage/enabled");
     refused("/sys/fs/cgroup/cgroup.controllers");
-    // What is kept in memory only is a file like others.
+    // A file that is only in memory is a file like others.
     let folder = tempfile::tempdir_in("/dev/shm");
     let Ok(folder) = folder else {
         return skip(test, "nothing can be kept in /dev/shm here");
@@ -333,7 +333,7 @@ pub(super) fn a_program_whose_file_is_gone() {
     let program = compile(folder.path(), "program", PROGRAM, &[]).expect("to compile");
     let mut target = Target::spawn(&mut Command::new(&program));
     let hidden = target.numbers()[0];
-    // Another file of that name must not speak for it.
+    // Another file of that name must not be used.
     let other = folder.path().join("other");
     std::fs::copy("/bin/sh", &other).expect("another file");
     std::fs::rename(&other, &program).expect("to put it there");
@@ -395,7 +395,7 @@ pub(super) fn the_copy_of_a_variable_is_the_one_that_is_used() {
         assert_eq!(starts, [at(words[1])], "{used:?}");
         assert_eq!(own.len(), 1, "{own:?}");
         assert_eq!(own[0].size, 77 * 8, "{own:?}");
-        // Who asks for the library's own place gets it.
+        // A query for the library's own address gives it.
         let library = names
             .modules()
             .iter()

@@ -1,4 +1,4 @@
-//! What programs call the functions of libraries through: stubs and slots, which no table names.
+//! Stubs and slots, through which programs call the functions of libraries, and which no table names.
 
 use super::super::answers;
 use super::super::support::{at, skip};

@@ -1,4 +1,4 @@
-//! How many and how long: written out, or in a variable.
+//! Counts and times, as literals or variables.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub enum Count {
     Variable(String),
 }
 
-/// How long.
+/// A length of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Time {
     /// `100ms`
@@ -28,7 +28,7 @@ pub enum Time {
 pub struct Cut {
     /// `limit` or `top`.
     pub which: Which,
-    /// How many.
+    /// The number of rows.
     pub rows: Spanned<Count>,
 }
 

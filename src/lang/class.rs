@@ -1,4 +1,4 @@
-//! What the parser takes the words of a line for; `highlight` tells it of every part.
+//! What the parser takes the words of a line for; `highlight` finds it for every part.
 
 /// What a part of a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub enum Class {
     Field,
     /// A function or an integer type before its parenthesis.
     Function,
-    /// A number, a size or a time, and what was pasted for one.
+    /// A number, a size or a time, typed or pasted.
     Number,
     /// A symbol, module or region.
     Name,
@@ -25,6 +25,6 @@ pub enum Class {
     Comment,
     /// What goes to the shell.
     Shell,
-    /// What cannot stand where it does. Never the part that ends the line: it may still be being typed.
+    /// What cannot stand where it does. Never the last part of the line, which may be unfinished.
     Wrong,
 }

@@ -3,11 +3,11 @@
 /// A row of [`COMMANDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandName {
-    /// In full; a command and a subcommand have a blank between them.
+    /// In full; a blank stands between a command and its subcommand.
     pub name: &'static str,
     /// Fixed short forms, valid even where the bare prefix would be ambiguous.
     pub short: &'static [&'static str],
-    /// Whether its last word has no abbreviations: it came later, and no abbreviation of an earlier command may change its meaning.
+    /// Whether its last word has no abbreviations. So a later command never changes what an abbreviation means.
     pub whole: bool,
     /// Whether it looks at pages, so that it can show its reads: `--how`.
     pub how: bool,
@@ -36,8 +36,8 @@ const fn whole(name: &'static str) -> CommandName {
     }
 }
 
-/// A command that looks at pages.
-const fn looking(command: CommandName) -> CommandName {
+/// A command that takes `--how`.
+const fn with_how(command: CommandName) -> CommandName {
     CommandName {
         how: true,
         ..command
@@ -53,19 +53,19 @@ pub static COMMANDS: &[CommandName] = &[
     whole("info threads"),
     whole("info registers"),
     plain("info capabilities"),
-    looking(short("translate", &["t"])),
-    looking(short("region", &["r"])),
-    looking(plain("regions")),
-    looking(short("walk", &["w"])),
-    looking(short("flags", &["f"])),
+    with_how(short("translate", &["t"])),
+    with_how(short("region", &["r"])),
+    with_how(plain("regions")),
+    with_how(short("walk", &["w"])),
+    with_how(short("flags", &["f"])),
     whole("map"),
-    looking(plain("who")),
-    looking(plain("summary")),
-    looking(short("explain", &["e"])),
-    looking(whole("patched")),
+    with_how(plain("who")),
+    with_how(plain("summary")),
+    with_how(short("explain", &["e"])),
+    with_how(whole("patched")),
     plain("decode"),
-    looking(plain("x")),
-    looking(plain("telescope")),
+    with_how(plain("x")),
+    with_how(plain("telescope")),
     plain("find"),
     short("print", &["p"]),
     plain("info symbol"),
@@ -78,7 +78,7 @@ pub static COMMANDS: &[CommandName] = &[
     whole("info snapshots"),
     whole("diff"),
     whole("compare"),
-    looking(whole("soft-dirty")),
+    with_how(whole("soft-dirty")),
     whole("assert"),
     whole("if"),
     whole("else"),
@@ -109,25 +109,25 @@ pub static COMMANDS: &[CommandName] = &[
 ];
 
 /// Whether the command of this name takes `--how`.
-pub fn is_looking(name: &str) -> bool {
+pub fn takes_how(name: &str) -> bool {
     COMMANDS.iter().any(|row| row.how && row.name == name)
 }
 
-/// Whether `display` may run the command that begins with this word, which is typed whole: it looks, and changes nothing.
+/// Whether `display` may run the command that begins with this unabbreviated word: one that changes nothing.
 pub fn is_displayed(word: &str) -> bool {
-    is_looking(word)
+    takes_how(word)
         || ["find", "decode", "ps", "printf", "echo"].contains(&word)
         || resolve_first(word) == Resolved::One("info")
 }
 
-/// What a word that may be shortened stands for.
+/// The command that a word means, which may be an abbreviation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
-    /// This one.
+    /// One command, in full.
     One(&'static str),
-    /// The beginning of several.
+    /// An abbreviation of several.
     Ambiguous(Vec<&'static str>),
-    /// Of none.
+    /// No command.
     Unknown,
 }
 
@@ -150,7 +150,7 @@ pub fn second_words(first: &str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The first word of a command, which may be shortened.
+/// Resolves the first word of a command, or its abbreviation.
 pub fn resolve_first(word: &str) -> Resolved {
     match COMMANDS
         .iter()
@@ -161,7 +161,7 @@ pub fn resolve_first(word: &str) -> Resolved {
     }
 }
 
-/// Whether a first word has no abbreviations: every command that begins with it is one of one word that has none.
+/// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be shortened.
 fn first_is_whole(first: &str) -> bool {
     COMMANDS
         .iter()
@@ -169,7 +169,7 @@ fn first_is_whole(first: &str) -> bool {
         .all(|command| command.whole && command.name == first)
 }
 
-/// The subcommand of `first`, which may be shortened.
+/// Resolves the subcommand of `first`, or its abbreviation.
 pub fn resolve_second(first: &str, word: &str) -> Resolved {
     resolve(word, second_words(first), |second| {
         let is_it = |command: &&CommandName| command.name.split_once(' ') == Some((first, second));

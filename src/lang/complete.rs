@@ -1,4 +1,4 @@
-//! What could stand at the cursor: the parser's own expectations at the end of what stands before it.
+//! What could stand at the cursor: what the parser expects at the end of the text before it.
 
 use super::commands::first_words;
 use super::expected::Expected;
@@ -8,11 +8,11 @@ use super::parser;
 /// What could stand where the cursor is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
-    /// Where in the line the word begins that is to be completed; the cursor itself if a blank is before it.
+    /// Where the word to be completed begins; the cursor itself behind a blank.
     pub start: usize,
-    /// What could stand there; empty if the line is wrong before that.
+    /// What could stand there; empty if the line has an error before that.
     pub kinds: Vec<Expected>,
-    /// The quote that stands at `start`, if what is being typed is in quotes.
+    /// The quote at `start`, if the word is in quotes.
     pub quote: Option<char>,
 }
 
@@ -27,7 +27,7 @@ fn is_option(kind: &Expected) -> bool {
     OPTIONS.iter().any(|(_, option)| option == kind)
 }
 
-/// Which token begins the name that the text ends with, what joins its next part to it (`::`, `.`, `@`) included.
+/// The index of the token with which a name begins that the text leaves open behind `::`, `.` or `@`.
 fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
     let number = tokens
         .iter()
@@ -36,7 +36,7 @@ fn path_begun(text: &str, tokens: &[Token<'_>]) -> Option<usize> {
     ["::", ".", "@", "@@"].contains(&joint).then_some(number)
 }
 
-/// The path of a source file, half typed without quotes, that the text ends with: nothing else has slashes where one may stand.
+/// Where an unquoted source path begins that the text ends with. Only a path has slashes where a source file may stand.
 fn source_path_begun(before: &str) -> Option<usize> {
     let start = before.len() - before.rsplit(is_blank).next()?.len();
     let (command, word) = before.split_at_checked(start)?;
@@ -54,7 +54,7 @@ pub fn expectation(line: &str, cursor: usize) -> Expectation {
     let mut quote = None;
     let mut start = before.len();
 
-    // Half of it is two minus signs and a name, or a name and a minus sign.
+    // The lexer reads half an option, or half of `soft-dirty`, as minus signs and names.
     let word = before.rsplit(is_blank).next().unwrap_or_default();
     let is_begun = |text: &str| !word.is_empty() && text.starts_with(word);
     let option = OPTIONS.iter().any(|(text, _)| is_begun(text));

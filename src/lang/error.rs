@@ -1,4 +1,4 @@
-//! What is said about a line that cannot be parsed.
+//! The error of a line that does not parse.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ pub struct SyntaxError {
     pub message: String,
     /// What could have stood there, in words for a person; never empty.
     pub expected: Vec<String>,
-    /// A way out, where one is likely.
+    /// A remedy, if one is likely.
     pub hint: Option<String>,
 }
 
 impl SyntaxError {
-    /// The line, a caret under the place, the message, what could have stood there, and the way out: a line each.
+    /// The line, a caret under the place, the message, what could have stood there, and the hint: a line each.
     ///
     /// Characters that could do something to a terminal are escaped.
     pub fn draw(&self, line: &str) -> String {
@@ -36,7 +36,7 @@ impl SyntaxError {
         drawing
     }
 
-    /// The line and the caret under the place, a line each. Of a long line, what is around the place.
+    /// The line and the caret under the place, a line each. A long line is cut on both sides of the place.
     pub fn draw_place(&self, line: &str) -> String {
         const BEFORE: usize = 60;
         const CONTENT: usize = 40;
@@ -89,7 +89,7 @@ impl SyntaxError {
             + 1
     }
 
-    /// The same with this way out, where it has none of its own.
+    /// The same error, with this hint unless it has one already.
     pub(super) fn or_hint(mut self, hint: Option<&str>) -> Self {
         self.hint = self.hint.or_else(|| hint.map(str::to_owned));
         self

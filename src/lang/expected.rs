@@ -1,4 +1,4 @@
-//! What could stand at a place: said in errors, and asked for by completion.
+//! What could stand at a place: errors list it, and completion offers it.
 
 use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, PageField, RegionField};
@@ -10,7 +10,7 @@ use crate::kernel::words::Worded;
 pub enum Expected {
     /// The name of a command.
     Command,
-    /// The name of a command that is being made.
+    /// A name for a new command.
     NewCommand,
     /// Exactly this word.
     Word(&'static str),
@@ -40,7 +40,7 @@ pub enum Expected {
     Expression,
     /// The name of a symbol.
     Symbol,
-    /// The name of a source file, before a line of it.
+    /// The name of a source file, before `:` and a line.
     SourceFile,
     /// The name of a snapshot.
     Snapshot,
@@ -48,9 +48,9 @@ pub enum Expected {
     Number,
     /// A time: `100ms`, `1s`.
     Duration,
-    /// A field of pages, with what may stand before one.
+    /// A condition on pages: a field, or what may stand before one.
     PageField,
-    /// A field of regions, with what may stand before one.
+    /// A condition on regions: a field, or what may stand before one.
     RegionField,
     /// An integer field of pages, or a value.
     PageQuantity,
@@ -157,10 +157,10 @@ impl Expected {
     }
 }
 
-/// The whole of what could stand at a place, each said once, in a settled order.
+/// Everything that could stand at a place, each once, in a fixed order.
 pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let implied = |one: &Expected| match one {
-        // Never what a line is wrong without.
+        // No line is wrong because it lacks an option.
         Expected::How | Expected::Fault | Expected::Yes => expected.len() > 1,
         Expected::Expression => {
             expected.contains(&Expected::Range) || expected.contains(&Expected::NamedProcess)

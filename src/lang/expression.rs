@@ -22,7 +22,7 @@ pub struct SymbolName {
 /// Something with a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
-    /// A number from 0 to 2^64-1, suffixes `K M G T` already multiplied in. A pasted address is one too.
+    /// A number from 0 to 2^64-1, its suffix `K M G T` already applied; also a pasted address.
     Integer(i128),
     /// `4p`: so many pages of the target.
     Pages(u64),
@@ -72,7 +72,7 @@ pub enum Expression {
     History(HistoryReference),
     /// `$_`: the last address that was looked at.
     LastAddress,
-    /// `$pc`, `$sp`, as far as `/proc` tells.
+    /// `$pc`, `$sp`, if `/proc` shows them.
     Register(Register),
     /// `-E` and its like; `*E` reads a pointer.
     Unary {
@@ -83,7 +83,7 @@ pub enum Expression {
     },
     /// `A + B` and its like.
     Binary {
-        /// The operator, with its own place: that is where an overflow is pointed at.
+        /// The operator, with its own place: an overflow points at it.
         operator: Spanned<BinaryOperator>,
         /// The left operand.
         left: Box<Spanned<Expression>>,
@@ -103,7 +103,7 @@ pub enum Expression {
         function: Function,
         /// Its argument; a single expression for those that want an address.
         argument: Box<Spanned<Range>>,
-        /// `where FILTER`, of those that count pages.
+        /// `where FILTER`, for functions that count pages.
         filter: Option<Box<Spanned<Filter<PageField>>>>,
     },
     /// `changed(A, B in R where F)` and its like.
@@ -144,7 +144,7 @@ pub enum HistoryReference {
     Back(u64),
 }
 
-/// The registers that `/proc/PID/syscall` and `stat` may tell.
+/// The registers that `/proc/PID/syscall` and `stat` may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
     /// `$pc`
@@ -296,7 +296,7 @@ worded! {
 }
 
 impl Function {
-    /// Whether it counts pages, of which a filter may choose some.
+    /// Whether it counts pages, and so takes a filter.
     pub fn takes_filter(self) -> bool {
         matches!(
             self,
@@ -329,10 +329,10 @@ worded! {
     }
 }
 
-/// The word for the present, which no snapshot may have as its name.
+/// The word for the present; no snapshot can have this name.
 pub const NOW: &str = "now";
 
-/// What a function of two snapshots is asked.
+/// A call of a function of two snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
     /// Which pages count.
@@ -341,7 +341,7 @@ pub struct Changes {
     pub from: Spanned<String>,
     /// The later one; the present if absent.
     pub to: Option<Spanned<String>>,
-    /// Of what; of all that both snapshots cover if absent.
+    /// In which range; all that both snapshots cover if absent.
     pub range: Option<Spanned<Range>>,
     /// Which pages, as they are now.
     pub filter: Option<Spanned<Filter<PageField>>>,
@@ -383,7 +383,7 @@ pub enum Filter<F> {
 }
 
 impl<F> Filter<F> {
-    /// Whether it asks anything of a page or region. One that only compares values is the same for all.
+    /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
     pub fn has_fields(&self) -> bool {
         match self {
             Filter::Or(left, right) | Filter::And(left, right) => {

@@ -1,10 +1,10 @@
-//! The fields that filters know: those of pages and those of regions. Parser, evaluator and completion read them. States, kinds and
-//! flags are fields under the names that they have everywhere.
+//! The fields of filters: those of pages and those of regions. Parser, evaluator and completion use them. Each state, kind and
+//! flag is a field under its own name.
 
 use crate::kernel::{Kind, PageFlags, State};
 use std::fmt::Debug;
 
-/// What a field holds, and so what may be done with it in a filter.
+/// The type of a field: it decides how a filter uses the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// Stands alone: `dirty`.
@@ -56,7 +56,7 @@ macro_rules! fields {
         }
 
         impl $set {
-            /// What it asks, for the help; of a state, a kind or a flag nothing, as they have words of their own.
+            /// Its meaning, for the help. Empty for a state, kind or flag: other tables explain those.
             pub fn doc(self) -> &'static str {
                 match self {
                     $($set::$group(_) => "",)*
@@ -122,11 +122,11 @@ fields! {
         Thp "thp" Boolean;
         /// Mapped by one PMD or larger: THP or hugetlb.
         Huge "huge" Boolean;
-        /// In a region that may be read.
+        /// In a readable region.
         Readable "readable" Boolean;
-        /// In a region that may be written.
+        /// In a writable region.
         Writable "writable" Boolean;
-        /// In a region that may be executed.
+        /// In an executable region.
         Executable "executable" Boolean;
         /// In a private (copy-on-write) region.
         Private "private" Boolean;
@@ -140,7 +140,7 @@ fields! {
         Node "node" Integer;
         /// The memory zone of the frame: \"DMA32\", \"Normal\".
         Zone "zone" Text;
-        /// The memory cgroup that pays for the frame: its path, or \"@inode\".
+        /// The memory cgroup that the frame is charged to: its path, or \"@inode\".
         Cgroup "cgroup" Text;
         /// The page frame number.
         Pfn "pfn" Integer;
@@ -151,7 +151,7 @@ fields! {
     }
 }
 
-/// The flags that are fields of their own; `flags(NAME)` asks for any.
+/// The flags that are fields of their own; `flags(NAME)` tests any flag.
 const FLAGS: &[PageFlags] = &[
     PageFlags::DIRTY,
     PageFlags::REFERENCED,
@@ -204,9 +204,9 @@ fields! {
         Private "private" Boolean;
         /// Shared.
         Shared "shared" Boolean;
-        /// Memory of the process itself, with no file behind.
+        /// Memory without a backing file.
         Anonymous "anonymous" Boolean;
-        /// Has a file behind.
+        /// Has a backing file.
         File "file" Boolean;
         /// Its file was deleted.
         Deleted "deleted" Boolean;

@@ -1,14 +1,14 @@
-//! What help and hints need of `grammar/language.ebnf`: how a command is used, taken from its rule.
+//! The usage of each command, taken from its rule in `grammar/language.ebnf`.
 
 /// The language as written down.
 pub const LANGUAGE: &str = include_str!("../../grammar/language.ebnf");
 /// The table of operators.
 pub const OPERATORS: &str = include_str!("../../grammar/operators");
 
-/// How a command is used, as one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. None for a name that is none.
+/// The usage of a command in one line: `walk RANGE [where FILTER] [by KEY] [limit N]`. `None` if there is no such command.
 pub fn usage(command: &str) -> Option<String> {
     match command {
-        // These two take the rest of the line as it stands, which the grammar says in its tokens.
+        // These two take the rest of the line as it stands: tokens define that, not a rule.
         "shell" => return Some("shell COMMAND".into()),
         "pipe" => return Some("pipe COMMAND | SHELL-COMMAND".into()),
         "display" => {
@@ -62,7 +62,7 @@ fn lexemes(body: &'static str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// What stands between the bracket that `lexemes` begins with and the one that closes it.
+/// The lexemes between the first one, a bracket, and the bracket that closes it.
 fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
     let mut open = 0_usize;
     for (position, lexeme) in lexemes.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Words {
             rest = behind;
             match *first {
                 "(" => {
-                    // "In any order" is said by the brackets of the optional parts.
+                    // The brackets of optional parts already mean "in any order".
                     let choice = inside.contains(&"|");
                     if choice {
                         self.push("(", true);
@@ -196,7 +196,7 @@ fn choice_of_literals(name: &str) -> Option<String> {
             None => return None,
         }
     }
-    // Two literals in a row are one choice of two words.
+    // Two literals in a row are one alternative of two words.
     let joined = words.join(" ").replace(" | ", "|");
     Some(joined)
 }

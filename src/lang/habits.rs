@@ -1,8 +1,8 @@
-//! The words of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what each is here: another command, nothing, or a refusal
-//! with the way out.
+//! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command of its own,
+//! ignore it, or refuse it with a hint.
 //!
-//! They count only where a line is none of the language, and only when they are typed whole: no command and no abbreviation of one
-//! changes its meaning through this table.
+//! They count only in a line that does not parse, and only when they are typed whole: this table never changes the meaning of a command
+//! or of an abbreviation.
 
 use super::error::SyntaxError;
 use super::expected::Expected;
@@ -12,20 +12,20 @@ use super::span::Span;
 /// A row of [`HABITS`].
 #[derive(Clone, Copy, Debug)]
 pub struct Habit {
-    /// What a line begins with, each as it is typed; a blank stands for any blanks.
+    /// The beginnings of lines that it is for; a blank stands for any number of blanks.
     pub words: &'static [&'static str],
-    /// What they are here.
+    /// What pmdb does with them.
     pub does: Does,
 }
 
-/// What the words of another program are here.
+/// What pmdb does with the words of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// The same as these words, with what follows behind them. The hint is for a line that is none even so.
+    /// It puts these words in their place. The hint is for a line that does not parse even so.
     Run(&'static str, Option<&'static str>),
-    /// A setting that has no meaning here and does no harm: the line is passed over.
+    /// It ignores the line: a setting without meaning here.
     Nothing,
-    /// There is nothing like it here; the hint says what to type instead. `{}` is the word itself.
+    /// It refuses the line; the hint says what to type instead. `{}` in it is the words themselves.
     Refuse(&'static str),
 }
 
@@ -48,10 +48,10 @@ const fn refuse(hint: &'static str, words: &'static [&'static str]) -> Habit {
     Habit { words, does }
 }
 
-/// Every word of theirs that is known here.
+/// All words of other programs that pmdb knows.
 #[rustfmt::skip]
 pub static HABITS: &[Habit] = &[
-    // ---- What is here under another name.
+    // ---- Commands that have another name here.
     run("quit", &["exit"]),
     run("set", &["set var", "set variable"]),
     run_or("regions", "regions where FILTER narrows the list; region ADDRESS full says everything about one", &[
@@ -87,14 +87,14 @@ pub static HABITS: &[Habit] = &[
     run("history", &["show commands"]),
     refuse("help user-defined lists the commands that you made", &["show user", "info user"]),
     run("help", &["man", "?"]),
-    // The word that was typed is the topic of the help, so each topic has a row of its own.
+    // The typed word is not passed on as the topic, so each topic has a row.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
-    refuse("help cookbook says which commands answer which question; pmdb demo -x :tour, from a shell, shows them", &["recipes", "tutorial", "tour"]),
-    refuse("{} is a command of pmdb in gdb (help gdb); here watch RANGE says what changes, and snapshot, later diff", &["track", "until-change"]),
-    refuse("this is its prompt: leave the word out", &["pmdb"]),
+    refuse("help cookbook says which commands answer which question; from a shell, pmdb demo -x :tour shows them", &["recipes", "tutorial", "tour"]),
+    refuse("{} is a command of pmdb in gdb (help gdb); at this prompt, watch RANGE reports what changes, and diff what changed since a snapshot", &["track", "until-change"]),
+    refuse("this is pmdb's own prompt: leave the word out", &["pmdb"]),
 
-    // ---- Settings of a ~/.gdbinit that change nothing here.
+    // ---- Settings of a ~/.gdbinit, ignored.
     Habit {
         words: &[
             "set annotate", "set architecture", "set auto-load", "set auto-solib-add", "set backtrace", "set breakpoint", "set case-sensitive",
@@ -111,7 +111,7 @@ pub static HABITS: &[Habit] = &[
         does: Does::Nothing,
     },
 
-    // ---- What only a program that stops the process can do.
+    // ---- Commands that have to stop the process.
     refuse("pmdb never starts, stops or steps a process; gdb -p PID does: {}. pmdb can look at the same process meanwhile", &[
         "run", "start", "starti", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
         "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "checkpoint", "restart", "record", "rec",
@@ -151,10 +151,10 @@ pub static HABITS: &[Habit] = &[
         "call", "compile", "restore", "wr", "eb", "ed", "ew", "eq", "ez", "eza", "patch", "patch_list", "nop", "mprotect", "memfrob", "xor", "mmap",
         "edit-flags", "hijack-fd", "sigreturn", "load", "vmmap_load", "inject",
     ]),
-    refuse("only `/proc` is asked, which tells $pc and $sp of a thread that waits: info registers, info threads; the others are gdb's", &[
+    refuse("pmdb reads only `/proc`, which shows $pc and $sp of a waiting thread: info registers, info threads; gdb shows the others", &[
         "info all-registers", "info float", "info vector", "info os", "cpsr", "fsbase", "gsbase", "tls",
     ]),
-    refuse("pmdb writes no core files and no raw memory: gcore PID does, and gdb's {}. x/4096xb ADDRESS > FILE writes what x shows", &[
+    refuse("pmdb writes no core files and no raw memory; gcore PID and gdb's {} do. x/4096xb ADDRESS > FILE writes what x shows", &[
         "gcore", "generate-core-file", "dump", "append", "dumpargs",
     ]),
     refuse("names come from the files that the process maps (info modules); attach PID looks at a process, gdb at files and core files", &[
@@ -203,14 +203,14 @@ pub static HABITS: &[Habit] = &[
         "ktask", "kversion", "kcmdline", "ksymaddr-remote", "slabinfo", "kmod",
     ]),
 
-    // ---- Other programs that are started from a shell.
+    // ---- Other programs of the shell.
     refuse("walk all by flags counts pages by their flags, as page-types does; walk RANGE where FILTER chooses, flags ADDRESS explains", &[
         "page-types", "pagetypes", "pagemap", "kpageflags", "kpagecount",
     ]),
-    refuse("regions lists what pmap lists, region ADDRESS full what pmap -X and smaps say; regions by rss has the largest first", &[
+    refuse("regions lists what pmap lists, region ADDRESS full what pmap -X and smaps show; regions by rss has the largest first", &[
         "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
     ]),
-    refuse("walk RANGE by kind says what is cached of a mapped file (cached, not_cached), summary of all of them", &["vmtouch", "fincore", "pcstat", "mincore"]),
+    refuse("walk RANGE by kind counts which pages of a mapped file are in the page cache (cached, not_cached)", &["vmtouch", "fincore", "pcstat", "mincore"]),
     refuse("walk all by node counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
     refuse("the shell runs it: !{}", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];
@@ -222,7 +222,7 @@ pub struct Found {
     pub at: Span,
     /// As the table has them.
     pub words: &'static str,
-    /// What they are here.
+    /// What pmdb does with them.
     pub does: Does,
 }
 
@@ -242,7 +242,7 @@ pub fn of(line: &str) -> Option<Found> {
     found.max_by_key(|found| found.at.end)
 }
 
-/// How much of `text` these words are, where it begins with them and no word goes on behind them.
+/// How many bytes these words take at the start of `text`; `None` if it does not begin with them, or a word goes on behind them.
 fn length(words: &str, text: &str) -> Option<usize> {
     let mut rest = text;
     for word in words.split(' ') {
@@ -255,7 +255,7 @@ fn length(words: &str, text: &str) -> Option<usize> {
 }
 
 impl Found {
-    /// The tokens of a line with the words of ours in the place of these.
+    /// The tokens of a line with pmdb's words in the place of these.
     pub(super) fn replaced<'a>(&self, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         let ours = lexer::tokens(ours).into_iter();
         let ours = ours.map(|token| Token {
@@ -269,7 +269,7 @@ impl Found {
         ours.chain(behind).collect()
     }
 
-    /// Why the words are none of ours, and the way out.
+    /// The error for words that pmdb refuses.
     pub(super) fn refusal(&self, hint: &str) -> SyntaxError {
         SyntaxError {
             at: self.at,

@@ -1,4 +1,4 @@
-//! What each part of a line is, for colouring what is typed: as the parser takes it, not as it looks.
+//! What each part of a line is, for its colour: as the parser takes it, not as it looks.
 
 pub use super::class::Class;
 

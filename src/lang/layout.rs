@@ -1,17 +1,17 @@
-//! How memory and numbers are written out: the letters and counts behind a `/`, as in gdb.
+//! The format, size and count behind a `/`, as in gdb.
 
 use crate::kernel::words::worded;
 
-/// What stands behind `/`: each part at most once.
+/// What stands behind `/`; each part is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// How many; for `find` at most so many.
+    /// How many units; for `find` the most matches.
     pub count: Option<u64>,
-    /// Whether they are those before an address: a `-` in front. Only of `x`.
+    /// A `-` before the count: the units before the address. Only for `x`.
     pub backward: bool,
-    /// In which form.
+    /// The format of each unit.
     pub format: Option<Format>,
-    /// In units of what.
+    /// The size of a unit.
     pub unit: Option<Unit>,
 }
 

@@ -1,19 +1,19 @@
 //! The command language: text to syntax tree, and errors that point at a place. Pure.
 //!
-//! The language is written down in `grammar/language.ebnf`, in two levels, and so is this room: `lexer` cuts a line into
-//! the longest tokens, and `parser` makes the tree of `syntax` of them. `display` writes expressions back. `tests/grammar`
-//! holds all of it to the file. What could have stood where parsing failed (`expected`) is in every error, and is what
-//! `complete` offers at the cursor; `highlight` says what each word was taken for. Help takes the usage of commands from
-//! the file itself (`grammar`).
+//! `grammar/language.ebnf` defines the language in two levels, and this room has the same two: `lexer` cuts a line into
+//! the longest tokens, and `parser` makes the tree of `syntax` from them. `display` writes expressions back. `tests/grammar`
+//! holds all of it to the file. Every error lists what could have stood where parsing failed (`expected`); `complete` offers
+//! the same at the cursor. `highlight` says what each word was taken for. `grammar` reads the usage of commands from the file,
+//! for the help.
 //!
 //! ```text
 //! highlight, complete       a line while it is typed
 //! script                    lines → blocks
 //! parser      display       tokens → tree               expression → text
 //! lexer                     text → tokens
-//! commands    operators     words    setting    field   the tables: what there is, each said once
-//! habits                    the words of other programs: where a line is none of ours
-//! expected    error         class                       what is said of a place
+//! commands    operators     words    setting    field   the tables: each fact declared once
+//! habits                    the words of other programs, for a line that does not parse
+//! expected    error         class                       what is known about a place in the line
 //! syntax      expression    amount      span            the tree
 //! ```
 
@@ -59,17 +59,17 @@ pub fn parse_line(line: &str) -> Result<Line, SyntaxError> {
 /// The text after the name of a user-defined command: the arguments, and where the output goes.
 ///
 /// # Errors
-/// A [`SyntaxError`] for a pipe or a file that is not complete.
+/// A [`SyntaxError`] for an incomplete pipe or redirection.
 pub fn parse_call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
     parser::call(text)
 }
 
-/// The arguments in a text: values parted by blanks.
+/// The arguments in a text: values separated by blanks.
 pub fn parse_arguments(text: &str) -> Vec<Spanned<Argument>> {
     parser::arguments(text)
 }
 
-/// The time that a text is: `100ms`; a bare number is one of seconds.
+/// The duration that a text stands for: `100ms`; a number alone is in seconds.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
     match lexer::tokens(text).as_slice() {
         [

@@ -22,7 +22,7 @@ impl Level {
     /// The loosest of all.
     pub(super) const LOOSEST: Level = Level::Or;
 
-    /// The next tighter one: what the right operand of a left-associative operator is made of.
+    /// The next tighter level: that of the right operand, because operators are left-associative.
     pub(super) fn tighter(self) -> Level {
         match self {
             Level::Or => Level::And,
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// Whether the result is a number and not a truth.
+    /// Whether the result is a number and not a truth value.
     pub(super) fn is_arithmetic(self) -> bool {
         self >= Level::Shift || matches!(self, Level::BitOr | Level::BitXor | Level::BitAnd)
     }

@@ -1,8 +1,7 @@
-//! Command files as programs: lines put together to blocks.
+//! Command files as programs: builds blocks from lines.
 //!
-//! Lines come one by one, from a file, a pipe or the prompt, so that a file can be put together whole before it runs, and a block can be
-//! run as soon as its `end` has come. A line that is no part of a block is not parsed here: what is wrong with it is said when it is its
-//! turn.
+//! Lines come one by one, from a file, a pipe or the prompt. So a file can be read whole before it runs, and a block can run
+//! as soon as its `end` has come. A line outside of blocks is not parsed here: its errors are reported when it runs.
 
 use std::rc::Rc;
 
@@ -37,13 +36,13 @@ pub struct Statement {
 /// What a statement is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// A line that is parsed when it is its turn.
+    /// A line that is parsed when it runs.
     Text,
     /// A line of a block, parsed once however often it runs.
     Line(Box<Line>),
     /// `if E … else … end`
     If {
-        /// Which of the two runs.
+        /// The condition.
         condition: Spanned<Expression>,
         /// If it is true.
         then: Block,
@@ -61,7 +60,7 @@ pub enum Node {
     Foreach {
         /// Without the `$`.
         variable: String,
-        /// What it is, one after the other.
+        /// The values that it takes, one after the other.
         rows: Rows,
         /// What runs for each.
         body: Block,
@@ -97,11 +96,11 @@ pub struct Fault {
     pub error: SyntaxError,
 }
 
-/// Puts lines together.
+/// Builds statements from lines.
 #[derive(Debug, Default)]
 pub struct Builder {
     open: Vec<Open>,
-    /// The last line that begins with no command, but nearly with a word that opens a block.
+    /// The last line whose first word is no command, but nearly one that opens a block.
     misspelt: Option<Fault>,
 }
 
@@ -114,7 +113,7 @@ struct Open {
     word: Span,
     kind: Kind,
     body: Vec<Statement>,
-    /// What stands before `else`, once that has come.
+    /// The statements before `else`, once that has come.
     before_else: Option<Vec<Statement>>,
 }
 
@@ -153,7 +152,7 @@ pub fn first_word(line: &str) -> Option<(&str, Span)> {
     Some((word, Span::new(start, start + end)))
 }
 
-/// Whether these lines leave a block open. Lines with a fault do not: it is said when they run.
+/// Whether these lines leave a block open. Lines with a fault do not: running them reports it.
 pub fn is_open(text: &str) -> bool {
     let mut builder = Builder::default();
     let mut lines = text.lines().enumerate();
@@ -166,7 +165,7 @@ impl Builder {
         !self.open.is_empty()
     }
 
-    /// Takes the next line. A statement comes back when it is complete and in no block.
+    /// Takes the next line. Returns a statement once it is complete and in no block.
     ///
     /// # Errors
     /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
@@ -184,7 +183,7 @@ impl Builder {
         }
         let Some((_, word)) = first.filter(|(word, _)| CONTROL_WORDS.contains(word)) else {
             let node = match self.is_open() {
-                // One that is no command now may be one by then.
+                // A line that does not parse now may begin with a command that is defined by then.
                 true => super::parse_line(text).map_or(Node::Text, |line| Node::Line(line.into())),
                 false => Node::Text,
             };
@@ -210,7 +209,7 @@ impl Builder {
         })
     }
 
-    /// Says that no more lines come.
+    /// Ends the input.
     ///
     /// # Errors
     /// The innermost block that is still open, at the line that opens it.
@@ -348,12 +347,12 @@ impl Builder {
     }
 }
 
-/// A line that seems to be meant to open a block.
+/// The fault of a line that was probably meant to open a block.
 fn misspelt(line: usize, text: &str, (word, at): (&str, Span)) -> Option<Fault> {
     if resolve_first(word) != Resolved::Unknown {
         return None;
     }
-    // Words that are too short for near misses, and nothing else.
+    // Words that are too short for `near`.
     let meant = match word {
         "If" | "IF" | "iff" => "if",
         "for" | "each" => "foreach",

@@ -2,7 +2,7 @@
 
 use crate::kernel::words::worded;
 
-/// What a setting takes.
+/// The type of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingType {
     /// `on` or `off`
@@ -19,7 +19,7 @@ pub enum SettingType {
     Pager,
 }
 
-/// What a setting becomes; always of its [`SettingType`].
+/// The new value of a setting, always of its [`SettingType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingValue {
     /// `on` or `off`
@@ -133,16 +133,16 @@ settings! {
     Color "color" Color, "when output is coloured";
     Editing "editing" Editing, "the keys that edit a line; auto: as ~/.inputrc says";
     Height "height" Number, "rows of a screen for the pager; 0: as the terminal says";
-    HistorySize "history size" Number, "lines of input that are kept";
+    HistorySize "history size" Number, "how many input lines are kept";
     Json "json" Switch, "whether output is one JSON object a line";
     Logging "logging enabled" Switch, "whether what is printed is also written to the log";
-    LoggingOverwrite "logging overwrite" Switch, "whether the log is begun anew when it is opened";
-    LoggingRedirect "logging redirect" Switch, "whether what goes to the log is left out on the screen";
+    LoggingOverwrite "logging overwrite" Switch, "whether opening the log overwrites it";
+    LoggingRedirect "logging redirect" Switch, "whether output goes only to the log, not to the screen";
     Pager "pager" Pager, "what shows long output; ask: pmdb, screen by screen; program: $PAGER or less; auto: $PAGER if set";
     Pagination "pagination" Switch, "whether long output goes through a pager";
-    PerfMaps "perf maps" Switch, "whether names are taken from /tmp/perf-PID.map too, which the target writes for code that it makes";
+    PerfMaps "perf maps" Switch, "whether symbols also come from /tmp/perf-PID.map, which the target writes for JIT-compiled code";
     Scan "scan" Switch, "whether PAGEMAP_SCAN is used where the kernel has it";
-    ShellErrors "shell errors" Switch, "whether a shell command that fails is an error, other than at the prompt";
+    ShellErrors "shell errors" Switch, "whether a failed shell command is an error; at the prompt it never is";
     Style "style" Style, "the background that colours are read on; auto: any";
-    Width "width" Number, "columns of a screen, also in pipes and files; 0: as the terminal says, and no limit elsewhere";
+    Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal says, and no limit elsewhere";
 }

@@ -1,4 +1,4 @@
-//! Where in the line something stands.
+//! Places in a line.
 
 use std::fmt::{self, Debug, Formatter};
 

@@ -1,6 +1,6 @@
-//! The syntax tree of a line: plain data, with the place of everything that an error may have to point at.
+//! The syntax tree of a line: plain data, with the place of everything that an error may point at.
 //!
-//! Nothing here knows a target: names are names, numbers are numbers, and what they come to is `eval`'s business.
+//! Nothing here knows a target: `eval` finds out what names stand for.
 
 use crate::kernel::words::worded;
 
@@ -55,7 +55,7 @@ pub enum Control {
     Foreach {
         /// Without the `$`.
         variable: Spanned<String>,
-        /// What it is, one after the other.
+        /// The values that it takes, one after the other.
         rows: Rows,
     },
     /// `define NAME`
@@ -64,7 +64,7 @@ pub enum Control {
     Document(Spanned<String>),
 }
 
-/// What `foreach` goes through.
+/// The values of `foreach`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
     /// `regions …`, `walk …`: the ranges of the rows that the command shows.
@@ -95,7 +95,7 @@ pub enum Output {
     File {
         /// The path, unquoted.
         path: Spanned<String>,
-        /// Whether the file is added to and not begun anew.
+        /// Whether to append to the file instead of replacing it.
         append: bool,
     },
 }
@@ -131,20 +131,20 @@ pub enum Command {
         /// Which of them; all if absent.
         cut: Option<Cut>,
     },
-    /// `info modules`: programs and libraries, and which file answers for their names.
+    /// `info modules`: programs and libraries, and where their symbols come from.
     InfoModules,
     /// `map [RANGE] [where FILTER]`
     Map {
         /// What is drawn; all of the process if absent.
         range: Option<Spanned<Range>>,
-        /// Which pages are.
+        /// Which pages are drawn; all if absent.
         filter: Option<Spanned<Filter<PageField>>>,
     },
     /// `info threads`
     InfoThreads,
     /// `info registers`
     InfoRegisters,
-    /// `info line ADDRESS`, `info line FILE:LINE`; a `*` before an address, as gdb wants it, is not kept.
+    /// `info line ADDRESS`, `info line FILE:LINE`. The `*` that gdb needs before an address is dropped.
     InfoLine(Spanned<Expression>),
     /// `translate RANGE`: an address, or a range for a row per physically contiguous run.
     Translate {
@@ -237,26 +237,26 @@ pub enum Command {
     Decode {
         /// The word.
         value: Spanned<Expression>,
-        /// How to read it; both ways if absent.
+        /// As which kind of word; as both if absent.
         reading: Option<Reading>,
     },
     /// `watch RANGE [every DURATION] [for DURATION] [count N] [until FILTER] [with KIND, …] [by KEY] [as timeline]`
     Watch {
         /// The pages.
         range: Spanned<Range>,
-        /// By what the changes add up; each is shown if absent.
+        /// Add changes up by this; show each change if absent.
         by: Option<WatchKey>,
-        /// Time between two looks; the command's default if absent.
+        /// Time between two samples; the command's default if absent.
         every: Option<Spanned<Time>>,
         /// Stop after this time.
         duration: Option<Spanned<Time>>,
         /// Stop after the row that reaches so many pages.
         count: Option<Spanned<Count>>,
-        /// Stop when pages of the range are so.
+        /// Stop when this holds.
         until: Option<Until>,
         /// Kinds of change that are shown only on request, in the order given, each once.
         with: Vec<OnRequest>,
-        /// Whether it is drawn, and not a line a change.
+        /// Whether to draw a timeline instead of a line for each change.
         is_timeline: bool,
     },
     /// `print[/FMT] VALUE`
@@ -268,20 +268,20 @@ pub enum Command {
     },
     /// `x[/NFU] [ADDRESS]`
     Examine {
-        /// How many, in which form, of what size; as before where absent.
+        /// Count, format and unit size; the parts that are absent stay as in the last `x`.
         layout: Layout,
-        /// Whether pages that are not there are read, which brings them in.
+        /// Whether to read pages that are not resident, which faults them in.
         fault: bool,
-        /// Where; where the last one ended if absent.
+        /// Where to begin; behind the last `x` if absent.
         address: Option<Spanned<Expression>>,
     },
     /// `find[/UN] RANGE, PATTERN, …`
     Find {
-        /// The size of numbers, and at most so many matches.
+        /// The size of numbers, and the most matches.
         layout: Layout,
         /// Where to look.
         range: Spanned<Range>,
-        /// What follows each other there; at least one.
+        /// What to look for, one behind the other; at least one.
         patterns: Vec<Spanned<Pattern>>,
         /// In which pages; all if absent.
         filter: Option<Spanned<Filter<PageField>>>,
@@ -320,9 +320,9 @@ pub enum Command {
     Display {
         /// What to display from now on.
         what: Option<Displayed>,
-        /// Show it again and again instead, so often.
+        /// Show it now, and again after each such time, instead of at each prompt.
         every: Option<Spanned<Time>>,
-        /// So many times.
+        /// How many times to show it.
         count: Option<Spanned<Count>>,
     },
     /// `undisplay N …`; all of them without a number.
@@ -342,14 +342,14 @@ pub enum Command {
     Assert {
         /// What must be true.
         condition: Spanned<Expression>,
-        /// What is said if it is not.
+        /// The message if it is not.
         message: Option<String>,
     },
     /// `alias NAME = COMMAND …`
     Alias {
         /// The new name.
         name: Spanned<String>,
-        /// What stands for it at the beginning of a line.
+        /// What the name stands for.
         text: Spanned<String>,
     },
     /// `history [N]`: the last N lines.
@@ -374,7 +374,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether its answer is a picture, which an SVG file can hold.
+    /// Whether it can draw a picture into an SVG file.
     pub fn is_drawn(&self) -> bool {
         let is_timeline = matches!(self, Command::Watch { is_timeline, .. } if *is_timeline);
         is_timeline || matches!(self, Command::Map { .. })
@@ -390,7 +390,7 @@ pub enum Pattern {
     Bytes(Vec<u8>),
 }
 
-/// Whom to attach to.
+/// The process to attach to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetName {
     /// A process or thread id.
@@ -522,7 +522,7 @@ worded! {
 }
 
 impl Command {
-    /// Whether it changes how the process runs.
+    /// Whether it changes the target.
     pub fn is_change(&self) -> bool {
         match self {
             Command::How(command) => command.is_change(),
@@ -532,21 +532,21 @@ impl Command {
     }
 }
 
-/// What `soft-dirty` is asked.
+/// The forms of `soft-dirty`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
 pub enum SoftDirty {
-    /// `[RANGE]`: the pages that were written; of all of the process if absent.
+    /// `[RANGE]`: shows the written pages; those of the whole process if absent.
     Written(Option<Spanned<Range>>),
-    /// `clear [--yes]`: whether nobody is asked.
+    /// `clear [--yes]`
     Clear {
-        /// `--yes`
+        /// Whether to clear without a question.
         yes: bool,
     },
 }
 
 worded! {
-    /// By what `watch` groups.
+    /// What `watch … by KEY` groups changes by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum WatchKey, word {
         /// The region of a page.
@@ -555,7 +555,7 @@ worded! {
 }
 
 worded! {
-    /// By what `diff` groups.
+    /// What `diff … by KEY` groups changes by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum DiffKey, word {
         /// The region.
@@ -568,7 +568,7 @@ worded! {
 }
 
 worded! {
-    /// By what the pages of `compare` add up.
+    /// What `compare … by KEY` groups pages by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CompareKey, word {
         /// The region.
@@ -585,7 +585,7 @@ pub struct Diff {
     pub from: Option<Spanned<String>>,
     /// The later one; now if absent.
     pub to: Option<Spanned<String>>,
-    /// Of what; all that both are of if absent.
+    /// In which range; all that both snapshots cover if absent.
     pub range: Option<Spanned<Range>>,
     /// Which pages, as they are now.
     pub filter: Option<Spanned<Filter<PageField>>>,
@@ -607,20 +607,20 @@ pub enum Compared {
 /// `until [all|none] FILTER`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Until {
-    /// Of how many pages it must hold.
+    /// For how many pages it must hold.
     pub of: Quantifier,
-    /// What must hold; a comparison without fields is of no page.
+    /// What must hold; a comparison without fields is about no page.
     pub filter: Spanned<Filter<PageField>>,
 }
 
-/// Of how many pages a filter must hold.
+/// For how many pages a filter must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantifier {
-    /// Of one at least.
+    /// For at least one.
     Any,
-    /// Of each, and there is one.
+    /// For each, and there is at least one.
     All,
-    /// Of none.
+    /// For none.
     None,
 }
 
@@ -652,9 +652,9 @@ pub enum Assignment {
 pub enum Displayed {
     /// A value, or memory in the form of `x`.
     Value {
-        /// As for `print`; with a count or a size, or of texts, as for `x`.
+        /// As for `print`; with a count, a size or `s`, as for `x`.
         layout: Layout,
-        /// What it is worked out from each time.
+        /// Evaluated each time.
         value: Spanned<Range>,
     },
     /// The answer of a command.
@@ -666,7 +666,7 @@ pub enum Displayed {
     },
 }
 
-/// A text as it was typed. Two are equal whatever they say: what was meant stands beside.
+/// A text as it was typed. Any two are equal: the tree beside it holds the meaning.
 #[derive(Clone, Debug)]
 pub struct Typed(pub String);
 

@@ -2,7 +2,7 @@
 
 use crate::kernel::words::Worded;
 
-/// The words that only blocks have. They count only when they are typed whole.
+/// The words of blocks. They have no abbreviations.
 pub(super) static CONTROL_WORDS: &[&str] = &[
     "if",
     "else",
@@ -28,8 +28,8 @@ impl Worded for bool {
 
     fn about(self) -> &'static str {
         match self {
-            true => "The setting holds.",
-            false => "It does not.",
+            true => "The setting is on.",
+            false => "The setting is off.",
         }
     }
 }

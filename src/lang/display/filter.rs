@@ -8,7 +8,7 @@ use crate::lang::expression::{Filter, Quantity};
 use crate::lang::field::FilterField;
 use crate::lang::operators::Level;
 
-/// A condition behind `and` or `or`, in parentheses where they join more loosely, or as loosely on the right.
+/// An operand of `and`, `or` or `not`, in parentheses where it binds more loosely, or as loosely on the right.
 struct Joined<'a, F>(&'a Filter<F>, Joint, Side);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

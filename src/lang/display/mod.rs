@@ -1,4 +1,4 @@
-//! How expressions, ranges, filters and the values of settings are written, so that they are read back as the same.
+//! Writes expressions, ranges, filters and the values of settings. What is written parses to the same tree.
 
 mod expression;
 mod filter;

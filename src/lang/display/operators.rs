@@ -10,11 +10,11 @@ pub(super) trait Operation: Display {
     /// The outermost operator, if it stands between two operands.
     fn operator(&self) -> Option<BinaryOperator>;
 
-    /// Whether it brings parentheses of its own.
+    /// Whether it writes parentheses around itself.
     fn always_parenthesised(&self) -> bool;
 }
 
-/// An operand, in parentheses if it binds less tightly than the level and brings none of its own.
+/// An operand, in parentheses if it binds less tightly than the level and writes none itself.
 pub(super) struct Operand<'a, T>(pub &'a T, pub Level);
 
 impl<T: Operation> Display for Operand<'_, T> {
@@ -36,7 +36,7 @@ pub(super) fn unary<T: Operation>(
     operand: &T,
 ) -> fmt::Result {
     let (sign, operand) = (operator.text(), Operand(operand, Level::Unary).to_string());
-    // Not `--how`, which is no sign of a sign.
+    // Two minus signs in a row would look like the start of `--how`.
     let blank = if sign == "-" && operand.starts_with('-') {
         " "
     } else {

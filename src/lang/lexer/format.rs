@@ -14,7 +14,7 @@ use super::word::word_ends;
 use crate::kernel::words::Worded;
 use crate::lang::layout::{Format, Layout, Unit};
 
-/// How often, in which form, in units of what: each part at most once, and at least one of them. A `-` in front turns it backward.
+/// Count, format and unit: each at most once, and at least one of them. A `-` in front means backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
     let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
     let backward = preceded(char('-'), parts).map(|parts| Layout {

@@ -1,7 +1,7 @@
 //! Level 1 of the grammar: a line cut into tokens, the longest first.
 //!
-//! Nothing is an error here: what no rule knows becomes [`TokenKind::Other`], and the parser says what could have
-//! stood there. Each token rule is a nom parser over the text; the longest match wins, the earlier rule among equals.
+//! Nothing is an error here: text that no rule matches becomes [`TokenKind::Other`], and the parser says what could have
+//! stood there. Each token rule is a nom parser over the text. The longest match wins; among equals, the earlier rule.
 
 mod format;
 mod line;
@@ -57,7 +57,7 @@ pub(super) fn tokens(line: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// What decides which rules may match at a place.
+/// What decides which rules may match here.
 #[derive(Clone, Copy)]
 struct LexContext {
     first: bool,
@@ -139,8 +139,8 @@ fn begins_command(tokens: &[Token<'_>]) -> bool {
     }
 }
 
-/// Whether the last token is the name of a command, with what may be a format at `start`: the first word, the one behind `pipe`, or, if
-/// that is glued to it, the one behind `display`.
+/// Whether the last token is the name of a command, so that a format may stand at `start`: the first word, the word behind `pipe`, or
+/// the word behind `display` if the format is glued to it.
 fn is_command(tokens: &[Token<'_>], start: usize) -> bool {
     let name = match tokens {
         [name] => name,

@@ -37,7 +37,7 @@ fn unit(text: &str) -> Lexed<'_, &str> {
     alt((tag("ms"), tag("s"), tag("m"), tag("h"))).parse(text)
 }
 
-/// What a whole word is that begins with a digit.
+/// The kind of a whole word that begins with a digit.
 fn classify(word: &str) -> TokenKind {
     if let Some(value) = plain(word) {
         return value.map_or(
@@ -101,7 +101,7 @@ fn grouped(digits: &str, radix: u32) -> Option<Option<u64>> {
     well_formed.then(|| u64::from_str_radix(&digits.replace('_', ""), radix).ok())
 }
 
-/// Saturates at the longest duration there is: five hundred thousand million years are for ever.
+/// Saturates at `Duration::MAX`, which is more than five hundred thousand million years.
 fn duration(whole: &str, fraction: &str, unit: &str) -> Option<Duration> {
     let whole = decimal(whole)??;
     let nanoseconds: String = fraction

@@ -12,7 +12,7 @@ use super::quoted;
 use super::rule::{Lexed, blanks0, is_letter, no_match};
 use super::token::TokenKind;
 
-/// The most characters of a type or symbol: with no limit, a line of opening brackets would be read to its end for each.
+/// The most characters of a type or symbol. Without a limit, each bracket in a line of opening brackets would be read to its end.
 const LONGEST: usize = 4096;
 
 /// `$1 = (int *) 0x5555555592a0 <buf+16>`
@@ -41,12 +41,12 @@ pub(super) fn address(text: &str) -> Lexed<'_, TokenKind> {
 pub(super) fn cast_address(text: &str) -> Lexed<'_, TokenKind> {
     let (behind, _) = cast(text)?;
     let length = text.len() - behind.len();
-    if !text.get(..length).is_some_and(is_of_a_place) {
+    if !text.get(..length).is_some_and(is_pointer_cast) {
         return no_match(text);
     }
     let (number, _) = blanks0(behind)?;
     let (remaining, address) = hexadecimal(number)?;
-    // Less is a number, and no place of anything.
+    // A number this small is no address.
     let is_long = number.len() - remaining.len() >= "0x10000".len();
     if !is_long || number.starts_with("0X") {
         return no_match(text);
@@ -65,8 +65,8 @@ fn pointed_at(mut remaining: &str) -> &str {
     remaining
 }
 
-/// Whether a cast is to a pointer or a reference, or a type in braces. Another one is an expression in brackets.
-fn is_of_a_place(cast: &str) -> bool {
+/// Whether the brackets hold a cast to a pointer or reference, or a type in braces. Others hold an expression.
+fn is_pointer_cast(cast: &str) -> bool {
     let Some(named) = cast
         .strip_prefix('(')
         .and_then(|cast| cast.strip_suffix(')'))

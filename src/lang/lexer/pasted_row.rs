@@ -1,7 +1,8 @@
-//! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print, taken for what they show.
+//! Rows that gdb, `/proc`, pmap, perf, valgrind, the sanitizers, the kernel's log and nm print: each stands for the address, range
+//! or symbol that it shows.
 //!
-//! A row is a row where the arguments of a command begin, and nowhere else. The table has the beginning of each form, as far as it
-//! is needed to know the form; what follows is passed over up to a clause. `grammar/language.ebnf` has the same forms.
+//! A row is recognised only where the arguments of a command begin. The table has the beginning of each form, as much as
+//! identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use regex_lite::{Captures, Regex};
 use super::rule::{Lexed, is_blank, no_match};
 use super::token::{Pasted, TokenKind};
 
-/// What the groups of a form are.
+/// What the groups of a form capture.
 #[derive(Clone, Copy)]
 enum Groups {
     /// An address in hexadecimal.
@@ -19,7 +20,7 @@ enum Groups {
     Span,
     /// An address, and a number of KiB.
     Kibibytes,
-    /// A name, perhaps with an offset, and, where there is another: the path of a file.
+    /// A name, perhaps with an offset; and, in a second group, the path of its file.
     Symbol,
 }
 
@@ -114,10 +115,10 @@ const FORMS: &[(&str, Groups)] = &[
     ),
     (r"[A-Za-z ]+ of size \d+ at @", Groups::Address),
     (r"(?:Address )?@ is located ", Groups::Address),
-    // The kernel's log: of a page fault the address, of other faults the instruction.
+    // The kernel's log: the address of a page fault, or the instruction of another fault.
     (r"~\[\d+\]: segfault at ([0-9a-f]+) ip ", Groups::Address),
     (r"~traps: ~ ip:([0-9a-f]+) ", Groups::Address),
-    // nm: the address is one in a file that the row does not name, the symbol says more.
+    // nm: its address is one in a file that the row does not name, so the symbol is taken.
     (
         r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22 \t\r\n][^|\x22\t\r\n]*)",
         Groups::Symbol,
@@ -145,7 +146,7 @@ static FORM_REGEXES: LazyLock<Vec<(Regex, Groups)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
-/// A regular expression with what its letters stand for in their place.
+/// The regular expression of a form, its letters replaced by what they stand for.
 fn spelled_out(form: &str) -> String {
     let spelled = form.chars().map(|letter| {
         let meaning = LETTERS.iter().find(|(known, _)| *known == letter);
@@ -154,7 +155,7 @@ fn spelled_out(form: &str) -> String {
     spelled.collect()
 }
 
-/// What tells of a form stands within so many bytes of the beginning: no line costs more than this.
+/// Forms are identified within so many bytes, which bounds the time that a line takes.
 const LONGEST: usize = 4096;
 
 /// The longest form that the text begins with.
@@ -183,7 +184,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     }
 }
 
-/// The address in a text that shows exactly one: with `0x`, or of as many digits as only addresses have.
+/// The address in a text that contains exactly one: with `0x`, or with as many digits as only addresses have.
 pub(in crate::lang) fn only_address(text: &str) -> Option<u64> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let addresses = words.filter_map(|word| {
@@ -192,7 +193,7 @@ pub(in crate::lang) fn only_address(text: &str) -> Option<u64> {
             None if matches!(word.len(), 12 | 16) => u64::from_str_radix(word, 16).ok()?,
             None => return None,
         };
-        // Nothing is mapped below: what is there are sizes, offsets and flags.
+        // Nothing is mapped below: smaller numbers are sizes, offsets and flags.
         (address >= 0x1_0000).then_some(address)
     });
     let mut found: Vec<u64> = addresses.collect();
@@ -208,7 +209,7 @@ pub(in crate::lang) fn is_pasted_row(text: &str) -> bool {
     row(text).is_ok()
 }
 
-/// Whether something of a row is there. Nearly everything that is typed is none, and known for it at once.
+/// A quick test that excludes nearly everything that people type.
 fn may_be_row(text: &str) -> bool {
     const SIGNS: &[&str] = &["0x", " in section ", "segfault at ", "traps: "];
     let is_address = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);

@@ -5,7 +5,7 @@ use nom::Parser;
 use super::rule::{Lexed, no_match};
 use super::token::TokenKind;
 
-/// The most characters between quotes: with no limit, a line of opening quotes would be read to its end for each.
+/// The most characters between quotes. Without a limit, each quote in a line of opening quotes would be read to its end.
 const LONGEST: usize = 4096;
 
 pub(super) fn name(text: &str) -> Lexed<'_, TokenKind> {
@@ -32,7 +32,7 @@ pub(super) fn text_content(text: &str) -> Lexed<'_, String> {
     Ok((remaining, unescape(content)))
 }
 
-/// The raw text from one quote to the next that no backslash stands before.
+/// The raw text from one quote to the next one without a backslash before it.
 fn between(quote: char, text: &str) -> Lexed<'_, &str> {
     let Some(inside) = text.strip_prefix(quote) else {
         return no_match(text);
@@ -82,7 +82,7 @@ pub fn escape(quote: char, text: &str) -> String {
             '\t' => quoted.push_str("\\t"),
             '\\' => quoted.push_str(match characters.peek() {
                 Some('n' | 't' | '\n' | '\t' | '\\' | '"' | '\'') | None => "\\\\",
-                // It stays, as in a name that is displayed with `\x1b`.
+                // It stays as it is, as in a name that is displayed with `\x1b`.
                 Some(_) => "\\",
             }),
             same if same == quote => quoted.extend(['\\', same]),

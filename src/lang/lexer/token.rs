@@ -1,4 +1,4 @@
-//! What lines are cut into.
+//! Tokens.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(in crate::lang) enum TokenKind {
         offset: usize,
     },
     Name,
-    /// The name of a command that is no [`Name`](TokenKind::Name).
+    /// The name of a command that is not a [`Name`](TokenKind::Name).
     CommandName,
     Quoted(String),
     Text(String),
@@ -62,13 +62,13 @@ pub(in crate::lang) enum TokenKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::lang) enum Pasted {
     Address(u64),
-    /// From the first to the second, which is not part of it.
+    /// From the first address to the second, which is not included.
     Span(u64, u64),
     Length {
         start: u64,
         length: u64,
     },
-    /// A symbol, and a distance from its first byte.
+    /// A symbol, and an offset from its first byte.
     Symbol {
         /// The name of its file.
         module: Option<String>,
@@ -77,7 +77,7 @@ pub(in crate::lang) enum Pasted {
     },
 }
 
-/// A token, where it stands, and whether it follows the one before with nothing between.
+/// A token, its place, and whether it follows the one before without a blank.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::lang) struct Token<'a> {
     pub kind: TokenKind,
@@ -91,11 +91,11 @@ pub(in crate::lang) struct Token<'a> {
 pub(in crate::lang) enum NumberFault {
     /// Larger than 2^64-1.
     TooLarge,
-    /// It begins with a zero: octal elsewhere, decimal elsewhere, hexadecimal in what pmap prints.
+    /// A leading zero: it means octal in C, decimal in other languages, and hexadecimal in the output of pmap.
     LeadingZero,
     /// Hexadecimal digits without a `0x`.
     LooksHexadecimal,
-    /// A suffix that is none.
+    /// An unknown suffix.
     Suffix,
     /// Anything else.
     Malformed,

@@ -14,7 +14,7 @@ use super::token::{NumberFault, TokenKind};
 use crate::lang::commands::first_words;
 use crate::lang::expression::HistoryReference;
 
-/// The marks of the syntax, longer ones before their beginnings.
+/// The marks of the syntax, each before its own prefixes.
 const MARKS: &[&str] = &[
     "..", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+", "-", "*", "/", "%", "<", ">", "=",
     "!", "~", "&", "^", "|", "(", ")", ",", ":",
@@ -31,7 +31,7 @@ fn name_text(text: &str) -> Lexed<'_, &str> {
     .parse(text)
 }
 
-/// `@plt`, `@got.plt`, `@GLIBC_2.2.5`, `@@GLIBC_2.34`: which of the symbols of a name.
+/// `@plt`, `@got.plt`, `@GLIBC_2.2.5`, `@@GLIBC_2.34`: the version or table of a symbol.
 fn version(text: &str) -> Lexed<'_, &str> {
     recognize((
         alt((tag("@@"), tag("@"))),
@@ -111,7 +111,7 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
     Ok((remaining, kind))
 }
 
-/// `soft-dirty`, where a command begins: elsewhere it is a difference.
+/// `soft-dirty` where a command begins; elsewhere it is a subtraction.
 pub(super) fn command_name(text: &str) -> Lexed<'_, TokenKind> {
     let hyphenated = first_words().filter(|word| word.contains('-'));
     for name in hyphenated {
@@ -133,7 +133,7 @@ pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
     terminated(options, word_ends).parse(text)
 }
 
-/// No word goes on here.
+/// Matches where no word goes on.
 pub(super) fn word_ends(text: &str) -> Lexed<'_, ()> {
     not(satisfy(|c| is_word_character(c) || matches!(c, '.' | ':'))).parse(text)
 }

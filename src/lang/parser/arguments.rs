@@ -1,4 +1,4 @@
-//! The arguments of a command that `define` made, and of a command file: values, parted by blanks.
+//! The arguments of user-defined commands and of command files: values, separated by blanks.
 
 use super::range::range;
 use super::raw::split_text;
@@ -17,7 +17,7 @@ pub(super) fn of_text(text: &str) -> Vec<Spanned<Argument>> {
     })
 }
 
-/// The arguments up to the end of the command: what has no blank in it, outside parentheses.
+/// The arguments up to the end of the command. Blanks outside parentheses separate them.
 pub(super) fn of_tokens(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
     let (mut rest, _) = split_text(input);
     let mut arguments = Vec::new();

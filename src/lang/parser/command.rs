@@ -82,7 +82,7 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
     }
 }
 
-/// The arguments of the command with that name, `--how` before them where it may stand.
+/// The arguments of the command with that name, with `--how` before them if it takes that.
 pub(super) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
     if !COMMANDS.iter().any(|row| row.name == name && row.how) {
         return own_arguments(input, name);
@@ -126,17 +126,17 @@ fn examine(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Command> {
     ))
 }
 
-/// The arguments of one group of commands; `None` for a name of another.
+/// The arguments of one group of commands; `None` for a name of another group.
 type OfGroup = for<'a> fn(Tokens<'a>, &str) -> Option<Parsed<'a, Command>>;
 
-/// In groups: a function of all of them would need too much of the stack below an expression that is nested deeply.
+/// The commands are in groups because one function for all would leave too little stack for deeply nested expressions.
 fn own_arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Command> {
-    let groups: [OfGroup; 4] = [of_targets, that_look, of_scripts, of_sessions];
+    let groups: [OfGroup; 4] = [of_targets, of_pages, of_scripts, of_sessions];
     let parsed = groups.iter().find_map(|group| group(input, name));
     parsed.unwrap_or_else(|| input.fail(Expected::Command))
 }
 
-/// Processes, and what is known of them.
+/// Commands about processes and symbols.
 fn of_targets<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
     Some(match name {
         "attach" => map(raw(Expected::Process), |raw| Command::Attach(target(raw))).parse(input),
@@ -161,8 +161,8 @@ fn of_targets<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> 
     })
 }
 
-/// What looks at pages and memory.
-fn that_look<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
+/// Commands about pages and memory.
+fn of_pages<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
     Some(match name {
         "translate" => map((range, opt(cut_to)), |(range, cut)| Command::Translate {
             range,
@@ -213,7 +213,7 @@ fn that_look<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
     })
 }
 
-/// What command files are made of.
+/// Commands of command files.
 fn of_scripts<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
     Some(match name {
         "printf" => printf(input),
@@ -252,7 +252,7 @@ fn of_scripts<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> 
     })
 }
 
-/// Settings, and the prompt itself.
+/// Commands about settings and the prompt.
 fn of_sessions<'a>(input: Tokens<'a>, name: &str) -> Option<Parsed<'a, Command>> {
     Some(match name {
         "set" => map(assignment, Command::Set).parse(input),
@@ -371,7 +371,7 @@ fn display(input: Tokens<'_>) -> Parsed<'_, Command> {
     Ok((behind, Command::Display { what, every, count }))
 }
 
-/// A command that is whole before `every`, which is then no name of its own: `x/u every 1s`.
+/// A command that is complete before `every`. `every` is then a clause and no name: `x/u every 1s`.
 fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
     let at = input.rest.iter().skip(1).position(is_every)? + 1;
     let (before, behind) = input.rest.split_at_checked(at)?;
@@ -419,7 +419,7 @@ fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
     }
 }
 
-/// Whether a command follows that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
+/// Whether the next word is a command that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
 fn is_command_displayed(input: Tokens<'_>) -> bool {
     let Some(first) = input.first().filter(|token| token.kind == TokenKind::Name) else {
         return false;
@@ -429,7 +429,7 @@ fn is_command_displayed(input: Tokens<'_>) -> bool {
     is_displayed(first.text) && !is_name
 }
 
-/// `map`: a filter without a range applies to the whole process. Where no filter follows, `where` is a name like any other.
+/// `map`: a filter without a range applies to the whole process. Without a filter behind it, `where` is a name like any other.
 fn drawn(input: Tokens<'_>) -> Parsed<'_, Command> {
     if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
         let (range, filter) = (None, Some(filter));

@@ -15,7 +15,7 @@ use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 use crate::lang::syntax::{Control, Rows};
 
-/// What follows the word of a line that opens, parts or closes a block; an error if it is none of them.
+/// The rest of a line of blocks, behind its first word; an error if that is no word of blocks.
 pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> {
     match name {
         "if" => map(cut(expression), Control::If).parse(input),
@@ -35,14 +35,14 @@ pub(super) fn control<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Control> 
     }
 }
 
-/// The name of a command that is being made.
+/// A name for a new command.
 pub(super) fn new_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::NewCommand, |token| {
         (token.kind == TokenKind::Name).then(|| token.text.to_owned())
     })
 }
 
-/// `rows`: where a symbol is called `regions` or `walk`, what follows tells which is meant; one called `threads` stands in quotes.
+/// `rows`. A symbol may be called `regions` or `walk`: what follows decides. A symbol called `threads` needs quotes.
 fn rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let commands = alt((
         terminated(region_rows, peek(end)),

@@ -1,4 +1,4 @@
-//! Expressions: precedence climbing over the table of operators, down to what a parenthesis holds, which may be a span.
+//! Expressions: precedence climbing over the table of operators, and the operands.
 
 use nom::Parser;
 use nom::branch::alt;
@@ -65,7 +65,7 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(inner.node, open.to(close))))
 }
 
-/// `place`: the values that filters have too.
+/// `place`: the values that filters can contain too.
 pub(super) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((constant, address_of, physical, call, changes, read)).parse(input)
 }
@@ -160,7 +160,7 @@ fn read(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     Ok((behind, Spanned::new(node, as_type.at.to(close))))
 }
 
-/// A known word and the `(` behind it: only that makes a name a function.
+/// A known word and the `(` behind it, which makes the name a function.
 fn before_parenthesis<T: Worded>(input: Tokens<'_>) -> Parsed<'_, Spanned<T>> {
     let found = input
         .first()
@@ -196,7 +196,7 @@ pub(super) fn span(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     Ok((behind, whole(start, quoted)))
 }
 
-/// A range that is one expression: `all`, unless it is in quotes, is everything.
+/// A range that is one expression. `all` without quotes is the whole address space.
 pub(super) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
     let range = match start.node {
         Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,

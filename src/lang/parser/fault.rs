@@ -1,4 +1,4 @@
-//! From the furthest failure to an error that a person can use.
+//! Makes an error message of the furthest failure.
 
 use super::slips::{self, short};
 use super::stream::Notes;
@@ -44,7 +44,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     if let Some(fault) = bytes(tokens, position) {
         return fault;
     }
-    let (message, hint) = about(token, &expected);
+    let (message, hint) = message_and_hint(token, &expected);
     let hint = path_without_quotes(line, tokens, position, &expected)
         .or_else(|| else_if(tokens, position))
         .or_else(|| file_without_folder(tokens, position, &expected))
@@ -63,8 +63,8 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     }
 }
 
-/// Commands that look at an address, and often get one pasted with what stands around it.
-const LOOK_AT_ADDRESSES: &[&str] = &[
+/// Commands that take an address, which is often pasted with other text around it.
+const TAKE_ADDRESSES: &[&str] = &[
     "translate",
     "region",
     "walk",
@@ -80,14 +80,14 @@ const LOOK_AT_ADDRESSES: &[&str] = &[
     "decode",
 ];
 
-/// The remedy for pasted text that no command takes as it is: a command before a row, or the one address that is in the text.
+/// The hint for pasted text that does not parse: put a command before the row, or use the one address in the text.
 fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
     let [command, first, ..] = tokens else {
         return None;
     };
     let arguments = line.get(first.at.start..)?;
     match resolve_first(command.text) {
-        Resolved::One(name) if LOOK_AT_ADDRESSES.contains(&name) => {
+        Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
             let address = lexer::only_address(arguments)?;
             let is_behind = lexer::only_address(line.get(error.at.start..)?).is_some();
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
@@ -102,14 +102,14 @@ fn pasted(line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<Strin
         }
         Resolved::One(_) => None,
         _ if lexer::is_pasted_row(line.trim_start()) => Some(format!(
-            "a command stands before what is pasted: translate {}",
+            "put a command before what is pasted: translate {}",
             short(line.trim_start())
         )),
         _ => None,
     }
 }
 
-/// The remedy for an operator behind a pasted row: the address that the row shows.
+/// The hint for an operator behind a pasted row: use the address that the row shows.
 fn behind_row(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
     let [row, operator] = tokens.get(position.checked_sub(1)?..=position)? else {
         return None;
@@ -128,7 +128,7 @@ fn behind_row(line: &str, tokens: &[Token<'_>], position: usize) -> Option<Strin
     let command = line.get(..row.at.start)?;
     let goes_on = short(line.get(row.at.end..)?);
     Some(format!(
-        "a pasted row takes no operators, its address does: {command}{shown}{goes_on}"
+        "operators need the address alone, not the pasted row: {command}{shown}{goes_on}"
     ))
 }
 
@@ -141,7 +141,7 @@ fn last_value(tokens: &[Token<'_>]) -> Option<String> {
     is.then(|| "the last value is $: print $".to_owned())
 }
 
-/// `hex"…"` that holds something else than bytes: it is taken for a name and a text.
+/// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
 fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
     let [name, text] = tokens.get(position.checked_sub(1)?..=position)? else {
         return None;
@@ -149,7 +149,7 @@ fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
     let is = name.text == "hex" && text.glued && text.text.starts_with('"');
     let at = name.at.to(text.at);
     let message = match text.kind {
-        TokenKind::Text(_) => "these are no bytes in hexadecimal",
+        TokenKind::Text(_) => "these are not bytes in hexadecimal",
         _ => "this quote is not closed",
     };
     is.then(|| SyntaxError {
@@ -160,7 +160,7 @@ fn bytes(tokens: &[Token<'_>], position: usize) -> Option<SyntaxError> {
     })
 }
 
-/// The remedy for a path without quotes.
+/// The hint for a path without quotes.
 fn path_without_quotes(
     line: &str,
     tokens: &[Token<'_>],
@@ -183,10 +183,10 @@ const BEHIND_RANGE: [&str; 8] = [
     "where", "by", "limit", "top", "every", "for", "until", "with",
 ];
 
-/// Commands that are given two names where a range is meant.
+/// Commands in which two names without `..` probably mean a range.
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
 
-/// The remedy where a second value follows the first without anything between them.
+/// The hint for two values with nothing between them.
 fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
     let Resolved::One(command) = resolve_first(tokens.first()?.text) else {
         return None;
@@ -211,7 +211,7 @@ fn second_operand(tokens: &[Token<'_>], position: usize, expected: &[Expected]) 
         .then(|| format!("a range is written A..B: {}..{}", before.text, token.text))
 }
 
-/// `else if`, which gdb has not either.
+/// The hint for `else if`, which gdb does not have either.
 fn else_if(tokens: &[Token<'_>], position: usize) -> Option<String> {
     let [first, second] = tokens.get(..2)? else {
         return None;
@@ -220,7 +220,7 @@ fn else_if(tokens: &[Token<'_>], position: usize) -> Option<String> {
     is.then(|| "`else` has a line of its own; the `if` below it has an `end` of its own".to_owned())
 }
 
-/// `map > x.svg`: elsewhere `>` compares, so that only what looks like a path is one.
+/// The hint for `map > x.svg`: `>` redirects only before what looks like a path.
 fn file_without_folder(
     tokens: &[Token<'_>],
     position: usize,
@@ -242,9 +242,9 @@ fn file_without_folder(
     })
 }
 
-/// What is wrong with this token here, and the way out.
-fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
-    let in_parentheses = || Some("as an operator it stands in parentheses: (a | b)".to_owned());
+/// What is wrong with this token here, and a hint.
+fn message_and_hint(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
+    let in_parentheses = || Some("as an operator it needs parentheses: (a | b)".to_owned());
     match (&token.kind, token.text) {
         (_, text)
             if matches!(
@@ -264,7 +264,7 @@ fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
             in_parentheses(),
         ),
         (TokenKind::Redirect { .. }, _) => {
-            let hint = "before a path or a quote it makes a file; as an operator it stands in parentheses: (a > 'b')";
+            let hint = "before a path or a quote it writes a file; as an operator it needs parentheses: (a > 'b')";
             (
                 "the command is not complete before `>`".into(),
                 Some(hint.into()),
@@ -284,12 +284,12 @@ fn about(token: &Token<'_>, expected: &[Expected]) -> (String, Option<String>) {
         }
         (_, text) => (
             format!("`{}` cannot stand here", short(text)),
-            way_out(token, expected),
+            hint_for(token, expected),
         ),
     }
 }
 
-/// What is behind a slash, and is no format.
+/// The message for an invalid format.
 fn no_format(text: &str) -> (String, Option<String>) {
     let digits = text.find(|c: char| !c.is_ascii_digit());
     let (count, _) = text.split_at(digits.unwrap_or(text.len()));
@@ -297,12 +297,12 @@ fn no_format(text: &str) -> (String, Option<String>) {
         return ("this count is larger than 2^64-1".into(), None);
     }
     let hint =
-        (text == "-").then(|| "what is before an address x shows: x/-3xb ADDRESS".to_owned());
+        (text == "-").then(|| "x shows what is before an address: x/-3xb ADDRESS".to_owned());
     (format!("`{}` is no format", short(text)), hint)
 }
 
-/// The way out where something stands that cannot.
-fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
+/// The hint for a token that cannot stand here.
+fn hint_for(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
     let wanted = |one| expected.contains(&one);
     let in_filter = [
         (Expected::PageField, Expected::PageQuantity, false),
@@ -348,17 +348,17 @@ fn way_out(token: &Token<'_>, expected: &[Expected]) -> Option<String> {
         {
             Some("a comparison for equality is written ==".into())
         }
-        (TokenKind::Number(_), number) if wanted(Expected::Command) => {
-            Some(format!("what is behind an address: translate {number}"))
-        }
+        (TokenKind::Number(_), number) if wanted(Expected::Command) => Some(format!(
+            "to see what is behind an address: translate {number}"
+        )),
         (_, "|" | "&") if wanted(Expected::Word("or")) => {
             Some("conditions are joined with `and`, `or`".into())
         }
         (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => Some(format!(
-            "in a filter {sign} stands in parentheses: (pfn {sign} 1) == 0"
+            "in a filter {sign} needs parentheses: (pfn {sign} 1) == 0"
         )),
         (_, "/") if wanted(Expected::Range) => {
-            Some("a format is glued to its command: print/x".into())
+            Some("write the format right behind the command: print/x".into())
         }
         (_, "#") => {
             Some("a frame of gdb can be pasted if it has an address: #1 0x401136 in main ()".into())
@@ -399,6 +399,6 @@ pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
         at: inner.at,
         message: format!("`{}` cannot be piped", inner.node),
         expected: vec![Expected::Command.describe()],
-        hint: Some("the shell makes pipes of its own: !CMD | CMD".into()),
+        hint: Some("the shell has its own pipes: !CMD | CMD".into()),
     }
 }

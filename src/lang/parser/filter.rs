@@ -1,7 +1,7 @@
 //! Filters, for pages and for regions.
 //!
-//! A parenthesis may open a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`. Fields have types, so one
-//! look at what was inside tells which; nothing is parsed twice.
+//! A parenthesis may hold a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`. Fields have types, so its
+//! content shows which; nothing is parsed twice.
 
 use nom::Parser;
 use nom::branch::alt;
@@ -87,7 +87,7 @@ fn all_of<F: FilterField>(
     Ok((input, left))
 }
 
-/// What follows, if the parser matched; only a final failure is one.
+/// The tokens behind a match; `None` without a match. Only a final failure is an error.
 fn optional<'a, T>(result: Parsed<'a, T>) -> Result<Option<Tokens<'a>>, nom::Err<Failed>> {
     match result {
         Ok((behind, _)) => Ok(Some(behind)),
@@ -100,7 +100,7 @@ fn optional<'a, T>(result: Parsed<'a, T>) -> Result<Option<Tokens<'a>>, nom::Err
 fn test<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
     match test_or_quantity(input)? {
         (behind, Part::Condition(condition)) => Ok((behind, condition)),
-        // A number is not yet a condition, and that a comparison should follow has been noted.
+        // A number alone is no condition; the missing comparison has been noted.
         (_, Part::Quantity(_)) => Err(nom::Err::Failure(Failed)),
     }
 }
@@ -118,7 +118,7 @@ fn test_or_quantity<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     }
 }
 
-/// `( "not" | "!" ) test<S>`. A function of its own, as `compared` is: what nests deepest has to be small on the stack.
+/// `( "not" | "!" ) test<S>`. A function of its own, as `compared` is, because deep nesting needs small stack frames.
 fn negated<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Part<F>> {
     let (behind, at) = alt((silent_word("not"), silent_mark("!"))).parse(input)?;
     let (behind, condition) = input.nested(|| cut(test).parse(behind))?;
@@ -303,7 +303,7 @@ fn factor<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Quantity<F>>>
         (behind, Part::Quantity(quantity)) => Ok((behind, quantity)),
         (_, Part::Condition(condition)) => input.fault(SyntaxError {
             at: condition.at,
-            message: "this is a condition, and a number is wanted".into(),
+            message: "this is a condition; a number is expected".into(),
             expected: vec![quantity_of::<F>().describe()],
             hint: Some("join conditions with `and`, `or`, `not`".into()),
         }),

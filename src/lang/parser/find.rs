@@ -1,4 +1,4 @@
-//! `find`: where to look, and what for.
+//! `find`: the range and the patterns.
 
 use nom::Parser;
 use nom::combinator::{cut, opt};
@@ -33,7 +33,7 @@ pub(super) fn find(input: Tokens<'_>) -> Parsed<'_, Command> {
     ))
 }
 
-/// `span`, where a `, +` may also begin what to look for: it is a length if something to look for comes behind it.
+/// `span`. A `, +` may also begin the first pattern: it is a length only if another comma follows.
 fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
     let quoted = input

@@ -33,7 +33,7 @@ pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
     if let Some(place) = instructions(input) {
         return input.fault(SyntaxError {
             at: place,
-            message: "`i` would show instructions, which pmdb does not decode".into(),
+            message: "`i` shows instructions, and pmdb does not decode them".into(),
             expected: vec![Expected::Layout.describe()],
             hint: Some(
                 "in gdb, which can look at the same process: x/i; here x/xb shows the bytes".into(),
@@ -43,7 +43,7 @@ pub(super) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
     slash(input, Expected::Layout, Some)
 }
 
-/// A format that `take` finds something in.
+/// A format that `take` accepts.
 fn slash<'a, T>(
     input: Tokens<'a>,
     expected: Expected,
@@ -60,7 +60,7 @@ fn slash<'a, T>(
     if !glued(input, "/") {
         return Err(nom::Err::Error(Failed));
     }
-    // Only what is behind the slash is wrong, or missing.
+    // The error lies behind the slash.
     let (behind, _) = mark("/")(input)?;
     behind.expect(expected);
     Err(nom::Err::Failure(Failed))

@@ -33,7 +33,7 @@ use super::syntax::{Argument, Line, Output};
 use super::words::CONTROL_WORDS;
 use stream::{Failed, Notes, Parsed, Tokens};
 
-/// Parses one line. What is none may begin with the words of another program.
+/// Parses one line. A line that does not parse may begin with the words of another program.
 pub(super) fn parse(line: &str) -> Result<Line, SyntaxError> {
     let tokens = lexer::tokens(line);
     parse_tokens(line, &tokens).or_else(|error| {
@@ -61,7 +61,7 @@ fn parse_tokens(line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
     }
 }
 
-/// The tokens of a line as it is parsed: with our words in the place of another program's.
+/// The tokens of a line with pmdb's words in the place of another program's; `None` if it has none.
 fn as_parsed<'a>(line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
     let found = habits::of(line)?;
     match found.does {
@@ -77,7 +77,7 @@ pub(super) fn arguments(text: &str) -> Vec<Spanned<Argument>> {
     arguments::of_text(text)
 }
 
-/// The arguments of a command that the user made, and its output.
+/// The arguments of a user-defined command, and its output.
 pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
     let tokens = lexer::tokens(text);
     let notes = Notes::new(text, tokens.len());
@@ -97,7 +97,7 @@ pub(super) fn call(text: &str) -> Result<(Vec<Spanned<Argument>>, Output), Synta
     }
 }
 
-/// What may stand at the end of the tokens, were the line to go on; and the raw text that goes on there, if any.
+/// What could follow the tokens; and the raw text that the line ends with, if any.
 pub(super) fn expected_at_end(
     line: &str,
     tokens: &[Token<'_>],
@@ -223,7 +223,7 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
     }
 }
 
-/// The end of the line, a comment left aside.
+/// The end of the line, or a comment.
 fn end(input: Tokens<'_>) -> Parsed<'_, ()> {
     match input.rest {
         []

@@ -33,7 +33,7 @@ fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
     }
 }
 
-/// What `name!` has behind it.
+/// What stands behind `name!`.
 enum InModule {
     Symbol(Name),
     Address(u64),
@@ -119,7 +119,7 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
     ))
 }
 
-/// A field of pages, called as if it were a function.
+/// The hint for a field of pages that is called like a function.
 fn condition(word: &str) -> Option<String> {
     PageField::from_name(word)?;
     Some(format!(

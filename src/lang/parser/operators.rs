@@ -1,4 +1,4 @@
-//! Which operator stands here, and precedence climbing over chains of them.
+//! Operators, and precedence climbing over chains of them.
 
 use nom::Parser;
 use nom::combinator::cut;
@@ -20,7 +20,7 @@ pub(super) struct Chain<'a, T> {
 }
 
 impl<'a, T> Chain<'a, T> {
-    /// What follows a first operand, with operators of the wanted levels.
+    /// The chain of operators of the wanted levels behind a first operand.
     pub(super) fn behind(
         &self,
         input: Tokens<'a>,

@@ -12,11 +12,11 @@ use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
 use crate::lang::lexer::{Pasted, Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 
-/// Words that begin a clause behind any pasted row.
+/// Words that begin a clause behind every pasted row.
 const CLAUSES: [&str; 8] = [
     "where", "by", "limit", "top", "every", "until", "with", "full",
 ];
-/// Words that do so only where the command has them: they also stand in rows, for instance in the names of Rust's functions.
+/// Words that do so only in commands that have these clauses: rows contain them too, for instance in names of Rust functions.
 const RARE_CLAUSES: [&str; 3] = ["for", "count", "as"];
 
 /// `range`
@@ -41,7 +41,7 @@ pub(super) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     alt((pasted(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
 }
 
-/// Of a pasted range, its start.
+/// The start of a pasted range.
 fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
     match range.node {
         Range::Span { start, .. } | Range::Length { start, .. } => Some(start),
@@ -50,7 +50,7 @@ fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
     }
 }
 
-/// What a row shows. What follows is passed over up to a clause.
+/// The range that a pasted row shows. The rest of the row is skipped, up to a clause.
 fn pasted<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Range>> {
     move |input| {
         let (behind, range) = row(input)?;
@@ -113,7 +113,7 @@ fn integer(value: u64) -> Expression {
     Expression::Integer(i128::from(value))
 }
 
-/// A symbol that a row names, and a distance from it.
+/// A symbol that a row names, plus an offset.
 fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression {
     let name = Name(name.to_owned());
     let symbol = match module {

@@ -1,4 +1,4 @@
-//! Raw text: arguments that are taken as they were typed.
+//! Raw text: arguments taken as they were typed.
 
 use super::stream::{Parsed, Tokens};
 use crate::lang::class::Class;
@@ -13,7 +13,7 @@ pub(super) struct Raw {
     pub quoted: bool,
 }
 
-/// The tokens that are text, and what ends the command behind them.
+/// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
 pub(super) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     let ends = |token: &Token<'_>| {
         matches!(
@@ -72,7 +72,7 @@ fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     (tokens, Tokens { rest, ..input })
 }
 
-/// The text of some of the tokens, of which there is one at least.
+/// The text of some of the tokens, at least one.
 pub(super) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     let first = tokens.first().map_or(input.place(), |token| token.at);
     let at = first.to(tokens.last().map_or(first, |token| token.at));
@@ -134,7 +134,7 @@ pub(super) fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
     })
 }
 
-/// Whether a text is `$name` and nothing more: then the variable may stand for it.
+/// Whether a text is `$name` and nothing more.
 fn is_variable(text: &str) -> bool {
     let name = text.strip_prefix('$').unwrap_or_default();
     let mut letters = name.chars();

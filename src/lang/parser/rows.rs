@@ -1,4 +1,4 @@
-//! What chooses rows: the clauses of `regions` and `walk`, which stand in `foreach` too.
+//! The clauses of `regions` and `walk`, which `foreach` has too.
 
 use nom::Parser;
 use nom::combinator::{cut, map, opt};
@@ -10,7 +10,7 @@ use super::raw::part_of_name;
 use super::stream::{Failed, Parsed, Tokens, cut_to, mark, one_of, word};
 use crate::lang::syntax::{Command, GroupKey};
 
-/// Takes a clause if it stands here and was not given yet; whether it was.
+/// Takes a clause if it stands here and was not given yet. Returns whether it was taken.
 pub(super) fn clause<'a, T>(
     input: &mut Tokens<'a>,
     slot: &mut Option<T>,
@@ -30,7 +30,7 @@ pub(super) fn clause<'a, T>(
     }
 }
 
-/// A word, and then for certain what belongs to it.
+/// A word and what must follow it.
 pub(super) fn after<'a, T>(
     keyword: &'static str,
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
@@ -38,7 +38,7 @@ pub(super) fn after<'a, T>(
     move |input| preceded(word(keyword), cut(&parser)).parse(input)
 }
 
-/// The words that a clause of `regions` begins with. Before them a part of a name may stand.
+/// The words that begin a clause of `regions`. A part of a name may stand before them.
 const REGION_CLAUSES: &[&str] = &["where", "by", "limit", "top", "full"];
 
 pub(super) fn regions(input: Tokens<'_>) -> Parsed<'_, Command> {
@@ -71,7 +71,7 @@ pub(super) fn walk(input: Tokens<'_>) -> Parsed<'_, Command> {
     pages(input, true)
 }
 
-/// The clauses of `walk` without groups, which are at no address that a variable could hold.
+/// The clauses of `walk` without `by`: a group has no address that a variable could hold.
 pub(super) fn ungrouped(input: Tokens<'_>) -> Parsed<'_, Command> {
     pages(input, false)
 }

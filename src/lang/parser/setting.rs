@@ -33,7 +33,7 @@ pub(super) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
     })
 }
 
-/// `logging on`, `logging file PATH`: as gdb has them, beside the settings that begin with the word.
+/// `logging on`, `logging file PATH`, as in gdb.
 pub(super) fn log(input: Tokens<'_>) -> Parsed<'_, Assignment> {
     let (behind, _) = word("logging")(input)?;
     let enabled = map(one_of, |on| Assignment::Setting {

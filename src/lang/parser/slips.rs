@@ -1,38 +1,38 @@
-//! What beginners leave out, or write as in other languages, and how it is written here.
+//! Common mistakes: what beginners leave out or write as in another language. Each gets a hint.
 
 use crate::kernel::words::Worded;
-use crate::lang::commands::{Resolved, is_looking, resolve_first};
+use crate::lang::commands::{Resolved, resolve_first, takes_how};
 use crate::lang::expected::Expected;
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::{Kept, OnRequest};
 
-/// How to write here what stands at `position` or in front of it.
+/// A hint how to write what stands at `position` or in front of it.
 pub(super) fn hint(
     line: &str,
     tokens: &[Token<'_>],
     position: usize,
     expected: &[Expected],
 ) -> Option<String> {
-    behind_prompt(line, position)
-        .or_else(|| span_of_maps(line, tokens, position))
-        .or_else(|| without_filter(line, tokens, position, expected))
-        .or_else(|| without_with(tokens, position, expected))
-        .or_else(|| first_words(tokens, position, expected))
+    pasted_prompt(line, position)
+        .or_else(|| maps_range(line, tokens, position))
+        .or_else(|| filter_word_in_value(line, tokens, position, expected))
+        .or_else(|| missing_with(tokens, position, expected))
+        .or_else(|| mistake_in_command(tokens, position, expected))
 }
 
-/// Prompts that are pasted together with what was typed behind them.
+/// Prompts that people paste together with the command behind them.
 const PROMPTS: [&str; 5] = ["(gdb)", "(pmdb)", "pwndbg>", "gef>", "crash>"];
 
-fn behind_prompt(line: &str, position: usize) -> Option<String> {
+fn pasted_prompt(line: &str, position: usize) -> Option<String> {
     let rest = line.trim_start();
     let mut prompts = PROMPTS.iter().filter(|_| position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
     (!command.is_empty()).then(|| format!("leave the prompt out: {command}"))
 }
 
-/// The first field of a line of maps alone: two addresses with `-` between them.
-fn span_of_maps(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
+/// The first field of a line of maps: two addresses with `-` between them.
+fn maps_range(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
     let [start, minus, end, ..] = tokens.get(position..)? else {
         return None;
     };
@@ -56,8 +56,8 @@ fn span_of_maps(line: &str, tokens: &[Token<'_>], position: usize) -> Option<Str
 /// Commands whose argument is a value.
 const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
 
-/// Words of filters, and of other languages, where a value is wanted.
-fn without_filter(
+/// A word of filters, or of another language, in a command that takes a value.
+fn filter_word_in_value(
     line: &str,
     tokens: &[Token<'_>],
     position: usize,
@@ -101,16 +101,16 @@ fn without_filter(
     }
 }
 
-/// A word that only counts behind `with`.
-fn without_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+/// A word that needs `with` before it.
+fn missing_with(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
     let word = tokens.get(position)?.text;
     let is_word = Kept::from_word(word).is_some() || OnRequest::from_word(word).is_some();
     let is_wanted = expected.contains(&Expected::Word("with"));
-    (is_word && is_wanted).then(|| format!("`with` comes before it: with {word}"))
+    (is_word && is_wanted).then(|| format!("put `with` before it: with {word}"))
 }
 
-/// A range behind the name of a snapshot.
-fn behind_snapshot(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+/// A range behind the name of a snapshot, without `in`.
+fn missing_in(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
     let token = tokens.get(position)?;
     let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
     let is_wanted = expected.contains(&Expected::Word("in"));
@@ -122,8 +122,12 @@ fn behind_snapshot(tokens: &[Token<'_>], position: usize, expected: &[Expected])
     })
 }
 
-/// What beginners leave out or write otherwise, where that shows in the first words of a line.
-fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> Option<String> {
+/// Mistakes that belong to one command.
+fn mistake_in_command(
+    tokens: &[Token<'_>],
+    position: usize,
+    expected: &[Expected],
+) -> Option<String> {
     let [command, first, ..] = tokens else {
         return None;
     };
@@ -142,20 +146,20 @@ fn first_words(tokens: &[Token<'_>], position: usize, expected: &[Expected]) -> 
             "the name of a process is a text: compare \"{word}\""
         )),
         ("info", 2, word) if word.starts_with("reg") => {
-            Some("one by itself: print $sp, print $pc; the other registers are gdb's".to_owned())
+            Some("for one register: print $sp, print $pc; gdb shows the others".to_owned())
         }
         ("walk", 2, word @ ("where" | "by" | "limit" | "top"))
         | ("watch", 2, word @ ("every" | "for" | "count" | "until" | "with" | "as" | "by")) => {
             Some(format!("the range comes first: {name} all {word} \u{2026}"))
         }
-        ("snapshot", 2.., _) => behind_snapshot(tokens, position, expected),
+        ("snapshot", 2.., _) => missing_in(tokens, position, expected),
         ("watch", 2.., _) if expected.contains(&Expected::Word("every")) => {
             let time = tokens.get(position)?;
             let text = time.text;
             matches!(time.kind, TokenKind::Duration(_))
-                .then(|| format!("watch RANGE every {text} looks so often, for {text} so long"))
+                .then(|| format!("watch RANGE every {text} sets the time between samples, watch RANGE for {text} the whole time"))
         }
-        (name, 2.., _) if is_looking(name) && first.kind != TokenKind::How => {
+        (name, 2.., _) if takes_how(name) && first.kind != TokenKind::How => {
             let is_how = tokens.get(position)?.kind == TokenKind::How;
             is_how.then(|| {
                 format!("--how comes right after the name of the command: {name} --how \u{2026}")

@@ -10,7 +10,7 @@ use crate::lang::expression::NOW;
 use crate::lang::lexer::TokenKind;
 use crate::lang::span::Spanned;
 
-/// Words that begin a clause of `snapshot` and `diff`, or stand for the present, and so name no snapshot.
+/// Words that cannot name a snapshot: they begin a clause of `snapshot` or `diff`, or mean the present.
 const TAKEN: [&str; 8] = ["in", "with", "where", "by", "top", "limit", "delete", NOW];
 
 pub(super) fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {

@@ -1,4 +1,4 @@
-//! What nom's combinators run over: tokens, and the notes that all attempts at parsing a line share.
+//! The input of nom's combinators: tokens, and the notes that all attempts at parsing a line share.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::span::{Span, Spanned};
 use crate::lang::syntax::{Count, Cut, Time};
 
-/// Nesting deeper than this is an error, so that no line can exhaust the stack here or in what walks the tree.
+/// Nesting deeper than this is an error: no line may exhaust the stack, in the parser or in code that walks the tree.
 pub(super) const DEEPEST_NESTING: usize = 64;
 /// More operators than this in a line are an error: a chain of them is a tree as deep as it is long.
 pub(super) const MOST_OPERATORS: usize = 256;
 
-/// What the attempts at parsing one line have in common.
+/// What the attempts at parsing one line share.
 ///
-/// nom drops the error of an optional part that is not there, but just that error knows what else could have stood
-/// there: so every failing token notes it here, and the furthest ones are kept.
+/// nom drops the error of a missing optional part, and with it what could have stood there. So every failing token notes
+/// here what was expected, and the notes of the furthest token are kept.
 pub(super) struct Notes<'a> {
     pub line: &'a str,
-    /// The number of tokens: where a failure at the end of the line is.
+    /// The number of tokens, which is the position of the end of the line.
     tokens: usize,
     furthest: RefCell<(usize, Vec<Expected>)>,
     fault: RefCell<Option<SyntaxError>>,
@@ -52,7 +52,7 @@ impl<'a> Notes<'a> {
     /// The furthest token that could not be taken, and what could have been.
     pub(super) fn furthest(&self) -> (usize, Vec<Expected>) {
         let (position, mut expected) = self.furthest.borrow().clone();
-        // Values in a filter are parsed as those of expressions are, but a bare name would be a field there.
+        // A filter parses values like an expression, but a bare name in it is a field.
         if expected.contains(&Expected::PageQuantity)
             || expected.contains(&Expected::RegionQuantity)
         {
@@ -61,7 +61,7 @@ impl<'a> Notes<'a> {
         (position, expected)
     }
 
-    /// An error that says more than what was expected.
+    /// An error with a message of its own.
     pub(super) fn fault(&self) -> Option<SyntaxError> {
         self.fault.borrow().clone()
     }
@@ -71,7 +71,7 @@ impl<'a> Notes<'a> {
         self.raw_text.get()
     }
 
-    /// What words were taken for, in the order in which they were.
+    /// What words were taken for, in the order of parsing.
     pub(super) fn classes(&self) -> Vec<Spanned<Class>> {
         self.classes.borrow().clone()
     }
@@ -143,7 +143,7 @@ impl<'a> Tokens<'a> {
         Err(nom::Err::Failure(Failed))
     }
 
-    /// Takes the next token if `take` finds in it what is wanted.
+    /// Takes the next token if `take` accepts it.
     pub(super) fn accept<T>(
         self,
         expected: Expected,
@@ -212,7 +212,7 @@ pub(super) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
     }
 }
 
-/// This mark; a failure is not noted, because the caller's own alternatives say what could stand here.
+/// This mark. A failure is not noted, because the caller notes what could stand here.
 pub(super) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     silent(move |token| is_mark(token, mark))
 }
@@ -260,7 +260,7 @@ pub(super) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
     Ok((behind, found.node))
 }
 
-/// How many: a number, or a variable that holds one.
+/// A count: a number, or a variable that holds one.
 pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
     let at = input.place();
     if let Ok((behind, number)) = number(input) {
@@ -270,7 +270,7 @@ pub(super) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
     Ok((behind, name.map(Count::Variable)))
 }
 
-/// How long: bare numbers are seconds; or a variable.
+/// A time: with a unit, in seconds without one, or in a variable.
 pub(super) fn time(input: Tokens<'_>) -> Parsed<'_, Spanned<Time>> {
     let found = input.accept(Expected::Duration, |token| match token.kind {
         TokenKind::Duration(duration) => Some(Time::Duration(duration)),

@@ -1,14 +1,14 @@
-//! Names of C++ and Rust written as the compiler has them, without the quotes that their brackets and blanks need.
+//! C++ and Rust names without the quotes that their brackets and blanks need.
 
 use crate::kernel::words::Worded;
 use crate::lang::expression::{ChangeFunction, Function, IntegerType};
 use crate::lang::lexer::{Token, TokenKind};
 
-/// For names of C++ and Rust as their sources spell them.
+/// The hint for such a name.
 pub(super) const QUOTES: &str =
     "a name with `<`, `(` or blanks in it goes in 'single quotes', as 'shapes::area(int)' does";
 
-/// A hint to put quotes around the name that the token at `position` stands in or right behind; `None` if there is none.
+/// A hint to quote the name that contains the token at `position` or ends right before it; `None` if there is no such name.
 pub(super) fn quotes_around(line: &str, tokens: &[Token<'_>], position: usize) -> Option<String> {
     let filter = |token: &Token<'_>| matches!(token.text, "where" | "until");
     if tokens.iter().take(position).any(filter) {
@@ -30,7 +30,7 @@ pub(super) fn quotes(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     quotable.then(|| format!("a name with such characters goes in 'single quotes': '{name}'"))
 }
 
-/// How many tokens a name has that only quotes make one; `None` if it has none of its brackets, or does not close them.
+/// How many tokens a name that needs quotes has; `None` if it has no brackets, or does not close them.
 fn length(tokens: &[Token<'_>]) -> Option<usize> {
     if is_own_function(tokens) {
         return None;
@@ -56,7 +56,7 @@ fn length(tokens: &[Token<'_>]) -> Option<usize> {
     (open.is_empty() && bracketed).then_some(end)
 }
 
-/// `pfn(`, `u8(`: of the language, not of the process.
+/// Whether a function of the language begins here: `pfn(`, `u8(`.
 fn is_own_function(tokens: &[Token<'_>]) -> bool {
     let [name, bracket, ..] = tokens else {
         return false;
@@ -67,14 +67,14 @@ fn is_own_function(tokens: &[Token<'_>]) -> bool {
     bracket.text == "(" && is_known
 }
 
-/// A hint to put a name in quotes of which the end is not known, where what is around a failure looks like one.
+/// A hint to quote a name whose end is not known, if the tokens around the failure look like one.
 pub(super) fn quotes_near(tokens: &[Token<'_>], position: usize) -> Option<String> {
     let until = position.saturating_add(1).min(tokens.len());
     let before = tokens.get(..until).unwrap_or_default();
     needs_quotes(before, tokens.get(until)).then(|| QUOTES.to_owned())
 }
 
-/// Whether among the tokens up to a failure is what only the name of a function or type would have: `ns::Box<`, `>::`, `<a::B as`.
+/// Whether the tokens up to a failure contain what only names of functions and types have: `ns::Box<`, `>::`, `<a::B as`.
 fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
     let next = tokens.iter().skip(1).chain(behind);
     tokens.iter().zip(next).any(|(token, next)| {

@@ -1,4 +1,4 @@
-//! What helps while typing: completion, hints, colours.
+//! Help while typing: completion, hints, colours.
 
 use super::shared::{PROMPT, Shared};
 use super::{colours, hidden, hint};
@@ -65,7 +65,7 @@ impl Hinter for Assistant<'_> {
             return Some(Usage(format!("   not shown: {hidden}")));
         }
         let room = match self.session.borrow().width() {
-            // The last column stays free: a terminal would wrap there.
+            // The last column stays free, where a terminal would wrap.
             Some(width) => width.checked_sub(PROMPT.len() + line.width() + 1)?,
             None => usize::MAX,
         };
@@ -74,7 +74,7 @@ impl Hinter for Assistant<'_> {
     }
 }
 
-/// What may follow: to be read, not to be taken over into the line.
+/// What may follow in the line: shown, but never inserted.
 pub(super) struct Usage(String);
 
 impl Hint for Usage {

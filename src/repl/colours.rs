@@ -18,7 +18,7 @@ pub(super) fn painted(line: &str, theme: Theme) -> String {
     text
 }
 
-/// A line that begins with a command of the user's, whose name stands at `name`.
+/// A line that begins with a user-defined command, whose name is at `name`.
 pub(super) fn painted_own(line: &str, name: Span, theme: Theme) -> String {
     let (before, rest) = line.split_at(name.start.min(line.len()));
     let length = (name.end - name.start).min(rest.len());

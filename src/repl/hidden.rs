@@ -1,5 +1,5 @@
-//! Characters that a terminal must not get, though they may be pasted, or called back from the history: controls of the second block
-//! (U+009B begins a sequence as ESC [ does) and those that turn the direction of the text.
+//! Characters that must not reach the terminal, although a line may contain them after a paste or from the history: C1 control
+//! characters (U+009B begins a sequence as ESC [ does) and those that change the direction of text.
 
 use crate::kernel::name::is_plain;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ fn is_hidden(c: char) -> bool {
     !is_plain(c) && !matches!(c, '\t' | '\n')
 }
 
-/// The line as it may be shown. What is left out takes no columns where the editor counts them.
+/// The line without these characters. They take no columns in the editor's own count either.
 pub(super) fn without(line: &str) -> Cow<'_, str> {
     match line.contains(is_hidden) {
         true => Cow::Owned(line.replace(is_hidden, "")),
@@ -17,7 +17,7 @@ pub(super) fn without(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Those that the line has, by number: `U+009B U+202E`.
+/// The numbers of these characters in the line: `U+009B U+202E`.
 pub(super) fn named(line: &str) -> Option<String> {
     let hidden = line.chars().filter(|&c| is_hidden(c));
     let names: Vec<String> = hidden.map(|c| format!("U+{:04X}", u32::from(c))).collect();

@@ -4,7 +4,7 @@ use crate::lang::commands::{Resolved, resolve_first, resolve_second, second_word
 use crate::lang::complete::expectation;
 use crate::lang::{Expected, grammar};
 
-/// What may follow `line`, when the next word has not been begun.
+/// What may follow `line`, if no next word has begun.
 pub(super) fn usage(line: &str) -> Option<String> {
     let words = line.trim();
     if words.is_empty() || !line.ends_with(' ') {
@@ -27,7 +27,7 @@ pub(super) fn usage(line: &str) -> Option<String> {
     (!clauses.is_empty()).then(|| format!("[{}]", clauses.join(" | ")))
 }
 
-/// The full name of the command, when `words` are it and nothing more.
+/// The full name of the command, if `words` are a command and nothing more.
 fn command_name(words: &str) -> Option<String> {
     let mut words = words.split_whitespace();
     let Resolved::One(first) = resolve_first(words.next()?) else {

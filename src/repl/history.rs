@@ -11,12 +11,12 @@ use std::path::PathBuf;
 
 /// Where typed lines are kept.
 pub(super) struct History {
-    /// `None` once a failure has been told: then lines last only as long as the session.
+    /// `None` once a failure was reported: then lines last only as long as the session.
     file: Option<PathBuf>,
 }
 
 impl History {
-    /// Reads what earlier sessions kept. What fails is said, once, and is never fatal.
+    /// Reads the lines of earlier sessions. A failure is reported once, and is never fatal.
     pub(super) fn load<H: Helper>(
         session: &mut Session,
         editor: &mut Editor<H, FileHistory>,
@@ -43,7 +43,7 @@ impl History {
         history
     }
 
-    /// Adds a line to what can be called back, and to the file at once: a session may end in any way.
+    /// Adds a line to the history and at once to the file, because a session may end in any way.
     pub(super) fn add<H: Helper>(
         &mut self,
         session: &mut Session,
@@ -61,7 +61,7 @@ impl History {
         Ok(())
     }
 
-    /// Says that lines are no longer kept, and why.
+    /// Stops keeping lines, and says why.
     fn give_up(&mut self, session: &mut Session, error: &ReadlineError) {
         if let Some(path) = self.file.take() {
             let path = path.display();

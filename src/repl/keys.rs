@@ -4,7 +4,7 @@ use crate::lang::Editing;
 use rustyline::EditMode;
 use std::path::PathBuf;
 
-/// As set, or as the user has it in other programs.
+/// The mode of the setting, or that of readline.
 pub(super) fn edit_mode(editing: Editing) -> EditMode {
     match editing {
         Editing::Emacs => EditMode::Emacs,
@@ -22,7 +22,7 @@ fn inputrc() -> Option<PathBuf> {
     named.map(PathBuf::from).or_else(home)
 }
 
-/// What `set editing-mode` says in it, the last time.
+/// The last `set editing-mode` in it.
 fn mode_in(text: &str) -> EditMode {
     let words = |line: &str| -> Option<EditMode> {
         let mut words = line.split_whitespace();

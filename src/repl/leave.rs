@@ -1,4 +1,4 @@
-//! Signals that end the program while the line editor has the terminal: it is given back as it was.
+//! Restores the terminal when a signal ends the program during line editing.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGQUIT, SIGTERM};
@@ -6,7 +6,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, IsTerminal, Write};
 
-/// Has these signals restore the terminal before they end the program, as they would have otherwise.
+/// Makes these signals restore the terminal before they end the program.
 ///
 /// # Errors
 /// The signals cannot be listened to.
@@ -27,7 +27,7 @@ pub(super) fn restoring_terminal() -> io::Result<()> {
 }
 
 fn restore(before: &Termios) {
-    // The editor has asked for pastes to be marked.
+    // The editor has switched bracketed paste on.
     const NO_BRACKETED_PASTE: &[u8] = b"\x1b[?2004l\r\n";
     let mut out = io::stdout();
     if out.is_terminal() {

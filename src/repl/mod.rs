@@ -1,4 +1,4 @@
-//! The prompt: the line editor with what helps while typing, and the history that lasts.
+//! The prompt: the line editor with help while typing, and the history file.
 
 mod assistant;
 mod colours;
@@ -37,7 +37,7 @@ struct Prompt<'a> {
     session: Shared<'a>,
     editor: Editor<Assistant<'a>, FileHistory>,
     history: History,
-    /// The lines of a block that waits for its `end`, or a line that goes on in the next.
+    /// The lines of an open block, or a line that continues in the next.
     block: String,
 }
 
@@ -45,9 +45,9 @@ impl<'a> Prompt<'a> {
     fn open(session: &Shared<'a>) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
-            // The theme decides about colours, the variable NO_COLOR included.
+            // The theme decides about colours; it knows NO_COLOR.
             .color_mode(ColorMode::Forced)
-            // Where standard output goes to another program the prompt still belongs on the terminal.
+            // If standard output goes to another program, the prompt still belongs on the terminal.
             .behavior(match io::stdout().is_terminal() {
                 true => Behavior::Stdio,
                 false => Behavior::PreferTerm,
@@ -84,7 +84,7 @@ impl<'a> Prompt<'a> {
                     }
                 }
                 Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => self.block.clear(),
-                // As in gdb it closes the block, and only behind one leaves.
+                // Ctrl-D closes an open block, as in gdb; otherwise it leaves.
                 Err(ReadlineError::Eof) if !self.block.is_empty() => {
                     self.session.borrow_mut().say_word("end");
                     if let Some(ending) = self.run_lines("end")? {
@@ -100,7 +100,7 @@ impl<'a> Prompt<'a> {
         }
     }
 
-    /// Runs what was typed; what was pasted may be several lines. Something is returned when it is time to leave.
+    /// Runs what was typed or pasted, which may be several lines. Returns an outcome to leave with.
     fn run_lines(&mut self, text: &str) -> Result<Option<Outcome>, ReadlineError> {
         if self.block.is_empty() && text.trim().is_empty() {
             return Ok(ending(self.session.borrow_mut().run_typed("")));
@@ -115,7 +115,7 @@ impl<'a> Prompt<'a> {
                 self.block.push('\n');
                 continue;
             }
-            // A block is one entry, to be called back and edited whole.
+            // A block is one entry of the history, to be edited whole.
             let entry = std::mem::take(&mut self.block);
             self.history
                 .add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;

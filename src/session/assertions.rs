@@ -1,10 +1,10 @@
-//! What came of the assertions of a run: for its last line, and for CI.
+//! The results of the assertions of a run, for its last line and for CI.
 
 use crate::eval::Judgement;
 use crate::report::{AssertionReport, AssertionValue, AssertionsSummary, ErrorPlace, ErrorReport};
 use std::fmt::Write;
 
-/// The assertions of a run. One by one they are kept only if somebody wants a report.
+/// The assertions of a run: counts, and each single one if a report is wanted.
 #[derive(Debug, Default)]
 pub struct Assertions {
     counts: AssertionsSummary,
@@ -20,7 +20,7 @@ struct Case {
     result: Verdict,
 }
 
-/// What came of an assertion.
+/// The result of an assertion.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Held,
@@ -39,7 +39,7 @@ impl Assertions {
         }
     }
 
-    /// How many held and failed; `None` if there was none.
+    /// How many held and how many failed; `None` without assertions.
     pub fn counts(&self) -> Option<AssertionsSummary> {
         let counts = self.counts;
         (counts != AssertionsSummary::default()).then_some(counts)
@@ -60,7 +60,7 @@ impl Assertions {
         }
     }
 
-    /// Takes a line that failed and is no assertion: a report without it would be green.
+    /// Adds a failed line that is no assertion: a report without it would be green.
     pub(super) fn add_broken(&mut self, report: &ErrorReport) {
         let Some(kept) = &mut self.kept else {
             return;
@@ -121,7 +121,7 @@ impl Assertions {
     }
 }
 
-/// What is wrong where an assertion fails: its message, and the values that decided.
+/// The error message of a failed assertion: its own message, and the values that decided.
 pub(super) fn failure(judgement: &Judgement) -> String {
     let message = judgement
         .message
@@ -137,7 +137,7 @@ pub(super) fn failure(judgement: &Judgement) -> String {
         })
         .collect();
     match values.as_slice() {
-        // Constants: they are what they are.
+        // Only constants decided.
         [] => format!("{message}: {}", judgement.expression),
         values => format!("{message}: {}", values.join("; ")),
     }

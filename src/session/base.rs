@@ -1,4 +1,4 @@
-//! What a session holds, and how it speaks for itself.
+//! The session's data, and its own messages.
 
 use super::assertions::Assertions;
 use super::destination::{Common, Destination};
@@ -21,47 +21,47 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::rc::Rc;
 
-/// How the session is to behave; decided by the command line.
+/// How the session behaves, from the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
-    /// Whether someone sits at a terminal: there is a prompt, and a pager.
+    /// Whether there is a prompt, and so a pager.
     pub interactive: bool,
-    /// Whether what only greets is left out.
+    /// Whether greetings are left out.
     pub quiet: bool,
     /// Whether command files carry on after an error.
     pub keep_going: bool,
     /// Whether shell commands, pipes and files are refused.
     pub no_shell: bool,
-    /// What shell commands get as their input and output.
+    /// The standard input and output of shell commands.
     pub shell: ShellIo,
 }
 
-/// A session: what is looked at, and how it is shown.
+/// A session: the target, and how answers are shown.
 pub struct Session {
     pub(super) state: DebugState,
     pub(super) options: SessionOptions,
     pub(super) interrupts: Rc<Interrupts>,
     /// The command files being run, the outermost first.
     pub(super) files: Vec<Running>,
-    /// Where a command that the user made writes, if not to the screen.
+    /// The destination of a user-defined command, if not the screen.
     pub(super) common: Option<Common>,
-    /// Where what is printed is written too.
+    /// The log, if it is on.
     pub(super) log: Option<Log>,
-    /// How far long work has got.
+    /// The progress line.
     pub(super) progress: Rc<RefCell<Progress>>,
-    /// Whether what is displayed at each prompt has just been shown.
+    /// Whether the last line already showed the displays.
     pub(super) displayed: bool,
-    /// What came of `assert`.
+    /// The results of `assert`.
     pub assertions: Assertions,
     /// How many `foreach` are running.
     pub(super) foreach: usize,
-    /// How many aliases stand for one another just now.
+    /// How many aliases are being expanded.
     pub(super) aliases: usize,
-    /// What failed in the turn of a loop that was left before its end.
+    /// The failure of a loop's turn that `loop_break` or `loop_continue` ended.
     pub(super) failed_turn: Option<Outcome>,
-    /// Whether what runs was typed at the prompt.
+    /// Whether the running line was typed at the prompt.
     pub(super) typed: bool,
-    /// How a program wants the answer to what runs, if it wants text.
+    /// The form of a text answer to the running request, if it wants text.
     pub(super) reply: Option<AsText>,
     /// The last command typed, if an empty line repeats it.
     pub(super) last: Option<Repeatable>,
@@ -75,7 +75,7 @@ pub(super) struct Repeatable {
 }
 
 impl Session {
-    /// A session that looks at nothing yet.
+    /// A session without a target.
     ///
     /// # Errors
     /// Ctrl-C cannot be listened to.
@@ -107,7 +107,7 @@ impl Session {
         })
     }
 
-    /// Whether someone sits at a terminal.
+    /// Whether there is a prompt.
     pub fn is_interactive(&self) -> bool {
         self.options.interactive
     }
@@ -122,7 +122,7 @@ impl Session {
         &mut self.state
     }
 
-    /// Says who is there, when somebody sits at a terminal.
+    /// Prints the greeting, if there is a prompt.
     pub fn greet(&mut self) {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
             let text = concat!(
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Ends the row of the prompt when Ctrl-D ends it without a command, with the word that does the same, as gdb does.
+    /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
     pub fn say_word(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
             self.say(Record::Text(Text {
@@ -143,9 +143,9 @@ impl Session {
         }
     }
 
-    /// Says, once, that the target has exited or runs another program now. For before each prompt; commands do it themselves.
+    /// Reports, once, that the target has exited or runs another program. Called before each prompt; commands do it themselves.
     pub fn notice_target(&mut self) {
-        // What cannot be asked now is said by the next command that needs it.
+        // If the check fails, the next command that needs the target reports why.
         let Ok(Some(change)) = self.state.notice() else {
             return;
         };
@@ -165,7 +165,7 @@ impl Session {
         }));
     }
 
-    /// Says something that is no answer to a command. The outcome is [`Outcome::Closed`] if nobody reads it.
+    /// Prints a record that answers no command. The outcome is [`Outcome::Closed`] if nobody reads it.
     pub fn say(&mut self, record: Record) -> Outcome {
         let screen = Destination::screen(None, None, false);
         let mut printer = self
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    /// What prints records, for one command.
+    /// A printer for the records of one command.
     pub(super) fn printer<'a>(
         &self,
         renderer: Box<dyn Renderer>,
@@ -191,7 +191,7 @@ impl Session {
         Printer::new(renderer, destination, interrupts, Rc::clone(&self.progress))
     }
 
-    /// Prints the notes on a value that no command has asked for.
+    /// Prints the notes of an evaluation outside of commands.
     pub(super) fn say_notes(&mut self) {
         self.progress.borrow_mut().clear();
         for note in self.state.notes.take() {
@@ -199,14 +199,14 @@ impl Session {
         }
     }
 
-    /// Says a remark.
+    /// Prints a remark.
     pub fn note(&mut self, message: impl Into<String>) {
         self.say(Record::Note(Note {
             message: message.into(),
         }));
     }
 
-    /// Reports a failure: in JSON among the records, otherwise on standard error; and to the report of the assertions.
+    /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
     pub fn fail(&mut self, report: ErrorReport, status: u8) -> Outcome {
         if !self.is_at_the_prompt() {
             self.assertions.add_broken(&report);
@@ -214,12 +214,12 @@ impl Session {
         self.fail_only(report, status)
     }
 
-    /// Whether what runs was typed, and stands in no file.
+    /// Whether the running line was typed, and is not of a file.
     pub(super) fn is_at_the_prompt(&self) -> bool {
         self.typed && self.files.is_empty()
     }
 
-    /// Reports a failure that the report of the assertions has already.
+    /// Reports a failure that the report of assertions already has.
     pub(super) fn fail_only(&mut self, report: ErrorReport, status: u8) -> Outcome {
         let record = Record::Error(report);
         if self.is_json() {

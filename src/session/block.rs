@@ -1,4 +1,4 @@
-//! Statements of command files and of the prompt: blocks run here, line by line.
+//! Runs the statements and blocks of command files and of the prompt.
 
 use super::base::Session;
 use super::collector::Collector;
@@ -14,12 +14,12 @@ use crate::report::ErrorReport;
 use crate::state::UserCommand;
 use std::rc::Rc;
 
-/// How deep commands that the user made may call one another.
+/// How deep user-defined commands may call one another.
 const DEEPEST_CALLS: usize = 100;
-/// How often one alias may stand for another.
+/// How many aliases may follow from one another.
 const LONGEST_CHAIN: usize = 16;
 
-/// How a statement went, and where the run goes on.
+/// The outcome of a statement, and where the run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Went {
     /// With the next statement, if the outcome allows.
@@ -41,7 +41,7 @@ impl Session {
                         break;
                     }
                 }
-                // A failure that was carried on from is not lost with the turn.
+                // With --keep-going a failure must not be lost when a jump ends the turn.
                 jump if tally.outcome() == Outcome::Done => return jump,
                 jump => {
                     self.failed_turn = Some(tally.outcome());
@@ -123,9 +123,9 @@ impl Session {
                     Outcome::Done
                 }
                 None => {
-                    let message = format!("no command of yours is called `{}`", name.node);
+                    let message = format!("you have defined no command `{}`", name.node);
                     let error = eval::Error::new(name.at, message)
-                        .hint(format!("define {} makes it", name.node));
+                        .hint(format!("define {} defines one", name.node));
                     self.evaluation_failed(text, origin, error)
                 }
             },
@@ -156,7 +156,7 @@ impl Session {
             match next(self) {
                 Ok(true) => {}
                 Ok(false) => return tally.outcome(),
-                // A condition without a value ends the loop, however errors are taken.
+                // A condition without a value ends the loop, even with --keep-going.
                 Err(outcome) => {
                     let _ = tally.add(outcome);
                     return tally.outcome();
@@ -173,7 +173,7 @@ impl Session {
         }
     }
 
-    /// What `foreach` goes through, from one sweep.
+    /// The values of `foreach`, from one sweep.
     fn rows(&mut self, rows: &Rows, text: &str, origin: Origin) -> Result<Vec<Value>, Outcome> {
         match rows {
             Rows::Values(values) => values
@@ -223,7 +223,7 @@ impl Session {
         Ok(stacks.into_iter().map(Value::Address).collect())
     }
 
-    /// Reports what has no value.
+    /// Reports that an expression has no value.
     pub(super) fn evaluation_failed(
         &mut self,
         text: &str,
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// The command of the user's that a line begins with.
+    /// The user-defined command that a line begins with.
     pub(super) fn user_command(&self, text: &str) -> Option<(String, UserCommand)> {
         if self.state.commands.is_empty() {
             return None;
@@ -248,7 +248,7 @@ impl Session {
         Some((word.to_owned(), command.clone()))
     }
 
-    /// Runs a line that begins with a command of the user's.
+    /// Runs a line that begins with a user-defined command.
     pub(super) fn run_user(
         &mut self,
         text: &str,
@@ -276,7 +276,7 @@ impl Session {
             );
             return self.fail(origin.about_line(text, message), 1);
         }
-        // Blanks in the place of the name keep places in the line what they are.
+        // Blanks in place of the name keep the places of errors right.
         let blank = " ".repeat(word.end);
         let (arguments, output) = match lang::parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
@@ -302,7 +302,7 @@ impl Session {
         })
     }
 
-    /// Why a command may not run here, if it may not: the rows of `foreach` are of the process that was attached before it.
+    /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
     pub(super) fn refused_here(&self, line: &Line) -> Option<Spanned<&'static str>> {
         let Line::Command { command, .. } = line else {
             return None;
@@ -321,13 +321,11 @@ impl Session {
         let (word, at) = word.unwrap_or_default();
         let (message, hint) = match word.as_str() {
             "end" | "else" => (
-                format!("there is no block that this `{word}` belongs to"),
+                format!("this `{word}` belongs to no block"),
                 "a block begins with if, while, foreach, define or document",
             ),
             _ => (
-                format!(
-                    "`{word}` is part of a block of several lines, and this is one line by itself, as -ex has it"
-                ),
+                format!("`{word}` needs a block of several lines, and -ex takes one line"),
                 "write it into a command file: -x FILE, source FILE",
             ),
         };

@@ -7,7 +7,7 @@ use crate::kernel::{AddressRange, FrameRange};
 use crate::report::{Record, Sink, Stopped};
 use std::time::Duration;
 
-/// Keeps the range of each row, and what is said beside.
+/// Keeps the range of each row, and the remarks.
 pub(super) struct Collector<'a> {
     interrupts: &'a Interrupts,
     rows: Vec<Value>,
@@ -40,7 +40,7 @@ impl Sink for Collector<'_> {
                 self.rows.extend(frames.map(Value::Frames));
                 None
             }
-            // Who goes through rows has asked for so many, and sees no totals.
+            // A loop shows no totals, and its `limit` was asked for.
             Record::Note(note) if note.message.ends_with(command::CUT) => None,
             note @ Record::Note(_) => {
                 self.notes.push(note);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin};
 use std::rc::Rc;
 
-/// Bytes that are written together: as many as a pipe takes.
+/// The size of the buffer: the capacity of a pipe.
 const BUFFER: usize = 64 << 10;
 
 /// An open destination.
@@ -27,7 +27,7 @@ pub enum Destination<'a> {
         pager: Option<Pager<'a>>,
         /// Rows held back for the user's pager, if there is one.
         held: Option<HeldRows>,
-        /// Whether it is a terminal, which shows each record at once.
+        /// Whether each record is shown at once: on a terminal.
         live: bool,
     },
     /// The standard input of a shell command.
@@ -41,21 +41,21 @@ pub enum Destination<'a> {
     },
     /// A file.
     File(BufWriter<File>),
-    /// One of these, to which several commands write one after the other.
+    /// One of these that several commands share.
     Common(Common),
 }
 
-/// Where the commands of a command that the user made write together.
+/// The destination that the lines of a user-defined command share.
 #[derive(Clone, Debug)]
 pub struct Common(Rc<RefCell<Destination<'static>>>);
 
 impl Common {
-    /// They write to this one.
+    /// Shares this destination.
     pub fn new(destination: Destination<'static>) -> Self {
         Common(Rc::new(RefCell::new(destination)))
     }
 
-    /// The file or pipe that they write to, for a program; what was written so far stands before what that writes.
+    /// The file or pipe, for a program. Flushes first, so that the program's output comes after.
     ///
     /// # Errors
     /// What was written so far cannot be written out, or the process has too many files open.
@@ -74,7 +74,7 @@ impl Common {
         }
     }
 
-    /// What they wrote to, to be closed; `None` while one of them still writes.
+    /// Returns the destination, to be closed; `None` while another command still uses it.
     pub fn finish(self) -> Option<Destination<'static>> {
         let destination = Rc::try_unwrap(self.0).ok()?;
         Some(destination.into_inner())
@@ -115,7 +115,7 @@ impl<'a> Destination<'a> {
         } else {
             OFlags::TRUNC
         };
-        // Without waiting: a named pipe that nobody reads would keep us, and no Ctrl-C could end that.
+        // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
@@ -160,7 +160,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Starts the user's pager, which takes what is held and all that follows.
+    /// Starts the user's pager, which gets the held rows and all that follow.
     fn start_pager(&mut self) -> io::Result<()> {
         let Destination::Screen { held, .. } = self else {
             return Ok(());
@@ -175,7 +175,7 @@ impl<'a> Destination<'a> {
         self.write(held.text())
     }
 
-    /// Writes out what is buffered. Held rows go to the screen too, and the user's pager is then not started.
+    /// Flushes the buffer. Held rows go to the screen, and the user's pager does not start any more.
     ///
     /// # Errors
     /// Those of writing.
@@ -196,23 +196,23 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Goes to the next row of a terminal, whatever stands in this one.
+    /// Begins a new row on a terminal.
     pub fn start_row(&mut self) {
         if let Destination::Screen {
             output, live: true, ..
         } = self
         {
-            // What cannot be written now cannot be written later either, and is said then.
+            // If this fails, the next write fails too and is reported.
             let _ = output.write_all(b"\n").and_then(|()| output.flush());
         }
     }
 
-    /// Whether what is written stands on a terminal at once.
+    /// Whether output appears on a terminal at once.
     pub fn is_live(&self) -> bool {
         matches!(self, Destination::Screen { live: true, .. })
     }
 
-    /// Whether nobody but pmdb writes on the terminal meanwhile: a program that reads from a pipe may be a pager.
+    /// Whether only pmdb writes to the terminal meanwhile: the reader of a pipe may be a pager.
     pub fn leaves_the_terminal_alone(&self) -> bool {
         match self {
             Destination::Screen { live: true, .. } | Destination::File(_) => true,
@@ -223,7 +223,7 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// Lets the rest run through.
+    /// Writes the rest without a pager.
     ///
     /// # Errors
     /// Those of writing what was held.
@@ -236,7 +236,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// What to watch to learn that nobody reads any more.
+    /// The descriptor to poll for the end of the reader.
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),

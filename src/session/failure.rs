@@ -1,4 +1,4 @@
-//! Failures as records: what was tried, why it failed, where in the input, the way out.
+//! Failures as records: what was tried, why it failed, where in the input, and the remedy.
 
 use crate::command;
 use crate::kernel::Name;
@@ -24,7 +24,7 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// The part `at` of the line `text`; the whole line if it is `None`.
+    /// The place of the part `at` of the line `text`; of the whole line without `at`.
     pub fn place(&self, text: &str, at: Option<Span>) -> ErrorPlace {
         let characters = |start: usize, end: usize| {
             text.char_indices()
@@ -40,12 +40,12 @@ impl Origin<'_> {
         }
     }
 
-    /// Something about the line as a whole.
+    /// A report about the line as a whole.
     pub fn about_line(&self, text: &str, message: impl Into<String>) -> ErrorReport {
         let start = text.len() - text.trim_start().len();
         let whole = Span::new(start, start + text.trim().len());
         ErrorReport {
-            // At the prompt the line stands just above.
+            // At the prompt the line is just above.
             place: self.file.map(|_| self.place(text, Some(whole))),
             ..ErrorReport::of(message)
         }
@@ -62,7 +62,7 @@ impl Origin<'_> {
         }
     }
 
-    /// A command that failed; `None` if it only was told to stop.
+    /// The report of a failed command; `None` if the command was only stopped.
     pub fn command(&self, text: &str, error: command::Error) -> Option<ErrorReport> {
         match error {
             command::Error::Stopped(_) => None,

@@ -1,13 +1,13 @@
-//! Where pmdb's own files lie, as the XDG base directory specification says.
+//! The paths of pmdb's own files, by the XDG base directory specification.
 
 use std::path::PathBuf;
 
-/// The file of commands that is run first, if there is one. Nothing is ever run from the current folder by itself.
+/// The init file, if there is one. Never a file of the current folder.
 pub fn init_file() -> Option<PathBuf> {
     Some(folder("XDG_CONFIG_HOME", ".config")?.join("init")).filter(|path| path.exists())
 }
 
-/// Where the lines typed at the prompt are kept.
+/// The file of lines typed at the prompt.
 pub fn history_file() -> Option<PathBuf> {
     Some(folder("XDG_STATE_HOME", ".local/state")?.join("history"))
 }

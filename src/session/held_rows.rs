@@ -1,11 +1,11 @@
-//! Output that is held back while it fits the screen. If it does not, the user's pager shows all of it.
+//! Holds output back while it fits the screen. If it does not fit, the user's pager shows all of it.
 
 use super::pager::rows;
 use super::shell::{self, ShellIo};
 use std::io;
 use std::process::Child;
 
-/// The options of less, unless LESS is set: it shows colours, and what it showed stays on the screen.
+/// The options of less, unless LESS is set: show colours, and leave the text on the screen at the end.
 const LESS: &str = "RX";
 
 /// The first rows of an output, and the pager that shows the output if it does not fit the screen.

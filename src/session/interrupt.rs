@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Whether SIGINT has come, to be asked at any time, and to wait for together with something else.
+/// Whether SIGINT has come: as a flag, and as an event to wait for together with others.
 ///
-/// The flag answers without a system call; the pipe wakes a wait, so that a signal between a look at the flag and
-/// the wait is not lost.
+/// The flag needs no system call. The pipe wakes a wait, so that a signal between the test of the flag and the wait is
+/// not lost.
 #[derive(Debug)]
 pub struct Interrupts {
     came: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ impl Raise {
     /// As if SIGINT had come.
     pub fn raise(&self) {
         self.came.store(true, Ordering::Relaxed);
-        // Full, it wakes as well.
+        // A full pipe wakes as well.
         _ = (&*self.notify).write(&[0]);
     }
 }
@@ -40,7 +40,7 @@ impl Raise {
 /// What ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
-    /// What was waited for can be read, or has ended.
+    /// The descriptor can be read, or has ended.
     Ready,
     /// The time is over.
     TimedOut,
@@ -65,7 +65,7 @@ impl Interrupts {
         })
     }
 
-    /// What stops a command from another thread.
+    /// A handle that stops a command from another thread.
     pub fn raiser(&self) -> Raise {
         Raise {
             came: Arc::clone(&self.came),
@@ -73,7 +73,7 @@ impl Interrupts {
         }
     }
 
-    /// The flag itself, for work that is too deep to be asked through a sink.
+    /// The flag itself, for code that has no sink.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.came)
     }
@@ -110,7 +110,7 @@ impl Interrupts {
         duration: Duration,
         output: Option<BorrowedFd<'_>>,
     ) -> Result<(), Stopped> {
-        // Asked for no event, poll still tells of the error that a pipe without a reader is in.
+        // Even with no event requested, poll reports the error state of a pipe without a reader.
         match self.wait(
             output.map(|output| (output, PollFlags::empty())),
             Some(duration),
@@ -147,7 +147,7 @@ impl Interrupts {
                 }
                 Ok(_) => return Err(Stopped::Interrupted),
                 Err(Errno::INTR) => {}
-                // A descriptor that cannot be waited for is read at once.
+                // A descriptor that cannot be polled can be read at once.
                 Err(_) => return Ok(Woken::Ready),
             }
         }

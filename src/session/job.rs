@@ -1,4 +1,4 @@
-//! One command: from where its records go to what follows from how it went.
+//! Runs one command: opens its destination, runs it, and acts on its result.
 
 use super::assertions::{self, Verdict};
 use super::base::Session;
@@ -21,13 +21,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
 
-/// Why nothing leaves the protocol.
+/// The message of `--no-shell`.
 const NO_SHELL: &str = "--no-shell refuses shell commands, pipes and files";
 
 /// The exit status when a shell command, or a pipe's reader, did not end well.
 const SHELL_FAILED: u8 = 6;
 
-/// A command to be run, and what there is to know about it.
+/// A command to run, with its context.
 pub(super) struct Job<'a> {
     /// The line, for errors.
     pub(super) text: &'a str,
@@ -35,9 +35,9 @@ pub(super) struct Job<'a> {
     pub(super) origin: Origin<'a>,
     pub(super) command: &'a Spanned<Command>,
     pub(super) output: &'a Output,
-    /// Where it goes on, if it ran before.
+    /// Where it continues, if it ran before.
     pub(super) resume: Option<Resume>,
-    /// Whether records that only greet are left out.
+    /// Whether greetings are left out.
     pub(super) quiet: bool,
 }
 
@@ -56,11 +56,11 @@ impl<'a> Job<'a> {
 }
 
 impl Session {
-    /// Runs a command. Where it stopped is returned, if an empty line is to go on from there.
+    /// Runs a command. Returns where it stopped, if an empty line can continue there.
     pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
         self.notice_target();
         let interrupts = Rc::clone(&self.interrupts);
-        // Whether there is a picture is known before the file is begun anew.
+        // A command that draws no picture must fail before the file is overwritten.
         let picture = self.picture(job.text, job.command, job.output);
         let opened = picture.and_then(|picture| {
             let destination = self.open(job.output, &interrupts)?;
@@ -98,7 +98,7 @@ impl Session {
             _ => None,
         };
         let went = self.follow(job, result);
-        // A watch is ended by Ctrl-C; anything else is broken off by it, and with it the file it stands in.
+        // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
         let broken_off = interrupted && !matches!(job.command.node, Command::Watch { .. });
         let outcome = match (closed, went) {
             (Outcome::Done, Outcome::Done) if broken_off => Outcome::Interrupted,
@@ -109,7 +109,7 @@ impl Session {
         (outcome, resume)
     }
 
-    /// Does what a command asks for when it has ended, or says why it failed.
+    /// Does what a finished command asks for, or reports why it failed.
     fn follow(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
         match result {
             Ok(Flow::Done) if matches!(job.command.node, Command::Set(_)) => {
@@ -134,7 +134,7 @@ impl Session {
             Ok(Flow::Ask(question)) => self.ask(job, &question),
             Ok(Flow::Quit(status)) => Outcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
-            // The destination reports what a closed output means.
+            // `close` reports the closed output.
             Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
             Err(error) => {
                 let status = error.status();
@@ -153,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Runs the command again if the user says yes. Where nobody can be asked, that it was asked for in so many words counts.
+    /// Runs the command again if the user says yes. Refuses if nobody can be asked.
     fn ask(&mut self, job: &Job, question: &str) -> Outcome {
         let is_seen = *job.output == Output::Screen && self.common.is_none() && !self.is_json();
         let is_answered = self.options.interactive && self.is_at_the_prompt();
@@ -161,7 +161,7 @@ impl Session {
             let error = command::Error::Refused {
                 message: "this changes how the process runs, and nobody can be asked here"
                     .to_owned(),
-                hint: Some("it is done with --yes".to_owned()),
+                hint: Some("--yes does it without a question".to_owned()),
             };
             return self.follow(job, Err(error));
         }
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Runs shell text with the terminal as it is.
+    /// Runs shell text on the terminal.
     pub(super) fn run_shell(&mut self, text: &str, origin: Origin, shell_text: &str) -> Outcome {
         if self.options.no_shell {
             return self.fail(origin.about_line(text, NO_SHELL.to_owned()), 1);
@@ -219,7 +219,7 @@ impl Session {
                 return self.fail(origin.about_line(text, message), 1);
             }
         };
-        // Ctrl-C was meant for the child; if that has ended it, then also for the file in which it stands.
+        // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
         self.interrupts.forget();
         let outcome = self.shell_ended(text, origin, status);
         match shell::was_interrupted(status) {
@@ -228,8 +228,8 @@ impl Session {
         }
     }
 
-    /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. That a command did not end well is a remark at the prompt and an
-    /// error elsewhere.
+    /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an error
+    /// elsewhere.
     fn shell_ended(&mut self, text: &str, origin: Origin, status: ExitStatus) -> Outcome {
         let variables = &mut self.state.variables;
         for (name, number) in [
@@ -289,7 +289,7 @@ impl Session {
 
     /// Starts the shell command at the other end of a pipe.
     fn reader(&self, command: &Spanned<String>) -> Result<Destination<'static>, NoDestination> {
-        // Within a command whose output goes elsewhere, so does that of its pipes.
+        // In a command with a destination of its own, pipes write there too.
         let output = match &self.common {
             Some(common) => common.descriptor().map(Some),
             None => Ok(None),
@@ -302,7 +302,7 @@ impl Session {
         })
     }
 
-    /// Runs several commands whose output goes to one place.
+    /// Runs several commands with one destination.
     pub(super) fn run_into(
         &mut self,
         text: &str,
@@ -339,7 +339,7 @@ impl Session {
         }
     }
 
-    /// Closes what a command wrote to, and says what there is to say about it.
+    /// Closes the destination of a command, and reports what went wrong with it.
     fn close(&mut self, job: &Job, destination: Destination<'_>, ended: Ended) -> Outcome {
         let (what, closed) = match &destination {
             Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
@@ -378,7 +378,7 @@ impl Session {
         else {
             return Outcome::Done;
         };
-        // The reader sees the end only when our side is closed.
+        // The reader sees the end of its input only when our side is closed.
         drop(input);
         let status = child.wait();
         self.interrupts.forget();

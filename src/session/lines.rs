@@ -1,4 +1,4 @@
-//! The reader of command files: lines of bytes from anything that can be opened, however hostile or endless.
+//! The reader of command files: lines from anything that can be opened, hostile or endless as it may be.
 
 use super::failure::words;
 use super::interrupt::Interrupts;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// The longest line that is read, in bytes. Nobody types more; a file without line ends is no command file.
+/// The longest line, in bytes. A file with a longer one is no command file.
 pub const LONGEST_LINE: usize = 1 << 20;
 
 const CHUNK: usize = 16 << 10;
@@ -18,12 +18,12 @@ const CHUNK: usize = 16 << 10;
 pub struct Lines {
     source: OwnedFd,
     buffer: Vec<u8>,
-    /// What of the buffer has been handed out.
+    /// How much of the buffer has been returned.
     used: usize,
-    /// What of the buffer is known to hold no line end.
+    /// How much of the buffer is known to hold no line end.
     searched: usize,
     number: usize,
-    /// Whether the rest of a line that was too long is being passed over.
+    /// Whether the rest of a line that was too long is being skipped.
     passing_over: bool,
     ended: bool,
 }
@@ -33,7 +33,7 @@ pub struct Lines {
 pub struct NumberedLine {
     /// From 1.
     pub number: usize,
-    /// The text, or why there is none.
+    /// The text, or why it is no text.
     pub text: Result<String, BadLine>,
 }
 
@@ -42,7 +42,7 @@ pub struct NumberedLine {
 pub struct BadLine {
     /// What is wrong with it.
     pub message: &'static str,
-    /// Its text as far as it can be shown: bytes that are not UTF-8 are replaced.
+    /// Its text, with bytes that are not UTF-8 replaced.
     pub text: String,
     /// Characters before the fault.
     pub column: usize,
@@ -85,13 +85,13 @@ impl Lines {
         }
     }
 
-    /// Whether they are those of a regular file, which has an end.
+    /// Whether the source is a regular file, which has an end.
     pub fn are_of_a_file(&self) -> bool {
         rustix::fs::fstat(&self.source)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
-    /// The next line, with those in which it goes on behind a backslash; `None` at the end.
+    /// The next line, joined with its continuation lines; `None` at the end.
     ///
     /// # Errors
     /// Ctrl-C while waiting, or a failure to read.
@@ -147,7 +147,7 @@ impl Lines {
         }
     }
 
-    /// Whether there is a zero byte in what can be read at once at the beginning: then none of it is meant as lines.
+    /// Whether the first bytes that can be read contain a zero byte: then the file is binary.
     ///
     /// # Errors
     /// Ctrl-C while waiting, or a failure to read.

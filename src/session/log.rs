@@ -45,7 +45,7 @@ impl Log {
         })
     }
 
-    /// What takes the records of one command.
+    /// The log's sink for the records of one command.
     pub(super) fn logged(&self, renderer: Box<dyn Renderer>, redirect: bool) -> Logged {
         Logged {
             renderer,
@@ -64,7 +64,7 @@ impl Logged {
         self.write(rendered);
     }
 
-    /// Writes what is left when the command has ended.
+    /// Writes the rest at the end of the command.
     pub(super) fn finish(&mut self) {
         let rendered = self.renderer.finish(&mut self.text);
         self.write(rendered);

@@ -1,4 +1,4 @@
-//! The log and the session: opened, closed and ended as the settings say.
+//! Opens and closes the log as the settings say.
 
 use super::base::Session;
 use super::failure::words;
@@ -39,7 +39,7 @@ impl Session {
         Ok(())
     }
 
-    /// What takes the records of a command, if there is a log.
+    /// The log's sink for the records of one command, if there is a log.
     pub(super) fn logged(&self) -> Option<Logged> {
         let log = self.log.as_ref()?;
         let renderer: Box<dyn Renderer> = match self.is_json() {
@@ -49,7 +49,7 @@ impl Session {
         Some(log.logged(renderer, self.state.settings.logging_redirect))
     }
 
-    /// Ends the log that cannot be written any more, and says so.
+    /// Ends a log that can no longer be written, with a note.
     pub(super) fn log_failed(&mut self, error: io::Error) {
         let Some(Log { path, .. }) = self.log.take() else {
             return;

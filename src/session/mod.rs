@@ -1,16 +1,16 @@
-//! A debugging session: it runs lines, one after the other, wherever they come from.
+//! A debugging session: runs lines from the prompt, files, and programs.
 //!
 //! It alone decides where the records of a command go (screen and pager, pipe, file, JSON), and it alone listens to Ctrl-C.
 //!
-//! * `base`: what a session holds, and how it speaks for itself
-//! * `run`: lines, typed or from elsewhere
+//! * `base`: the session's data, and its own messages
+//! * `run`: parses and runs lines
 //! * `lines`: the reader of command files
-//! * `block`, `collector`: blocks of lines, commands that the user made, and what `foreach` goes through
-//! * `assertions`: what came of `assert`
+//! * `block`, `collector`: blocks, user-defined commands, and the values of `foreach`
+//! * `assertions`: the results of `assert`
 //! * `script`, `running`, `serve`: lines of files, and of programs
-//! * `outcome`, `tally`: how a line went, and several
-//! * `job`: one command, from where its records go to what follows from how it went
-//! * `printer`, `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`: records on their way out
+//! * `outcome`, `tally`: the outcome of a line, and of several
+//! * `job`: runs one command
+//! * `printer`, `destination`, `pager`, `held_rows`, `log`, `logging`, `shell`: output
 //! * `interrupt`: Ctrl-C
 //! * `failure`: errors as records
 

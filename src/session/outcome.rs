@@ -1,13 +1,13 @@
-//! How a line went.
+//! The outcome of a line.
 
-/// How a line, or a file of lines, went.
+/// The outcome of a line, or of a file of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Well.
+    /// No error.
     Done,
     /// An error was reported; a batch ends with this status.
     Failed(u8),
-    /// Ctrl-C, or the pager was left: what comes after in the same file is not wanted.
+    /// Ctrl-C, or the pager was left: the rest of the same file does not run.
     Interrupted,
     /// Leave, with this status.
     Quit(u8),

@@ -28,7 +28,7 @@ enum Answer {
 }
 
 impl<'a> Pager<'a> {
-    /// A pager for a screen of so many rows and columns; none for a screen on which no row could be read before the question.
+    /// A pager for a screen of so many rows and columns; `None` if the screen has no room for a row and the question.
     pub fn new(interrupts: &'a Interrupts, height: usize, width: usize) -> Option<Self> {
         (height >= 2).then(|| Pager {
             interrupts,
@@ -69,7 +69,7 @@ impl<'a> Pager<'a> {
     }
 }
 
-/// Asks a question that is answered with yes or no; at the end of the input the answer is no.
+/// Asks a yes-or-no question; the end of the input means no.
 ///
 /// # Errors
 /// `Interrupted` at Ctrl-C, and those of the terminal.
@@ -95,8 +95,8 @@ fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Ans
     })
 }
 
-/// Reads a line, as gdb does, byte by byte: nothing may be taken that the prompt is to read. Returns its first byte, if it has one;
-/// `None` where the input ends.
+/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the first byte of the line, if it has one;
+/// `None` at the end of the input.
 fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Option<u8>>> {
     let mut first = None;
     loop {
@@ -114,7 +114,7 @@ fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Optio
     }
 }
 
-/// The question, as much of it as stands in one row: the last column stays free, a terminal would wrap there.
+/// The question, cut to one row. The last column stays free, where a terminal would wrap.
 fn question(width: usize) -> Cow<'static, str> {
     cut(QUESTION, width.saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! Pictures: what goes to a file whose name ends in `.svg`.
+//! Pictures, for files whose names end in `.svg`.
 
 use super::base::Session;
 use super::failure::Origin;
@@ -7,9 +7,9 @@ use crate::lang::{Command, Output, Span, Spanned};
 use crate::render::{Renderer, Svg};
 use crate::report::ErrorReport;
 
-/// Why there is nowhere to write to.
+/// Why a destination cannot be opened.
 pub(super) struct NoDestination {
-    /// The part of the line that says where.
+    /// The place of the path in the line.
     pub(super) at: Span,
     pub(super) message: String,
     pub(super) hint: Option<String>,
@@ -24,7 +24,7 @@ impl NoDestination {
         }
     }
 
-    /// At its place in the line.
+    /// The error, at its place in the line.
     pub(super) fn report(self, text: &str, origin: Origin) -> ErrorReport {
         ErrorReport {
             place: Some(origin.place(text, Some(self.at))),
@@ -34,7 +34,7 @@ impl NoDestination {
     }
 }
 
-/// The path, where a picture is to go there.
+/// The path, if it is that of a picture.
 fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     let Output::File { path, append } = output else {
         return None;
@@ -44,7 +44,7 @@ fn svg(output: &Output) -> Option<(&Spanned<String>, bool)> {
     is_svg.then_some((path, *append))
 }
 
-/// Several commands cannot draw one picture.
+/// Refuses one picture for several commands.
 pub(super) fn refuse_several(output: &Output) -> Result<(), NoDestination> {
     match svg(output) {
         None => Ok(()),
@@ -59,7 +59,7 @@ pub(super) fn refuse_several(output: &Output) -> Result<(), NoDestination> {
 }
 
 impl Session {
-    /// What draws the picture, if the command is to write one.
+    /// The renderer of the picture, if the command writes one.
     pub(super) fn picture(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Records on their way out: rendered, written, and the command told when to stop.
+//! Renders and writes records, and tells the command when to stop.
 
 use super::destination::Destination;
 use super::interrupt::Interrupts;
@@ -20,11 +20,11 @@ pub struct Printer<'a> {
     text: Vec<u8>,
     failure: Option<io::Error>,
     interrupted: bool,
-    /// Whether records that only greet are left out.
+    /// Whether greetings are left out.
     quiet: bool,
-    /// Whether Ctrl-C is left to others.
+    /// Whether Ctrl-C is ignored.
     regardless: bool,
-    /// What is written to the log meanwhile.
+    /// The log of the command.
     logged: Option<Logged>,
 }
 
@@ -71,12 +71,12 @@ impl<'a> Printer<'a> {
         self.logged.as_mut()?.failure.take()
     }
 
-    /// Leaves out records that only greet.
+    /// Leaves greetings out.
     pub fn quietly(self, quiet: bool) -> Self {
         Printer { quiet, ..self }
     }
 
-    /// Takes no notice of Ctrl-C: what is said is short, and is no command.
+    /// Ignores Ctrl-C, for short output that is no command.
     pub fn regardless(self) -> Self {
         Printer {
             regardless: true,
@@ -89,7 +89,7 @@ impl<'a> Printer<'a> {
         self.interrupted
     }
 
-    /// Writes what is left, and gives the destination back to be closed.
+    /// Writes the rest, and returns the destination to be closed.
     pub fn finish(mut self) -> (Destination<'a>, Ended) {
         self.progress.borrow_mut().clear();
         if let Some(logged) = &mut self.logged {
@@ -128,12 +128,12 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// Tells the command to stop, once for each Ctrl-C: after that it may still print its totals.
+    /// Tells the command to stop, once for each Ctrl-C, so that it can still print its totals.
     fn interrupt(&mut self) -> Stopped {
         self.interrupted = true;
         self.progress.borrow_mut().clear();
         self.interrupts.forget();
-        // The terminal has just shown ^C where the cursor stood.
+        // The terminal has just shown ^C at the cursor.
         self.destination.start_row();
         Stopped::Interrupted
     }
@@ -149,7 +149,7 @@ impl Sink for Printer<'_> {
         }
         match &record {
             Record::Target(report) if self.quiet && report.remarks.is_empty() => return Ok(()),
-            // Looking goes on while nobody turns pages.
+            // A watch must not stop at a full screen.
             Record::WatchStart(_) => {
                 let written = self.destination.stop_paging();
                 self.after(written)?;
@@ -166,7 +166,7 @@ impl Sink for Printer<'_> {
         let rendered = self.renderer.record(&record, &mut self.text);
         let written = rendered.and_then(|()| self.destination.write(&self.text));
         self.text.clear();
-        // What was found before Ctrl-C is printed all the same.
+        // Results from before Ctrl-C are still printed.
         self.after(written)?;
         self.check()
     }

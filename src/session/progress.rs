@@ -1,10 +1,10 @@
-//! How far a long command has got: a line on standard error, for whoever waits at a terminal.
+//! The progress line of a long command, on standard error if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-/// What ends sooner needs no progress line.
+/// A command that ends sooner shows no progress line.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the line may change in a second.
@@ -15,14 +15,14 @@ const LINE: &str = "[{bar:30}] {percent:>3} %  {human_pos} of {human_len} {msg}"
 /// The line, once there is one.
 #[derive(Debug)]
 pub struct Progress {
-    /// Since when nothing was said.
+    /// The time of the last output.
     silent_since: Instant,
     bar: Option<ProgressBar>,
     wanted: bool,
 }
 
 impl Progress {
-    /// Nothing is shown yet, and never where `wanted` is false or standard error is no terminal.
+    /// Without a line so far. It stays so if `wanted` is false or standard error is no terminal.
     pub fn new(wanted: bool) -> Self {
         Progress {
             silent_since: Instant::now(),
@@ -31,7 +31,7 @@ impl Progress {
         }
     }
 
-    /// Whether nothing has been said for long enough.
+    /// Whether there was no output for long enough.
     pub fn is_due(&self) -> bool {
         self.wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
     }
@@ -44,14 +44,14 @@ impl Progress {
             let style = ProgressStyle::with_template(LINE).map(|style| style.progress_chars("#>-"));
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        // Each of these draws the line anew, as often as it may.
+        // Each of these draws the line anew, up to the limit.
         if bar.length() != Some(total) {
             bar.set_length(total);
         }
         bar.set_position(done.min(total));
     }
 
-    /// Takes the line away: something else is to be said.
+    /// Removes the line before other output.
     pub fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

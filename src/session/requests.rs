@@ -1,5 +1,5 @@
-//! What a program asks over standard input (`--serve`): lines of commands, or objects. A thread of its own reads them, so that one can be
-//! cancelled while it is being answered.
+//! The requests of a program on standard input (`--serve`): command lines, or objects. A separate thread reads them, so that a request
+//! can be cancelled while it runs.
 
 use super::interrupt::{Interrupts, Raise};
 use super::lines::{BadLine, Lines, NoLine};
@@ -9,33 +9,33 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Requests that wait at most: a program that sends more has its writing wait.
+/// The most waiting requests. A program that sends more blocks.
 const WAITING: usize = 1024;
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Request {
-    /// What its answer ends with.
+    /// The id that ends its answer.
     pub(super) id: RequestId,
-    /// What to run, or why there is nothing.
+    /// What to run, or why the request is invalid.
     pub(super) asked: Result<Asked, Unreadable>,
 }
 
-/// What is asked, and in which form it is answered.
+/// The line of a request, and the form of its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Asked {
     /// A line, or the lines of a block.
     pub(super) line: String,
-    /// As text, if not in JSON.
+    /// How to answer as text; `None` for JSON.
     pub(super) text: Option<AsText>,
-    /// Whether it is an object: it is whole, and no line of a block.
+    /// Whether it is an object, and so complete: never a line of a block.
     pub(super) is_object: bool,
 }
 
-/// How text is to look.
+/// The form of a text answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct AsText {
-    /// Columns to write in; without, nothing is cut.
+    /// Columns of a line; `None` cuts nothing.
     pub(super) width: Option<usize>,
     /// Whether it is coloured.
     pub(super) color: bool,
@@ -43,18 +43,18 @@ pub(super) struct AsText {
     pub(super) has_error_records: bool,
 }
 
-/// A request that is none.
+/// An invalid request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Unreadable {
-    /// A line that is no text.
+    /// A line that is not UTF-8 text.
     Line(BadLine),
-    /// An object that says something else.
+    /// An object with other fields or values.
     Object(String),
     /// The input ends with an error.
     Input(String),
 }
 
-/// An object, as it comes.
+/// An object of the protocol.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
@@ -76,34 +76,34 @@ enum Form {
     Text,
 }
 
-/// What a line of the input says.
+/// The meaning of an input line.
 enum Said {
     Request(Request),
     Cancel(RequestId),
 }
 
-/// What is known of requests by who reads them and who answers them.
+/// The state of requests that the reading thread and the answering thread share.
 #[derive(Default)]
 struct Board {
     running: Option<RequestId>,
-    /// Whether that was stopped.
+    /// Whether the running request was cancelled.
     is_stopped: bool,
     cancelled: Vec<RequestId>,
 }
 
-/// The requests as they come.
+/// The queue of requests.
 pub(super) struct Requests {
     coming: Receiver<Request>,
     board: Arc<Mutex<Board>>,
 }
 
 impl Requests {
-    /// Begins to read. `raise` stops what is being answered.
+    /// Starts the reading thread. `raise` stops the running request.
     pub(super) fn read(input: OwnedFd, raise: Raise) -> std::io::Result<Self> {
         let (sender, coming) = sync_channel(WAITING);
         let board = Arc::new(Mutex::new(Board::default()));
         let shared = Arc::clone(&board);
-        // Its own, so that a Ctrl-C between two requests wakes nobody else.
+        // Its own, so that Ctrl-C between two requests wakes nothing else.
         let interrupts = Interrupts::listen()?;
         std::thread::Builder::new().spawn(move || {
             read_all(Lines::new(input), &interrupts, &sender, |id| {
@@ -121,12 +121,12 @@ impl Requests {
         Ok(Requests { coming, board })
     }
 
-    /// The next one; `None` at the end of the input.
+    /// The next request; `None` at the end of the input.
     pub(super) fn next(&self) -> Option<Request> {
         self.coming.recv().ok()
     }
 
-    /// Whether it is still wanted. From now on a cancellation of it stops what runs.
+    /// Marks a request as running; false if it was cancelled. From now on a cancellation interrupts it.
     pub(super) fn begin(&self, id: &RequestId, interrupts: &Interrupts) -> bool {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         let before = board.cancelled.len();
@@ -138,7 +138,7 @@ impl Requests {
         is_wanted
     }
 
-    /// It is answered: nothing stops it any more. Whether something has.
+    /// Marks the running request as answered. Returns whether it was cancelled.
     pub(super) fn end(&self, interrupts: &Interrupts) -> bool {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         board.running = None;
@@ -195,8 +195,8 @@ fn read_all(
     }
 }
 
-/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is that of its line, if it has
-/// none of its own.
+/// A request that is an object: `{"id":7,"line":"walk heap","as":"text","width":80}`, `{"cancel":7}`. `id` is the number of its line, for
+/// an object without an id.
 fn object(id: RequestId, text: &str) -> Said {
     let wrong = |id: RequestId, why: String| {
         let asked = Err(Unreadable::Object(why));
@@ -204,7 +204,7 @@ fn object(id: RequestId, text: &str) -> Said {
     };
     let object: Object = match serde_json::from_str(text) {
         Ok(object) => object,
-        Err(error) => return wrong(id, format!("this object is no request: {error}")),
+        Err(error) => return wrong(id, format!("this object is not a request: {error}")),
     };
     let id = object.id.unwrap_or(id);
     match (object.line, object.cancel) {

@@ -1,4 +1,4 @@
-//! Lines, typed or from elsewhere: parsed, and run as jobs.
+//! Parses lines and runs them as jobs.
 
 use super::base::{Repeatable, Session};
 use super::block::Went;
@@ -21,7 +21,7 @@ impl Session {
         self.run_job(&job).0
     }
 
-    /// Shows what is displayed at each prompt, unless the last line has done so.
+    /// Shows the displays, unless the last line already did.
     pub fn show_displays(&mut self) {
         if self.state.displays.is_empty() || std::mem::take(&mut self.displayed) {
             return;
@@ -37,7 +37,7 @@ impl Session {
         self.displayed = false;
     }
 
-    /// Gives the lines that come now what the command line has for them, as `$arg0`, `$arg1` …: each text is one value.
+    /// Sets `$arg0`, `$arg1` … from the command line: each text is one value.
     pub fn give_arguments(&mut self, texts: &[String]) -> Outcome {
         let mut values = Vec::with_capacity(texts.len());
         for text in texts {
@@ -65,9 +65,9 @@ impl Session {
         }
     }
 
-    /// Runs what was typed at the prompt: a line, or the lines of a block. An empty line is the last command again, or more of it.
+    /// Runs an entry of the prompt: a line, or the lines of a block. An empty line repeats or continues the last command.
     pub fn run_typed(&mut self, text: &str) -> Outcome {
-        // Only here: between the lines of a file a Ctrl-C is meant for the file.
+        // Only here: Ctrl-C between the lines of a file is meant for the file.
         self.interrupts.forget();
         self.typed = true;
         self.displayed = false;
@@ -97,7 +97,7 @@ impl Session {
         };
         let (outcome, resume) = self.run_parsed(text, origin, &line);
         self.last = match line {
-            // What goes to the shell or into a file, or changes the process, is never done twice by one key.
+            // An empty line never repeats a shell command, a redirection or a change of the process.
             Line::Command {
                 command,
                 output: Output::Screen,
@@ -111,7 +111,7 @@ impl Session {
         outcome
     }
 
-    /// Runs several lines that stand in no file, such as a block. An error ends them.
+    /// Runs several lines that are not of a file, such as a block. An error ends them.
     pub(super) fn run_typed_lines(&mut self, text: &str) -> Outcome {
         let mut builder = Builder::default();
         let mut statements = Vec::new();
@@ -160,7 +160,7 @@ impl Session {
         }
         match line {
             Line::Control(_) => (self.not_in_a_block(text, origin), None),
-            // Says nothing and asks nothing of the target itself: loops need no output for it.
+            // An assignment prints nothing and needs no destination, so loops run faster.
             Line::Command {
                 command:
                     Spanned {

@@ -1,4 +1,4 @@
-//! A command file on its way.
+//! A running command file.
 
 use crate::kernel::Name;
 
@@ -6,6 +6,6 @@ use crate::kernel::Name;
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) name: Name,
-    /// Device and inode: the same file under another name is the same file.
+    /// Device and inode, which identify the file under every name.
     pub(super) identity: Option<(u64, u64)>,
 }

@@ -1,5 +1,5 @@
-//! Command files. What is a file is read whole before its first line runs, so that a block without its end is an error at once; a
-//! pipe, which may have no end, is run as its lines come.
+//! Command files. A regular file is read whole before its first line runs, so that a block without its end is an error at once. A
+//! pipe may have no end, so its lines run as they come.
 
 use super::base::Session;
 use super::block::Went;
@@ -17,14 +17,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How deep files may source one another. Nobody nests so deep; a chain of generated files could.
+/// How deep files may source one another. Only a chain of generated files could go deeper.
 const DEEPEST: usize = 100;
 
-/// The most bytes of lines that are held in memory, to be run as a whole.
+/// The most bytes of lines that are held in memory to run as a whole.
 const LARGEST: usize = 4 << 20;
 
 impl Session {
-    /// Runs a command file. `asked` is where it is asked for, if a line does.
+    /// Runs a command file. `asked` is the place of the `source` that names it, if there is one.
     pub fn run_file(&mut self, path: &Path, asked: Option<ErrorPlace>) -> Outcome {
         let name = Name::new(path.as_os_str().as_bytes());
         if let Some(built_in) = scripts::built_in(path) {
@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    /// Runs a text that is built in.
+    /// Runs a built-in command file.
     fn run_text(&mut self, text: &str, name: &Name) -> Outcome {
         let mut builder = Builder::default();
         let mut waiting = Vec::new();
@@ -131,7 +131,7 @@ impl Session {
 
     fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> Outcome {
         let mut tally = Tally::new(self.options.keep_going);
-        // Whole, however errors are taken: a line of it could happen to be one for the shell.
+        // Refuse all of it, even with --keep-going: some line of it could be a shell command.
         match lines.are_binary(&self.interrupts) {
             Ok(false) => {}
             Ok(true) => {
@@ -169,7 +169,7 @@ impl Session {
                 }
             };
             match whole {
-                // What does nothing need not wait.
+                // Empty lines and comments need not wait.
                 true if step.is_idle() => {}
                 true => waiting.push(step),
                 false => {
@@ -189,7 +189,7 @@ impl Session {
 
     fn take_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> Outcome {
         for step in steps {
-            // A Ctrl-C between two lines is meant for the file.
+            // Ctrl-C between two lines is meant for the file.
             let outcome = match self.interrupts.check() {
                 Ok(()) => self.take_step(step, name),
                 Err(_) => Outcome::Interrupted,
@@ -230,7 +230,7 @@ impl Session {
 /// What a file has next.
 enum Step {
     Statement(Statement),
-    /// A line that is no text, and its number.
+    /// A line that is not text, and its number.
     Bad(usize, BadLine),
 }
 
@@ -252,7 +252,7 @@ fn at_line(name: &Name, line: usize) -> Origin<'_> {
     }
 }
 
-/// A file, or a block that comes line by line, that would be held in memory whole.
+/// The fault of a file or block that is too large to be held in memory.
 fn too_large(line: usize, text: &str) -> Fault {
     Fault {
         line,

@@ -1,4 +1,4 @@
-//! The command files that are built in, and what a command file says of itself.
+//! The built-in command files, and the help of command files.
 
 use super::failure::words;
 use super::interrupt::Interrupts;
@@ -25,7 +25,7 @@ static SCRIPTS: &[(&str, &str)] = &[
     ("tour", include_str!("../../scripts/tour.pmdb")),
 ];
 
-/// The text of the built-in file that a path names, which begins with a colon: `:dma`. `Err` names those there are.
+/// The text of the built-in file that a path like `:dma` names. `Err` lists the built-in files.
 pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     let name = path.to_str()?.strip_prefix(':')?;
     let found = SCRIPTS.iter().find(|(script, _)| *script == name);
@@ -38,7 +38,7 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     }))
 }
 
-/// A line for each built-in file: its name and what it answers.
+/// A line for each built-in file: its name and the first line of its help.
 pub fn list_of_scripts() -> String {
     let line = |(name, text): &(&str, &str)| {
         let help = help_of(text.lines());
@@ -73,7 +73,7 @@ pub fn help_of_file(path: &Path) -> Result<String, String> {
     }
 }
 
-/// The first comments without their marks; the line that names the interpreter is none.
+/// The first comments without their marks, and without the `#!` line.
 fn help_of<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines
         .take_while(|line| line.starts_with('#'))

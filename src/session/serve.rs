@@ -1,4 +1,4 @@
-//! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the conversation.
+//! `--serve`: JSON replies to the requests of a program. A failure ends a request, never the connection.
 
 use super::base::Session;
 use super::failure::{Origin, words};
@@ -9,11 +9,11 @@ use crate::report::{End, ErrorReport, Hello, Record, RequestId};
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-/// What clients and pmdb agree on. It grows only where a client that knows nothing of the new is misled.
+/// The version of the protocol. It grows only with a change that would mislead older clients.
 const PROTOCOL: u32 = 1;
 
 impl Session {
-    /// Says who answers.
+    /// Sends the first record.
     pub fn hello(&mut self) -> Outcome {
         self.say(Record::Hello(Hello {
             program: env!("CARGO_PKG_NAME"),
@@ -44,7 +44,7 @@ impl Session {
                 (true, Ok(line)) if is_line => {
                     block.push_str(&line);
                     match script::is_open(&block) {
-                        // Each line has its reply: that of a block comes with the line that closes it.
+                        // Each line gets a reply; the reply of a block comes with the line that closes it.
                         true => {
                             block.push('\n');
                             Outcome::Done
@@ -55,7 +55,7 @@ impl Session {
                 (true, asked) => self.answer(text, asked),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
-                // Whatever takes Ctrl-C for its natural end, as watch does.
+                // `watch` takes Ctrl-C as its normal end.
                 (Outcome::Done, true) => Outcome::Interrupted,
                 (outcome, _) => outcome,
             };

@@ -1,11 +1,11 @@
-//! Commands of the shell: `!`, `shell`, and the reader at the other end of `|`.
+//! Shell commands: `!`, `shell`, and the reader of a pipe.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The descriptors that a shell command gets.
+/// The standard input and output of a shell command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShellIo {
     /// Those of pmdb: the terminal.
@@ -24,7 +24,7 @@ pub fn run(text: &str, descriptors: ShellIo) -> io::Result<ExitStatus> {
     command(text, descriptors)?.status()
 }
 
-/// Starts `text` in the shell, its standard input ours to write. It writes to `output`, if there is one.
+/// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.
 ///
 /// # Errors
 /// The shell cannot be started.
@@ -38,7 +38,7 @@ pub fn reader(text: &str, descriptors: ShellIo, output: Option<OwnedFd>) -> io::
 
 fn command(text: &str, descriptors: ShellIo) -> io::Result<Command> {
     let mut command = Command::new("/bin/sh");
-    // An empty text is a shell to work in, as in gdb.
+    // An empty text starts an interactive shell, as in gdb.
     if text.trim().is_empty() {
         command = Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()));
     } else {
@@ -71,7 +71,7 @@ pub fn remark(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// Whether nobody read what a command wrote (SIGPIPE, or the status that a shell makes of it): no fault of its own.
+/// Whether a command ended because its reader was gone: by SIGPIPE, or with the status that a shell makes of it.
 pub fn lost_its_reader(status: ExitStatus) -> bool {
     let signal = signal_hook::consts::SIGPIPE;
     status.signal() == Some(signal) || status.code() == Some(128 + signal)

@@ -1,4 +1,4 @@
-//! What a run of several lines comes to, and whether the next one is still wanted.
+//! The outcome of several lines, and whether the next line still runs.
 
 use super::outcome::Outcome;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of no line yet. A failure ends the run unless it is to `keep_going`.
+    /// No line yet. A failure ends the run unless `keep_going` is set.
     pub fn new(keep_going: bool) -> Self {
         Tally {
             keep_going,
@@ -19,11 +19,11 @@ impl Tally {
         }
     }
 
-    /// Adds how a line went; `Break` if the next one is not wanted.
+    /// Adds the outcome of a line; `Break` if the next line does not run.
     pub fn add(&mut self, outcome: Outcome) -> ControlFlow<()> {
         self.outcome = match (self.outcome, outcome) {
             (earlier, Outcome::Done) => earlier,
-            // The first failure gives the status, and leaving in good order does not hide it.
+            // The first failure decides the status; a later `quit` with status 0 does not hide it.
             (Outcome::Failed(status), Outcome::Failed(_)) => Outcome::Failed(status),
             (Outcome::Failed(status), Outcome::Quit(0) | Outcome::Closed) => Outcome::Quit(status),
             (_, later) => later,
@@ -35,7 +35,7 @@ impl Tally {
         }
     }
 
-    /// What it has come to.
+    /// The outcome of all lines.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }

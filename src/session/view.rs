@@ -1,4 +1,4 @@
-//! How output is to look: the settings, as far as they and the terminal have a say.
+//! The form of output, from the settings and the terminal.
 
 use super::base::Session;
 use crate::lang::{ColorChoice, PagerChoice};
@@ -53,7 +53,7 @@ impl Session {
         self.text(self.theme_of(is_terminal), is_terminal)
     }
 
-    /// Text as wide as a terminal is, or as the user has said; in characters that the terminal shows.
+    /// A text renderer for the width of the terminal or of the setting, and for the characters that the terminal shows.
     fn text(&self, theme: Theme, is_terminal: bool) -> Box<dyn Renderer> {
         let is_set = self.state().settings.width > 0;
         let mut text = render::Text::new(theme, self.width().filter(|_| is_set || is_terminal));
@@ -67,7 +67,7 @@ impl Session {
         }
     }
 
-    /// Rows and columns of a screen, if long output is to stop at each.
+    /// Rows and columns of the screen, if long output stops at each screen.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
         let paging =
             self.options.interactive && !self.is_json() && self.state().settings.pagination;
@@ -76,7 +76,7 @@ impl Session {
         }
         let screen = screen_size();
         let rows = self.height()?;
-        // The terminal wraps at its own width, whatever was set to write in. One that does not tell its width is taken not to wrap.
+        // The terminal wraps at its own width, not at that of the setting. If it does not report one, it is assumed not to wrap.
         let columns = screen.map(|(_, columns)| columns).or(self.width());
         Some((rows, columns.unwrap_or(usize::MAX)))
     }
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// The rows of the screen, if the user or the terminal says.
+    /// The rows of the screen, from the setting or the terminal.
     fn height(&self) -> Option<usize> {
         match count(self.state().settings.height) {
             0 => screen_size().map(|(rows, _)| rows),
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// The columns to write in, if the user or the terminal says.
+    /// The columns of a line, from the setting or the terminal.
     pub fn width(&self) -> Option<usize> {
         match count(self.state().settings.width) {
             0 => screen_size().map(|(_, columns)| columns),
@@ -115,7 +115,7 @@ fn count(setting: u64) -> usize {
     usize::try_from(setting).unwrap_or(usize::MAX)
 }
 
-/// Rows and columns of the terminal that standard output or standard error is, if it is one that says.
+/// Rows and columns of the terminal on standard output or standard error, if it reports them.
 fn screen_size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stdout())
         .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()))
@@ -140,7 +140,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether the locale is one of UTF-8: what the first of these variables says that is not empty, as in setlocale(3).
+/// Whether the locale uses UTF-8: the first of these variables that is not empty decides, as in setlocale(3).
 fn shows_unicode() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let mut set = names.into_iter().filter_map(variable);

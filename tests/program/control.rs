@@ -37,7 +37,7 @@ fn commands_of_your_own_take_values() {
         ),
         (
             "document mine\nend",
-            "f.pmdb:1:10: error: no command of yours",
+            "f.pmdb:1:10: error: you have defined no command",
         ),
         ("define again\nagain\nend\nagain", "100 levels deep"),
         ("alias again = again\nagain", "stands for itself"),
@@ -116,7 +116,7 @@ fn a_large_file_is_refused_at_a_line_and_runs_no_command() {
 fn ex_cannot_hold_a_block_and_says_so() {
     Home::new()
         .run(&["-batch", "-ex", "if 1", "-ex", "end"])
-        .failed(1, "-ex has it");
+        .failed(1, "-ex takes one line");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn the_tour_shows_the_five_verbs() {
         "256 untouched",
         "1 guard",
         "mapped at",
-        "ended after the time asked for",
+        "ended by `for`",
     ] {
         assert!(tour.contains(words), "'{words}' is missing in\n{tour}");
     }

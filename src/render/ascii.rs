@@ -1,10 +1,10 @@
-//! Text for terminals that show nothing but ASCII.
+//! Text for terminals that show only ASCII.
 
 use super::Renderer;
 use crate::report::Record;
 use std::io::{self, Write};
 
-/// Another renderer's text, with a character of ASCII in the place of each other one, so that columns stay where they are.
+/// Another renderer's text with each character that is not ASCII replaced by one that is, so that columns stay in place.
 pub struct Ascii<R>(pub R);
 
 impl<R: Renderer> Renderer for Ascii<R> {
@@ -32,7 +32,7 @@ fn in_ascii(text: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The characters that pmdb itself writes, and `?` for those of names.
+/// The replacement of a character that pmdb itself writes; `?` for others, which come from names.
 fn character(c: char) -> char {
     match c {
         '\u{2192}' => '>',

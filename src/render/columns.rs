@@ -8,12 +8,12 @@ use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Columns that a last column needs so that its text is wrapped under itself.
+/// The width that the last column needs to wrap under itself.
 const LEAST: usize = 24;
-/// Where it goes on otherwise.
+/// The indent of its next lines otherwise.
 const INDENT: usize = 6;
 
-/// On which side of a column its text stands.
+/// The alignment of text in a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Words.
@@ -27,17 +27,17 @@ pub enum Align {
 pub struct Column {
     /// Its heading.
     pub title: &'static str,
-    /// Terminal columns that its text usually takes.
+    /// Its usual width in terminal columns.
     pub width: usize,
     /// Where the text stands.
     pub align: Align,
-    /// What it is, where the cell does not say otherwise.
+    /// The role of its cells, unless a cell has its own.
     pub role: Role,
     /// Left out in a narrow terminal, the highest rank first; 0: never.
     pub rank: u8,
-    /// Whether it may be cut, with `…`, where the terminal's width is known. Numbers may not.
+    /// Whether it may be cut, with `…`, if the terminal's width is known. Numbers may not.
     pub may_cut: bool,
-    /// Terminal columns where nothing is cut, because no width is known.
+    /// Its width if no terminal width is known, and so nothing is cut.
     pub uncut: usize,
 }
 
@@ -54,7 +54,7 @@ impl Column {
             uncut: width,
         }
     }
-    /// A column of numbers, at the right.
+    /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
         Column {
             align: Align::Right,
@@ -68,7 +68,7 @@ impl Column {
             ..Column::word(title, width, role)
         }
     }
-    /// Wider where nothing is cut.
+    /// With another width if nothing is cut.
     pub const fn uncut(self, uncut: usize) -> Self {
         Column { uncut, ..self }
     }
@@ -78,14 +78,14 @@ impl Column {
     }
 }
 
-/// A cell: what it says, and its role where it is not the column's.
+/// A cell: its text, and its role if it is not the column's.
 pub struct Cell<'a> {
     words: Words<'a>,
     short: Option<Cow<'a, str>>,
     role: Option<Role>,
 }
 
-/// What a cell says. Numbers, of which a long table has very many, become text only in the line itself.
+/// The text of a cell. Numbers become text only in the line itself, because long tables have very many.
 pub enum Words<'a> {
     /// Text.
     Text(Cow<'a, str>),
@@ -115,7 +115,7 @@ impl<'a> Cell<'a> {
             ..Cell::new(words)
         }
     }
-    /// With a shorter text to be shown where this one does not fit: in a column that may be cut, and in the last one.
+    /// With a shorter text for too little room, in a column that may be cut or in the last one.
     pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
         Cell {
             short: Some(short.into()),
@@ -145,19 +145,19 @@ words!(
     FrameNumber: frame => Words::Hexadecimal(frame.get()),
 );
 
-/// The columns that are shown, and where.
+/// The shown columns and their places.
 #[derive(Debug)]
 pub struct Layout {
     columns: Vec<Column>,
     /// For each column the terminal column after it; `None` if it is left out.
     ends: Vec<Option<usize>>,
     width: Option<usize>,
-    /// The row that is being written, used again from row to row.
+    /// The current row; its memory is reused.
     line: Line,
 }
 
 impl Layout {
-    /// Chooses the columns that fit `width`; all of them where it is not known (a pipe, a file).
+    /// Chooses the columns that fit `width`; all of them if it is not known (a pipe, a file).
     pub fn new(theme: Theme, mut columns: Vec<Column>, width: Option<usize>) -> Self {
         if width.is_none() {
             for column in &mut columns {
@@ -172,7 +172,7 @@ impl Layout {
         }
     }
 
-    /// Makes room for the addresses of this row. Returns whether columns have moved: then the titles have to be written again.
+    /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written again.
     pub fn widen(&mut self, cells: &[Cell<'_>]) -> bool {
         let mut is_wider = false;
         for ((column, end), cell) in self.columns.iter_mut().zip(&self.ends).zip(cells) {
@@ -188,7 +188,7 @@ impl Layout {
         is_wider
     }
 
-    /// The titles of the columns that the terminal is too narrow for.
+    /// The titles of the columns that do not fit the terminal.
     pub fn left_out(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().zip(&self.ends);
         columns
@@ -204,8 +204,8 @@ impl Layout {
         self.row(&titles, out)
     }
 
-    /// Writes a row whose addresses fit their columns. Any other cell that is wider than its column takes the blanks of the next ones, and
-    /// pushes them to the right only where they have none left.
+    /// Writes a row whose addresses fit their columns. A cell of another column that is too wide uses the blanks of the next columns, and
+    /// moves them to the right only if there are none left.
     pub fn row(&mut self, cells: &[Cell<'_>], out: &mut dyn Write) -> io::Result<()> {
         let line = &mut self.line;
         let last = self.ends.iter().rposition(Option::is_some);
@@ -237,7 +237,7 @@ impl Layout {
                     let short = cell.short.as_deref().filter(|_| !fits(text));
                     let (text, width) = measured(short.unwrap_or(text));
                     line.pad_to(first(width));
-                    // Under itself, where there is room for that.
+                    // Wrap under itself if there is room.
                     match self.width.filter(|whole| line.column() + LEAST <= *whole) {
                         None => line.indent(INDENT),
                         Some(_) => line.indent_here(),
@@ -269,7 +269,7 @@ impl Layout {
     }
 }
 
-/// Where the columns end that fit `width`: the highest rank is left out first.
+/// The ends of the columns that fit `width`; the highest rank is left out first.
 fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
     let mut shown = vec![true; columns.len()];
     loop {

@@ -59,8 +59,8 @@ fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// JSON needs no escape for DEL, for the second set of control characters (one of which starts terminal commands) and for
-/// characters that turn text around; a terminal does. `\uXXXX` keeps them exactly.
+/// Escapes characters that are valid in JSON but dangerous on a terminal, as `\uXXXX`: DEL, the C1 control characters (one of
+/// which begins terminal commands), and those that change the direction of text.
 struct Printable;
 
 impl Formatter for Printable {

@@ -1,4 +1,4 @@
-//! One line of output being put together: pieces with roles, printable, their columns counted.
+//! Builds one line of output from printable pieces with roles, and counts its columns.
 
 use super::printable::{columns, printable};
 use super::theme::{Role, Theme};
@@ -10,16 +10,16 @@ use std::io::{self, Write};
 #[derive(Debug)]
 pub struct Line {
     theme: Theme,
-    /// Text, put together as bytes: numbers come as such, and nobody reads it but who writes it out.
+    /// The text as bytes, because numbers come as bytes.
     text: Vec<u8>,
     column: usize,
     limit: Option<usize>,
     indent: usize,
-    /// Blanks that are due before the next piece; at the end of a line there is none, and they are not written.
+    /// Blanks to write before the next piece. At the end of a line they are dropped.
     blanks: usize,
 }
 
-/// Blanks, as many as are mostly written together.
+/// Enough blanks for most gaps.
 const BLANKS: &[u8] = b"                                ";
 
 impl Line {
@@ -69,7 +69,7 @@ impl Line {
         self.push_measured(role, text, columns(text))
     }
 
-    /// The same where it is known how many columns it takes. What does not fit goes on in new lines at the indent.
+    /// The same with a known width. A piece that does not fit continues in new lines at the indent.
     pub fn push_measured(&mut self, role: Role, text: &str, columns: usize) -> &mut Self {
         match self.limit {
             Some(limit) if self.column + columns > limit && !text.trim().is_empty() => {
@@ -99,7 +99,7 @@ impl Line {
         self.pad_to(self.column + (text.len() - body.len()))
     }
 
-    /// A word; one that is longer than a line goes on in the next behind a mark in it, if it has one.
+    /// Adds a word. A word that is longer than a line is broken behind one of its punctuation marks, if it has one.
     fn put_parts(&mut self, role: Role, word: &str, limit: usize) {
         let mut rest = word;
         while self.column + columns(rest) > limit {
@@ -231,8 +231,8 @@ impl Line {
         self.word(" ", role, piece);
     }
 
-    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and behind them the comma of whatever
-    /// follows: where the next piece goes to a new line, its separator stays.
+    /// Whether `width` columns fit in this line, after `separator` unless there are blanks already, and with room for a comma behind
+    /// them: if the next piece goes to a new line, its separator stays in this one.
     fn has_room(&self, separator: &str, width: usize) -> bool {
         let between = match self.blanks > 0 || self.column == self.indent {
             true => 0,
@@ -250,7 +250,7 @@ impl Line {
         self.pad_to(self.indent)
     }
 
-    /// Writes it out, in one piece. What is left is an empty line.
+    /// Writes the line in one piece, and empties it.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.text.push(b'\n');
         let written = out.write_all(&self.text);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) struct Cell {
     pub mark: Mark,
     pub mixed: bool,
-    /// Whether it looks as it did before, and has changed all the same.
+    /// Whether it changed but has the same mark as before.
     pub again: bool,
 }
 
@@ -22,7 +22,7 @@ impl Cell {
         }
     }
 
-    /// A small one where something else is in the cell too.
+    /// The letter: a small one if the cell has other pages too.
     pub fn letter(self) -> char {
         match self.mixed {
             _ if self.again => '*',
@@ -31,7 +31,7 @@ impl Cell {
         }
     }
 
-    /// Of several cells one: the most important of all.
+    /// Joins several cells into one, with the most important mark.
     pub fn joined(cells: &[Cell]) -> Cell {
         let marks = cells.iter().map(|cell| cell.mark);
         let mark = marks.clone().min().unwrap_or(Mark::Nothing);
@@ -55,7 +55,7 @@ pub(super) fn each(cells: &[MapCells]) -> Vec<Cell> {
     each.collect()
 }
 
-/// What was drawn, for the legend.
+/// The marks that were drawn, for the legend.
 #[derive(Debug, Default)]
 pub(super) struct Legend {
     marks: BTreeSet<Mark>,
@@ -75,7 +75,7 @@ impl Legend {
         self.again |= cell.again;
     }
 
-    /// The marks, the most important first, and remarks. The legend is empty then.
+    /// Takes the marks, the most important first, and the remarks out of the legend.
     pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<&'static str>) {
         let Legend {
             marks,
@@ -84,7 +84,7 @@ impl Legend {
         } = std::mem::take(self);
         let remarks = [
             (mixed, "a small letter: others too"),
-            (again, "a star: changed, and looks as before"),
+            (again, "a star: changed, with the same letter as before"),
         ];
         let remarks = remarks.into_iter().filter(|(is, _)| *is);
         (marks.into_iter(), remarks.map(|(_, words)| words).collect())

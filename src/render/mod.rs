@@ -1,4 +1,4 @@
-//! Records into text or pictures for people, or JSON for programs. Here, and only here, output is formatted.
+//! Renders records as text or pictures for people, or as JSON for programs. Only this room formats output.
 //!
 //! All text passes one gate (`printable`), so that no name or message can move a terminal's cursor.
 
@@ -32,6 +32,6 @@ pub trait Renderer {
     /// Writes one record. Errors are those of `out`.
     fn record(&mut self, record: &Record, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes what is still to be said when a command has ended, and is ready for the next.
+    /// Writes the rest at the end of a command, and is ready for the next.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }

@@ -1,4 +1,4 @@
-//! The last gate before a terminal: nothing that is not printable goes through.
+//! The last gate before a terminal: only printable text passes.
 
 use crate::kernel::name::is_plain;
 use std::borrow::Cow;
@@ -6,8 +6,8 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 /// `text` with control characters and invisible or direction-changing characters escaped, as
-/// [`Name`](crate::kernel::Name) does it; borrowed where nothing had to be. A backslash stays as it is, since names have
-/// been escaped before they come here.
+/// [`Name`](crate::kernel::Name) does it; borrowed if there was nothing to escape. A backslash stays as it is, because names are
+/// already escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     measured(text).0
 }
@@ -28,7 +28,7 @@ pub fn measured(text: &str) -> (Cow<'_, str>, usize) {
     (Cow::Owned(out), columns)
 }
 
-/// Whether it is only printable ASCII, as almost all text is: one column for each character, and nothing to escape.
+/// Whether the text is printable ASCII, as almost all is: then each character takes one column, and none is escaped.
 pub fn is_ascii(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
@@ -55,7 +55,7 @@ pub fn char_columns(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// Printable text cut to at most `limit` columns, with `…` for what is missing; borrowed where it fits.
+/// Printable text cut to at most `limit` columns, with `…` at the cut; borrowed if it fits.
 pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
     if columns(text) <= limit {
         return Cow::Borrowed(text);

@@ -1,10 +1,10 @@
-//! Colours: one role a meaning, decided once. Call sites name a role, never a colour.
+//! Colours: one for each role, decided once. Call sites name a role, never a colour.
 
 use crate::lang::{ColorChoice, StyleChoice};
 use owo_colors::{OwoColorize, Style, XtermColors};
 use std::fmt::Display;
 
-/// What a piece of text is. Colour only repeats what the words say already.
+/// The meaning of a piece of text. Colour only repeats what the words already say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// A virtual address.
@@ -17,9 +17,9 @@ pub enum Role {
     Raw,
     /// The name of a flag.
     Flag,
-    /// A state that is as one hopes: present.
+    /// A good state: present.
     Good,
-    /// A state or answer to look at twice: swapped, hidden.
+    /// A state or answer that needs attention: swapped, hidden.
     Warn,
     /// A state in which an access fails: guard, poisoned.
     Bad,
@@ -29,11 +29,11 @@ pub enum Role {
     Size,
     /// A name of a region, file or process.
     Name,
-    /// What failed.
+    /// A failure.
     Error,
     /// A remark.
     Note,
-    /// What can be overlooked.
+    /// Less important text.
     Dim,
     /// Titles of columns and groups.
     Heading,
@@ -51,7 +51,7 @@ pub enum Role {
     Plain,
 }
 
-/// What the decision about colours depends on besides the choice.
+/// What decides about colours besides the choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ColorContext<'a> {
     /// Whether the stream is a terminal.
@@ -90,10 +90,10 @@ impl ColorChoice {
     }
 }
 
-/// Which background colours have to be read on.
+/// The background on which colours must be readable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Background {
-    /// Nobody knows: any.
+    /// Unknown.
     Any,
     /// A dark one.
     Dark,
@@ -102,7 +102,7 @@ pub enum Background {
 }
 
 impl StyleChoice {
-    /// The background, as chosen or as the terminal says: `COLORFGBG` ends in the number of its colour.
+    /// The background, chosen or reported by the terminal: `COLORFGBG` ends in the number of its colour.
     pub fn background(self, color_fg_bg: Option<&str>) -> Background {
         let told = color_fg_bg.and_then(|told| told.rsplit(';').next());
         match (self, told.and_then(|number| number.parse().ok())) {
@@ -121,7 +121,7 @@ impl Theme {
     /// No colours.
     pub const PLAIN: Theme = Theme(None);
 
-    /// With colours that can be read on this background, or without.
+    /// With colours for this background, or without colours.
     pub const fn new(background: Option<Background>) -> Self {
         Theme(background)
     }
@@ -157,7 +157,7 @@ impl Theme {
     }
 }
 
-/// A colour by its meaning; which of the terminal's 256 it is depends on the background.
+/// A hue; the background decides which of the terminal's 256 colours it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hue {
     Blue,
@@ -171,8 +171,8 @@ enum Hue {
 }
 
 impl Hue {
-    /// A colour with a contrast of at least 4.5 : 1 to the background: of the cube of 216 and the greys, which terminals do not
-    /// redefine as they do the first sixteen. On black and on white alike only six of them can be read.
+    /// A colour with a contrast of at least 4.5 : 1 to the background. It is one of the colour cube or of the greys, because terminals
+    /// redefine the first sixteen. Only six of them are readable on both black and white.
     const fn number(self, background: Background) -> u8 {
         let (any, dark, light) = match self {
             Hue::Blue => (63, 75, 20),
@@ -193,7 +193,7 @@ impl Hue {
 }
 
 impl Role {
-    /// Its colour on a background, as red, green and blue; none for what has the usual one.
+    /// The colour of a role on a background, as red, green and blue; `None` for the default colour.
     pub fn rgb(self, background: Background) -> Option<[u8; 3]> {
         hue(self).map(|hue| rgb(hue.number(background)))
     }

@@ -4,10 +4,10 @@ use jiff::{Timestamp, tz::TimeZone};
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// The text of a number, of which a long table has very many: made without allocating.
+/// The text of a number, made without allocation because long tables have very many.
 #[derive(Clone, Copy, Debug)]
 pub struct Number {
-    /// The last of them are the text, what is before it blank.
+    /// The text at the end, blanks before it.
     bytes: [u8; Self::MOST],
     first: usize,
 }
@@ -51,7 +51,7 @@ impl Number {
         self.bytes.len() - self.first
     }
 
-    /// The text, as bytes, with so many blanks before it, if there is room for them.
+    /// The text as bytes, with so many blanks before it; `None` if they do not fit.
     pub fn with_blanks(&self, blanks: usize) -> Option<&[u8]> {
         self.bytes.get(self.first.checked_sub(blanks)?..)
     }
@@ -63,7 +63,7 @@ impl Number {
         }
     }
 
-    /// The same with digits to a base of 16 at most, which the compiler knows: to divide by any other is slow.
+    /// Puts digits to a base of at most 16 before the text. The base is a constant because dividing by a variable is slow.
     fn put_digits<const BASE: u64>(&mut self, mut number: u64) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         loop {
@@ -109,7 +109,7 @@ fn rounded(bytes: u64) -> String {
     format!("{in_unit:.decimals$} {unit}")
 }
 
-/// A size, and its exact number of bytes where the size alone does not tell.
+/// A size, with its exact number of bytes if the size is rounded.
 pub fn exact_size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{} bytes", count(bytes)),

@@ -12,7 +12,7 @@ record! {
         pid: Option<u32>,
         /// The user that pmdb runs as.
         user: Option<u32>,
-        /// The capabilities that pmdb has a use for, and holds or may raise.
+        /// The capabilities that pmdb uses, and holds or may raise.
         rights: Option<Vec<&'static str>>,
         /// Whether pmdb runs in the initial user namespace.
         first_user_namespace: Option<bool>,

@@ -1,4 +1,4 @@
-//! What records are made of: for the reference, the schema, and the tests that hold both to what is written.
+//! Descriptions of records: for the reference, the schema, and the tests that compare both with real output.
 
 /// What a value is in JSON.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -23,7 +23,7 @@ pub enum Form {
         /// The shapes.
         shapes: &'static [Shape],
     },
-    /// An object whose keys are data: names, and what each has.
+    /// An object whose keys are data, with values of this form.
     Map(&'static Form),
     /// The form, or `null`.
     OrNull(&'static Form),
@@ -36,11 +36,11 @@ pub enum Form {
 pub struct FieldDescription {
     /// Its name in JSON. Not used where `is_flat`.
     pub name: &'static str,
-    /// What it says, with the line ends of the source.
+    /// Its meaning, with the line ends of the source.
     pub about: &'static str,
     /// What it is in JSON.
     pub form: Form,
-    /// Whether it is left out when there is nothing to say.
+    /// Whether it is left out when it is empty.
     pub is_optional: bool,
     /// Whether the fields of its object stand in its place.
     pub is_flat: bool,
@@ -53,7 +53,7 @@ pub struct Shape {
     pub name: &'static str,
     /// What it is about, with the line ends of the source.
     pub about: &'static str,
-    /// What it has beside that field: an object, or again one of several.
+    /// Its other fields: an object, or again one of several shapes.
     pub form: Form,
 }
 
@@ -64,7 +64,7 @@ pub const FLAGS_RAW: &str = "flags_raw";
 pub const WHY: &str = "why";
 
 impl FieldDescription {
-    /// A field that is always there, and stands for itself.
+    /// A field that is always there, and is not flat.
     pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
         FieldDescription {
             name,
@@ -77,8 +77,7 @@ impl FieldDescription {
 
     /// The reasons for what is `null`.
     pub const fn why(is_optional: bool) -> Self {
-        let about =
-            "Why fields are `null`, or may be otherwise: the reason under the name of each.";
+        let about = "Why fields are `null` or uncertain: a reason under the name of each.";
         FieldDescription {
             is_optional,
             ..FieldDescription::new(WHY, about, Form::Map(&Form::Text))
@@ -87,8 +86,8 @@ impl FieldDescription {
 }
 
 impl Form {
-    /// The fields that an object of this form has in JSON, in their order: those of flat fields in their place, flags twice. Of several
-    /// shapes the fields of all, optional where not every shape has them. None for what is no object.
+    /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two fields. For several
+    /// shapes: the fields of all, optional unless every shape has them. Empty if the form is no object.
     pub fn fields(self) -> Vec<FieldDescription> {
         let mut all = Vec::new();
         match self {

@@ -9,11 +9,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 record! {
-    /// `explain ADDR`: all that `translate` says, and what follows from it.
+    /// `explain ADDR`: the facts of `translate`, and what follows from them.
     pub struct Explanation with why {
         /// What is known of the address.
         [flat] page: Translation,
-        /// Whose page it is; `null` if no frame is mapped, or if it cannot be known.
+        /// Whose page it is; `null` if no frame is mapped, or if the owner is unknown.
         owner: Option<Owner>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
@@ -68,9 +68,9 @@ const OUTCOME: &[FieldDescription] = &[
 pub enum Owner {
     /// Of this mapping alone.
     Sole,
-    /// Private, and since a fork still the same as in others: who writes first gets a copy.
+    /// Private, and shared since a fork: the first process to write gets a copy.
     CopyOnWrite,
-    /// Private and once shared by a fork; the others have their own copies or are gone.
+    /// Private and shared by a fork before; the others have exited or made copies.
     LeftOver,
     /// Merged by the kernel with equal pages.
     Merged,
@@ -82,13 +82,12 @@ pub enum Owner {
     Device,
 }
 
-/// What an access will do. Several effects: what is known does not decide between them; the most likely comes first.
+/// What an access will do. If there are several possible effects, the likeliest comes first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// One of these.
     pub effects: Vec<Effect>,
-    /// Whether the target has a private copy afterwards, made by this access: of the page that is there, or of what is brought. `None`
-    /// when what is known does not tell.
+    /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that is unknown.
     pub copies: Option<bool>,
 }
 
@@ -97,7 +96,7 @@ pub struct Outcome {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// It just happens.
+    /// Nothing beyond the access.
     Nothing,
     /// Zeros are mapped: the shared page of zeros for a read, a page of its own otherwise.
     Zeros,
@@ -107,7 +106,7 @@ pub enum Effect {
     Copy,
     /// The page is made writable where it is.
     Reuse,
-    /// Maps what is in the page cache.
+    /// Maps the page of the page cache.
     MapCached,
     /// Reads the file.
     ReadFile,
@@ -117,9 +116,9 @@ pub enum Effect {
     FromDevice,
     /// A driver or the kernel maps a page of its own.
     Map,
-    /// Lifts a write protection of userfaultfd that only takes note of writes.
+    /// Removes a write protection of userfaultfd that only records writes.
     Unprotect,
-    /// Stops the thread until whoever handles userfaultfd has dealt with it.
+    /// Stops the thread until the userfaultfd handler has resolved the fault.
     Notify,
     /// Waits until the page has moved.
     Wait,
@@ -141,17 +140,17 @@ pub enum Effect {
     Hwpoison,
 }
 
-/// How an effect is felt.
+/// The fault or signal of an effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// No page fault.
     None,
-    /// A page fault that waits for no device.
+    /// A page fault without I/O.
     Minor,
-    /// A page fault that reads from a device.
+    /// A page fault with I/O.
     Major,
-    /// One that somebody's handler answers, when it likes.
+    /// A page fault that a userfaultfd handler resolves, at any time.
     Userfault,
     /// The signal SIGSEGV.
     #[serde(rename = "SIGSEGV")]
@@ -162,7 +161,7 @@ pub enum Fault {
 }
 
 impl Effect {
-    /// How it is felt; where that depends, as it mostly is.
+    /// Its fault; the most likely one if several are possible.
     pub const fn fault(self) -> Fault {
         match self {
             Effect::Nothing => Fault::None,
@@ -185,7 +184,7 @@ impl Effect {
 }
 
 impl Outcome {
-    /// One of `effects`, and no copy but what these make.
+    /// One of `effects`, which make no copy beyond their own.
     pub fn of(effects: &[Effect]) -> Self {
         let copy = |effect: &Effect| *effect == Effect::Copy;
         Outcome {
@@ -198,9 +197,9 @@ impl Outcome {
         }
     }
 
-    /// How it is felt; `None` when what is known does not tell.
+    /// The fault; `None` if it is unknown.
     pub fn fault(&self) -> Option<Fault> {
-        // The swap cache may still have the page, and no device is waited for then.
+        // If the swap cache still has the page, no I/O is needed.
         if self.effects.contains(&Effect::SwapIn) {
             return None;
         }

@@ -38,7 +38,7 @@ pub trait Field {
         Ok(())
     }
 
-    /// Whether it has nothing to say, so that an optional field is left out.
+    /// Whether it is empty, so that an optional field is left out.
     fn is_absent(&self) -> bool {
         false
     }
@@ -129,7 +129,7 @@ impl Field for PageFlags {
     }
 }
 
-/// What there may not be: `null`, which needs no reason.
+/// A value that may not exist: `null` without a reason.
 impl<T: Field> Field for Option<T> {
     const FORM: Form = Form::OrNull(&T::FORM);
 
@@ -159,7 +159,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// What may not be known: `null`, and the reason under `why`.
+/// A value that may be unknown: `null`, with the reason under `why`.
 impl<T: Field> Field for Fact<T> {
     const FORM: Form = Form::OrNull(&T::FORM);
 

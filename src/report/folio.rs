@@ -1,4 +1,4 @@
-//! Folios: what several records say of the pages that the kernel manages as one.
+//! Folios, for several records: pages that the kernel manages as one.
 
 use super::description::Form;
 use super::field::{Field, leaf};
@@ -28,7 +28,7 @@ record! {
     /// How a folio is mapped around one of its pages.
     #[derive(Copy, Eq)]
     pub struct FolioMapping {
-        /// Pages of the folio that are mapped in this region, each where it belongs.
+        /// Pages of the folio that are mapped in this region at their places in the folio.
         mapped_pages: u64,
         /// Whether the folio begins at an address that is a multiple of its size: only then can one entry map all of it.
         aligned: bool,
@@ -43,20 +43,20 @@ record! {
         order: u8,
         /// The same in bytes.
         size: u64,
-        /// What they are mapped by: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not tell.
+        /// How they are mapped: `pmd`, `pte` or `hugetlb`; `null` if this kernel does not show it.
         mapped: HowMapped,
         /// Mapped bytes of all of them.
         bytes: u64,
         /// Of these, bytes of folios that are only partly mapped, or not in one piece.
         partly: u64,
-        /// Of these, bytes that lie where no single entry can map their folio.
+        /// Of these, bytes at addresses where no single entry can map their folio.
         unaligned: u64,
     }
 }
 
 leaf!(HowMapped => Form::OrNull(&Form::Text));
 
-/// By what a large folio is mapped.
+/// How a large folio is mapped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum HowMapped {
@@ -64,9 +64,9 @@ pub enum HowMapped {
     Pmd,
     /// An entry for each page.
     Pte,
-    /// As pages of the hugetlb pool are: whole, whatever their size.
+    /// As a page of the hugetlb pool: always whole.
     Hugetlb,
-    /// This kernel does not tell.
+    /// This kernel does not show it.
     Untold,
 }
 

@@ -5,7 +5,7 @@ use super::{Fact, Reason};
 use crate::kernel::PageFlags;
 
 record! {
-    /// What the kernel's files have of a frame: of `/proc/kpageflags` and `/proc/kpagecount` a word each.
+    /// The words of a frame in `/proc/kpageflags` and `/proc/kpagecount`.
     #[derive(Eq)]
     pub struct FrameWords {
         /// Its flags; of several frames, those that all of them have.
@@ -18,13 +18,13 @@ record! {
 }
 
 impl FrameWords {
-    /// How often it is mapped, if that is known of this one frame.
+    /// How often it is mapped, if the count is exact.
     pub fn exact_map_count(&self) -> Option<u64> {
         let count = self.map_count.as_ref().ok();
         count.copied().filter(|_| !self.map_count_average)
     }
 
-    /// Of a frame about which nothing can be known.
+    /// For a frame about which nothing can be known.
     pub fn unknown(reason: &Reason) -> Self {
         FrameWords {
             flags: Err(reason.clone()),

@@ -5,7 +5,7 @@ use super::{SymbolBrief, Why};
 use crate::kernel::{Name, VirtualAddress};
 
 record! {
-    /// `info line`: the line of the source that an address was compiled from, or a stretch of code that a line was compiled to.
+    /// `info line`: the source line of an address, or a stretch of code of a line.
     pub struct LineReport with why {
         /// The address; for a line, the first address of its code.
         address: VirtualAddress,
@@ -17,16 +17,16 @@ record! {
         module: Option<Name>,
         /// The symbol it lies in.
         symbol: Option<SymbolBrief>,
-        /// Source file, with as much of its path as the compiler wrote down.
+        /// Source file, with the path that the compiler recorded.
         file: Option<Name>,
         /// Line, from 1.
         line: Option<u64>,
         /// Column, from 1.
         column: Option<u64>,
-        /// For a line: whether a debugger would stop here. That is the line's first statement in its function or in this copy of an
-        /// inlined function, or its first code there if it has no statement.
+        /// For a line: whether a debugger would stop here: at the line's first statement in its function or in this inlined
+        /// copy, or at its first code there if it has no statement.
         [optional] first: Option<bool>,
-        /// The function and those that it was inlined into, the innermost first. The first one has the file and line above.
+        /// The function and the functions that it was inlined into, the innermost first. The first one has the file and line above.
         frames: Vec<LineFrame>,
         /// Why fields are `null`, or why `frames` is not complete.
         [flat] why: Why,

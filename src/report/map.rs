@@ -8,7 +8,7 @@ use crate::kernel::{Name, Permissions, VirtualAddress};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 record! {
-    /// A region, drawn: cells of as many pages each.
+    /// A drawn region: cells of equally many pages.
     pub struct MapRegion {
         /// First address that is drawn.
         start: VirtualAddress,
@@ -41,7 +41,7 @@ record! {
 }
 
 worded! {
-    /// What a cell shows: of all that is in it the first in this order.
+    /// What a cell shows: the first in this order that it contains.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     pub enum Mark, word {
         /// Broken memory, or an access that is poisoned.
@@ -68,11 +68,11 @@ worded! {
         Vdso = "vdso",
         /// The shared page of zeros.
         Zero = "zero",
-        /// Present, and nobody tells what it is; or hidden.
+        /// Present, of unknown kind; or hidden.
         Unknown = "unknown",
         /// Nothing is there.
         Untouched = "untouched",
-        /// What the filter leaves out, and addresses in no region.
+        /// Left out by the filter, or in no region.
         Nothing = "nothing",
     }
 }

@@ -7,7 +7,7 @@ use super::{RegionBrief, SymbolBrief, Why};
 use crate::kernel::{Kind, State, VirtualAddress};
 
 record! {
-    /// A row of `x`: units that follow each other, or pages that were not read.
+    /// A row of `x`: consecutive units, or pages that were not read.
     pub struct Memory with why if noted {
         /// Address of the first byte.
         address: VirtualAddress,
@@ -15,7 +15,7 @@ record! {
         symbol: Option<SymbolBrief>,
         /// Bytes that the row covers.
         length: u64,
-        /// The letter of the form.
+        /// The letter of the format.
         format: &'static str,
         /// Bytes in a unit; for text, in a character.
         unit: u8,
@@ -27,7 +27,7 @@ record! {
         [optional] symbols: Vec<Option<SymbolBrief>>,
         /// Where the bytes come from: `memory`, or `file` for the page cache of the file mapped there.
         source: Option<&'static str>,
-        /// Whether reading has brought the page in (`--fault`).
+        /// Whether the read faulted the page in (`--fault`).
         [optional] faulted: bool,
         /// The state of the pages before they were read.
         state: State,
@@ -91,9 +91,9 @@ record! {
         memory: Option<Bytes>,
         /// The bytes in the file; `null` where they are those in memory.
         file: Option<Bytes>,
-        /// Where they are in the file.
+        /// Their offset in the file.
         file_offset: Hex,
-        /// The name of the breakpoint instructions that the bytes in memory are, if they are.
+        /// The name of the breakpoint instruction, if the bytes in memory are nothing else.
         breakpoint: Option<&'static str>,
         /// The region.
         region: RegionBrief,
@@ -110,7 +110,7 @@ record! {
         equal: u64,
         /// How many stretches of bytes differ.
         stretches: u64,
-        /// How many bytes differ, in whole instructions where these have one size.
+        /// How many bytes differ, in whole instructions on machines with one instruction size.
         bytes: u64,
         /// How many of the stretches are breakpoint instructions.
         breakpoints: u64,
@@ -138,7 +138,7 @@ record! {
         state: State,
         /// Where the word comes from: `memory`, or `file` for the page cache of the file mapped there; `null` where it was not read.
         source: Option<&'static str>,
-        /// Where the word points to, where that points to, and so on, as long as they are addresses.
+        /// The addresses that the chain passes through.
         chain: Vec<Link>,
         /// Why the chain ends: `value`, `text`, `cycle`, `depth`, `unread`.
         ends: &'static str,

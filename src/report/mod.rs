@@ -1,9 +1,9 @@
-//! What commands say: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
+//! The output of commands: records, plain data. `render` turns them into text or JSON; nothing here is formatted.
 //!
-//! A record that misses a fact says why: a field is `None` and [`Why`] holds the reason under the field's name, so that hidden, not
-//! readable, and not known on this kernel never look like zero.
+//! A record gives a reason for each missing fact: the field is `None`, and [`Why`] holds the reason under the field's name. So hidden,
+//! not readable, and not known on this kernel never look like zero.
 //!
-//! [`RECORDS`] describes each record with its fields: the reference of JSON follows from it.
+//! [`RECORDS`] describes each record with its fields: the JSON reference follows from it.
 
 mod capabilities;
 mod description;
@@ -63,7 +63,7 @@ pub use wire::{AsText, Bytes, EveryState, FlagNames, Numbers};
 use record::shapes;
 
 shapes! {
-    /// One thing that a command says. In JSON one object a line, its `type` the name of the variant.
+    /// A record. In JSON each is one object in one line, with the name of the variant as its `type`.
     #[non_exhaustive]
     pub enum Record by "type" {
         /// `translate ADDR`
@@ -166,7 +166,7 @@ shapes! {
         "process-entry" ProcessEntry(ProcessRow),
         /// A row of `info threads`.
         "thread" Thread(ThreadRow),
-        /// `attach`, `detach`: what the session is now looking at.
+        /// `attach`, `detach`: the session's new target.
         "target" Target(TargetReport),
         /// `show`
         "setting" Setting(SettingReport),
@@ -176,7 +176,7 @@ shapes! {
         "text" Text(Text),
         /// `help`, `apropos`
         "help" Help(Help),
-        /// Something the reader should know that is no answer: a remedy, a caution.
+        /// A remark beside the answer: a remedy, a caution.
         "note" Note(Note),
         /// `assert`
         "assertion" Assertion(AssertionReport),
@@ -184,7 +184,7 @@ shapes! {
         "assertions-summary" AssertionsSummary(AssertionsSummary),
         /// A failure.
         "error" Error(ErrorReport),
-        /// Who answers (`--serve`).
+        /// The first record of `--serve`.
         "hello" Hello(Hello),
         /// The end of a request (`--serve`).
         "end" End(End),

@@ -16,7 +16,7 @@ record! {
         [as "type"] kind: u8,
         /// Page slot in the area.
         offset: u64,
-        /// Where in the device or file that slot is, in bytes.
+        /// The offset of the slot in the device or file, in bytes.
         byte_offset: Option<Hex>,
         /// The device or file, when `/proc/swaps` has it.
         device: Fact<Name>,
@@ -44,7 +44,7 @@ record! {
 }
 
 impl RegionBrief {
-    /// Whether it is memory of memfd_secret(2): kept like pages of a file, and out of reach even of the kernel itself.
+    /// Whether it is memory of memfd_secret(2), which not even the kernel maps.
     pub fn is_secret(&self) -> bool {
         self.without_path && self.name.as_bytes() == b"/secretmem"
     }
@@ -88,7 +88,7 @@ impl fmt::Display for SymbolBrief {
 }
 
 record! {
-    /// `translate ADDR`: all there is to know of one address.
+    /// `translate ADDR`: all facts about one address.
     pub struct Translation with why {
         /// The process.
         pid: u32,
@@ -185,7 +185,7 @@ record! {
 }
 
 shapes! {
-    /// `decode`: a raw number read as what it may be.
+    /// `decode`: a raw number, decoded in one of these ways.
     pub enum Decoded by "as" {
         /// Read as a page-map entry.
         "entry" Entry(DecodedEntry),
@@ -199,7 +199,7 @@ record! {
     pub struct DecodedEntry {
         /// The number.
         raw: Hex,
-        /// The state that it tells; `null` for an empty entry, of which only the region tells.
+        /// The state; `null` for an empty entry, whose state depends on the region.
         state: Option<State>,
         /// Its frame.
         pfn: Option<FrameNumber>,

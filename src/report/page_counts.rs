@@ -1,4 +1,4 @@
-//! Pages of which something is unknown, counted for each reason.
+//! Counts of pages with an unknown fact, for each reason.
 
 use super::Reason;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl PagesByReason {
     pub fn pages(&self) -> u64 {
         self.0.values().sum()
     }
-    /// The reason, if there is only one; of several, a text that counts the pages of each. `None` if no page was counted.
+    /// The reason, if there is only one; otherwise a text with the pages of each. `None` if no page was counted.
     pub fn reason(&self) -> Option<Reason> {
         let mut reasons = self.0.iter();
         let (only, _) = reasons.next()?;

@@ -1,4 +1,4 @@
-//! Where a frame lies, and who pays for it: what several records say in the same words.
+//! Where a frame lies, and the cgroup that it is charged to, for several records.
 
 use super::description::Form;
 use super::field::{Field, leaf};
@@ -26,7 +26,7 @@ record! {
 }
 
 impl FramePlace {
-    /// Of a frame about which nothing can be known.
+    /// For a frame about which nothing can be known.
     pub fn unknown(reason: &Reason) -> Self {
         FramePlace {
             zone: Err(reason.clone()),
@@ -45,7 +45,7 @@ leaf!(CgroupPath => Form::Text);
 pub enum CgroupPath {
     /// From the root of the hierarchy.
     Path(Name),
-    /// No directory has this inode: the group was removed while pages were still charged to it, or lies outside of what is shown here.
+    /// No directory has this inode: the group was removed while pages were still charged to it, or is outside of the mounted hierarchy.
     Gone(u64),
 }
 

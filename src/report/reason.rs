@@ -19,11 +19,11 @@ pub enum Reason {
         /// What would help, where there is something to name.
         remedy: Option<String>,
     },
-    /// This kernel does not tell.
+    /// This kernel does not show it.
     NotOnThisKernel(String),
-    /// The files of the target do not tell, or what they tell cannot be used.
+    /// The files of the target do not contain it, or it cannot be used.
     NotInFile(String),
-    /// The question has no answer for this page (it has no frame, say).
+    /// There is no such fact here, for example of the frame of a page without one.
     NotApplicable(&'static str),
     /// The target changed while it was being read.
     Changed,
@@ -42,7 +42,7 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// The kernel's refusal, without a way out to name.
+    /// A refusal by the kernel, without a known remedy.
     pub fn not_permitted(what: impl Into<String>) -> Self {
         Reason::NotPermitted {
             what: what.into(),
@@ -50,7 +50,7 @@ impl Reason {
         }
     }
 
-    /// Why, without the way out.
+    /// The cause, without the remedy.
     pub fn cause(&self) -> &str {
         match self {
             Reason::FrameHidden => "frame numbers are hidden without CAP_SYS_ADMIN",
@@ -61,7 +61,7 @@ impl Reason {
         }
     }
 
-    /// The way out, where more rights are one.
+    /// The remedy, if more rights would help.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Reason::FrameHidden => Some(

@@ -44,7 +44,7 @@ record! {
         [optional] map_count_average: bool,
         /// For `region`: large folios by size and by how they are mapped.
         [optional] folios: Option<Vec<LargeFolios>>,
-        /// Pages in each state, for `region` alone: a report that has them is shown in full, one without is a row.
+        /// For `region`: pages in each state. Text shows a report with them as a block, and one without as a row.
         [optional] states: BTreeMap<State, u64>,
         /// For `region ADDR`: the address asked for.
         [optional] at: Option<RegionPlace>,
@@ -54,7 +54,7 @@ record! {
         [optional] vm_flags: Option<Vec<VmFlag>>,
         /// With `full`: the fields of smaps as the kernel spells them, in bytes.
         [optional] smaps: Option<Numbers<String>>,
-        /// For `region`: the region changed or vanished during the command, so that numbers may be from before and after.
+        /// For `region`: whether the region changed or vanished during the command, so that numbers may be inconsistent.
         [optional] changed: bool,
         /// Reasons for what is `null`.
         [flat] why: Why,

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
 record! {
-    /// The first record: who answers.
+    /// The first record.
     pub struct Hello {
         /// `pmdb`
         program: &'static str,
@@ -21,7 +21,7 @@ record! {
 record! {
     /// The end of an answer.
     pub struct End {
-        /// The request's own id, or the number of its line, from 1; 0: of what the command line asks for.
+        /// The request's own id, or the number of its line, from 1; 0 for what the command line asks for.
         id: RequestId,
         /// `ok`, `error`, or `interrupted`
         status: &'static str,
@@ -30,12 +30,12 @@ record! {
 
 leaf!(RequestId => Form::Number);
 
-/// What tells a request from the others.
+/// The id of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestId {
     /// A number.
     Number(u64),
-    /// A text, which only the client has a meaning for.
+    /// A text of the client's own.
     Text(String),
 }

@@ -16,9 +16,9 @@ record! {
         kind: &'static str,
         /// The value in its usual form (hexadecimal for addresses, decimal for integers).
         value: String,
-        /// The same in another base or unit, in words, when that helps a reader.
+        /// The same in another base or unit, if that helps a reader.
         [optional] also: Option<String>,
-        /// For an address in a symbol; in JSON as `main+16`.
+        /// The symbol of an address; in JSON as `main+16`.
         symbol: Option<AsText<SymbolBrief>>,
         /// Name of the region, for an address in one.
         region: Option<Name>,
@@ -68,7 +68,7 @@ record! {
         debug_file: Option<Name>,
         /// Symbols in it.
         symbols: Option<u64>,
-        /// Why fields are `null`; of `answers`, why not the small table that is compressed within the file.
+        /// Why fields are `null`; under `answers`, why the compressed table in the file could not be used.
         [flat] why: Why,
     }
 }
@@ -174,21 +174,21 @@ record! {
         swapped: Option<u64>,
         /// Bytes mapped as huge pages.
         huge: Option<u64>,
-        /// Whether they are `null` because the process may not be looked at; otherwise it has no memory, or has ended.
+        /// Whether they are `null` because the process may not be examined; otherwise it has no memory, or has ended.
         hidden: bool,
     }
 }
 
 record! {
-    /// What `display` shows: a value, or what stands before the answer of a command.
+    /// `display`: a value, or the line before the answer of a command.
     pub struct DisplayReport {
         /// The number that `undisplay` takes; `null` if it is not kept.
         number: Option<u64>,
         /// The expression or command.
         expression: String,
-        /// Its value; `null` of a command, and where there is none.
+        /// Its value; `null` for a command, and if there is none.
         value: Option<String>,
-        /// Why there is none now.
+        /// Why it has no value now.
         [optional] reason: Option<String>,
     }
 }
@@ -206,7 +206,7 @@ record! {
         executable: Option<Name>,
         /// Regions it has.
         regions: Option<u64>,
-        /// What else is worth saying: it is a thread of …, it is pmdb itself.
+        /// Remarks: it is a thread of …, it is pmdb itself.
         [optional] remarks: Vec<String>,
     }
 }
@@ -250,7 +250,7 @@ shapes! {
         "command" Command(HelpCommand),
         /// A subject that is no command.
         "subject" Subject(HelpSubject),
-        /// The commands that the user made.
+        /// The user-defined commands.
         "user-defined" UserDefined(UserCommands),
         /// One of them.
         "user-command" UserCommand(UserHelp),
@@ -295,8 +295,8 @@ record! {
         name: &'static str,
         /// One line.
         summary: &'static str,
-        /// Paragraphs, parted by empty lines. A line that begins with blanks stays as it is; behind two blanks in it stands the
-        /// meaning of what is before them.
+        /// Paragraphs, separated by empty lines. A line that begins with blanks is not filled; two blanks in it separate a term from
+        /// its meaning.
         text: String,
     }
 }
@@ -313,7 +313,7 @@ record! {
 }
 
 record! {
-    /// The commands that the user made.
+    /// The user-defined commands.
     pub struct UserCommands {
         /// Their names, and the first line of what `document` says.
         commands: Vec<UserHelp>,
@@ -321,7 +321,7 @@ record! {
 }
 
 record! {
-    /// A command that the user made.
+    /// A user-defined command.
     #[derive(Eq)]
     pub struct UserHelp {
         /// Its name.
@@ -360,11 +360,11 @@ record! {
         expression: String,
         /// Whether it is true.
         holds: bool,
-        /// What is said if it is not.
+        /// The message if it is not.
         message: Option<String>,
         /// The values that decided.
         values: Vec<AssertionValue>,
-        /// Where it stands.
+        /// Its place.
         [as "where"] place: Option<ErrorPlace>,
     }
 }
@@ -395,7 +395,7 @@ record! {
 }
 
 record! {
-    /// A failure: what was tried, why it failed, the way out.
+    /// A failure: what was tried, why it failed, and the remedy.
     #[derive(Default)]
     pub struct ErrorReport {
         /// What was tried and why it failed.
@@ -404,15 +404,15 @@ record! {
         [as "where"] place: Option<ErrorPlace>,
         /// What could have stood at the place of a syntax error.
         [optional] expected: Vec<String>,
-        /// The way out.
+        /// The remedy.
         hint: Option<String>,
-        /// Regions near an address, or those among which a name did not decide.
+        /// Regions near an address, or those that an ambiguous name could mean.
         [optional] nearest: Vec<RegionBrief>,
     }
 }
 
 impl ErrorReport {
-    /// A failure that one sentence says.
+    /// A failure with a message only.
     pub fn of(message: impl Into<String>) -> Self {
         ErrorReport {
             message: message.into(),
@@ -429,9 +429,9 @@ record! {
         file: Option<Name>,
         /// Line in it, from 1.
         line: Option<usize>,
-        /// Column in characters, from 1; `null` when the whole line is meant.
+        /// Column in characters, from 1; `null` for the whole line.
         column: Option<usize>,
-        /// How many characters are meant.
+        /// How many characters the place has.
         width: usize,
         /// The line.
         text: String,

@@ -12,12 +12,12 @@ pub enum Stopped {
     Closed,
 }
 
-/// Takes records as they come. The answer tells the command to go on, or to stop: no command holds its output back.
+/// Takes records as they come, so that no command holds its output back. The answer tells the command to go on or to stop.
 pub trait Sink {
-    /// Takes one record. After Ctrl-C too it is shown; `Err` means that the command should end, keeping its totals in order where it can.
+    /// Takes and shows one record, also after Ctrl-C. `Err` means that the command should end; it may still emit its totals.
     fn emit(&mut self, record: Record) -> Result<(), Stopped>;
 
-    /// Whether records that only greet are shown: what they say may take time to find out.
+    /// Whether greetings are shown. If not, the command need not find out what they contain.
     fn is_greeting(&self) -> bool {
         true
     }
@@ -25,8 +25,8 @@ pub trait Sink {
     /// Whether the command should stop, for long work that has nothing to emit yet.
     fn check(&mut self) -> Result<(), Stopped>;
 
-    /// Says how far long work has got, for whoever waits: `done` of `total` `what` (a word in the plural). Asks as
-    /// [`check`](Sink::check) does whether to stop, and costs little more.
+    /// Shows the progress of long work: `done` of `total` `what` (a plural noun). Returns whether to stop, as
+    /// [`check`](Sink::check) does, at little more cost.
     fn progress(&mut self, _done: u64, _total: u64, _what: &'static str) -> Result<(), Stopped> {
         self.check()
     }

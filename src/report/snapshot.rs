@@ -37,7 +37,7 @@ record! {
         start: VirtualAddress,
         /// The address after the last byte.
         end: VirtualAddress,
-        /// Pages. Of a region that went or shrank: those that were present in it.
+        /// Pages; for a region that went or shrank, those that were present in it.
         pages: u64,
         /// The first page as it was.
         before: Option<PageFacts>,
@@ -55,7 +55,7 @@ record! {
 record! {
     /// A row of `diff … by KEY`.
     pub struct ChangeGroup {
-        /// By what is grouped: `region`, `symbol`, `change`.
+        /// The key: `region`, `symbol`, `change`.
         by: &'static str,
         /// The group.
         key: String,
@@ -77,7 +77,7 @@ record! {
         to: String,
         /// Seconds between them.
         seconds: f64,
-        /// Pages of each kind of change; of changes of regions, the regions.
+        /// Pages of each kind of change; for changes of regions, regions.
         changes: Numbers<EventKind>,
         /// Bytes that are present now and were not before.
         came: u64,
@@ -101,7 +101,7 @@ record! {
         process: Name,
         /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page fault.
         pages: u64,
-        /// Those of them that are mapped as huge pages, of which each has one fault for the whole.
+        /// Those of them that are mapped as huge pages: one fault for each whole huge page.
         huge: Fact<u64>,
         /// Hugetlb pages, which have no bits of their own: after the clearing they never show as soft-dirty.
         hugetlb: u64,
@@ -115,7 +115,7 @@ record! {
         pid: u32,
         /// Its name.
         process: Name,
-        /// Seconds that the kernel took, in which faults of the process had to wait.
+        /// Seconds that the kernel took. Faults of the process waited meanwhile.
         seconds: f64,
         /// Writable pages that are soft-dirty again, or still.
         pages: u64,
@@ -123,7 +123,7 @@ record! {
 }
 
 record! {
-    /// How the attached process and another one share pages: of a region, or of all. Pages in swap count as theirs who have them.
+    /// How the attached process and another one share pages, in one region or in all. A page in swap counts for the processes that have it.
     #[derive(Copy, Default)]
     pub struct SharedCounts {
         /// Pages that both map in the same frame.
@@ -140,7 +140,7 @@ record! {
 }
 
 record! {
-    /// A row of `compare`: a region of the attached process beside the same of the other one.
+    /// A row of `compare`: a region of the attached process and its counterpart in the other one.
     pub struct Comparison {
         /// The other process.
         other: u32,

@@ -13,9 +13,9 @@ record! {
         name: Name,
         /// One letter, as `ps` shows it: `R` running, `S` sleeping, `D` waiting for a device, `T` stopped.
         state: String,
-        /// Where its stack pointer stands; unknown while it runs.
+        /// Its stack pointer; unknown while it runs.
         sp: Fact<VirtualAddress>,
-        /// Where its program counter stands.
+        /// Its program counter; unknown while it runs.
         pc: Fact<VirtualAddress>,
         /// The symbol at the program counter.
         symbol: Option<SymbolBrief>,

@@ -6,7 +6,7 @@ use super::{Fact, FrameWords, Why};
 use crate::kernel::{FrameNumber, Kind, Name, PageFlags, PhysicalAddress, State, VirtualAddress};
 
 record! {
-    /// Pages that follow each other both virtually and physically, or that have no frames.
+    /// Pages that are contiguous virtually and physically, or that have no frames.
     pub struct Run with why if any {
         /// First virtual address.
         start: VirtualAddress,
@@ -42,7 +42,7 @@ record! {
         pfn: Fact<FrameNumber>,
         /// How many frames the pages share, if they repeat; otherwise each page has its own.
         [optional] frames: Option<u64>,
-        /// The words of the frames. Flags that say where in its folio a page is are left out of a row of whole folios; the map count is
+        /// The words of the frames. A row of whole folios leaves out flags for the place in the folio; the map count is
         /// the same for all.
         [flat] words: FrameWords,
         /// The order of the folios that the frames belong to: each has 2^order pages.
@@ -119,9 +119,9 @@ record! {
         by: &'static str,
         /// The value of the key for this group.
         key: String,
-        /// By what it is grouped besides, with two keys.
+        /// The second key, if there are two.
         [optional] second_by: Option<&'static str>,
-        /// The group by that.
+        /// The value of the second key.
         [optional] second_key: Option<String>,
         /// Pages in it.
         pages: u64,

@@ -22,7 +22,7 @@ worded! {
         Came = "came",
         /// A page is no longer there.
         Went = "went",
-        /// A page has another frame, and the same contents as far as can be told.
+        /// A page has another frame, and as far as can be known the same contents.
         Moved = "moved",
         /// A page went to swap.
         SwappedOut = "swapped out",
@@ -64,7 +64,7 @@ worded! {
 }
 
 impl EventKind {
-    /// Whether it happens to pages, rather than to a region or to the process.
+    /// Whether it is about pages, rather than a region or the process.
     pub const fn is_of_pages(self) -> bool {
         !matches!(
             self,
@@ -104,7 +104,7 @@ record! {
 }
 
 record! {
-    /// What an event compares: one side.
+    /// One side of an event: the page before or after it.
     #[derive(Eq)]
     pub struct PageFacts with why if noted {
         /// State.
@@ -148,7 +148,7 @@ record! {
 record! {
     /// A row of `watch … by KEY`.
     pub struct EventGroup {
-        /// By what is grouped: `region`.
+        /// The key: `region`.
         by: &'static str,
         /// The group.
         key: String,
@@ -156,7 +156,7 @@ record! {
         pages: u64,
         /// Samples that showed a change.
         samples: u64,
-        /// Changes of each kind: of pages each page, of the region each change.
+        /// Changes of each kind, counted in pages; changes of the region are counted one by one.
         events: Numbers<EventKind>,
     }
 }

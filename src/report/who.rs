@@ -27,7 +27,7 @@ record! {
 }
 
 record! {
-    /// What a search for the mappings of a frame came to, in numbers.
+    /// The numbers of a search for the mappings of a frame.
     #[derive(Copy, Eq, Default)]
     pub struct WhoCounts {
         /// Mappings found, without those that are known to be gone.
@@ -80,9 +80,9 @@ pub enum SearchEnd {
     Nobody,
     /// As many mappings were found as the kernel counts.
     Counted,
-    /// All that could be looked at was.
+    /// Everything that could be searched was searched.
     Searched,
-    /// At the `limit`: as many rows were shown.
+    /// At the `limit`.
     Limit,
     /// Ctrl-C.
     Interrupted,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Why(BTreeMap<&'static str, Reason>);
 
 impl Why {
-    /// Takes a fact apart: the value if it is known, otherwise its reason is noted under `field`.
+    /// The value of a fact if it is known; otherwise notes its reason under `field`.
     pub fn take<T>(&mut self, field: &'static str, fact: Fact<T>) -> Option<T> {
         match fact {
             Ok(value) => Some(value),
@@ -36,7 +36,7 @@ impl Why {
         record.reasons("", &mut |field, reason| why.note(field, reason));
         why
     }
-    /// The same for a row, where it needs no reason that a question does not apply.
+    /// The same for a row: without reasons of the kind "not applicable".
     pub fn of_row(row: &impl Field) -> Self {
         let mut why = Why::of_record(row);
         why.0
@@ -61,7 +61,7 @@ impl Why {
     }
 }
 
-/// Reasons of fields that have a value all the same. They stand in the record's own `why`, not here.
+/// Reasons for fields that have an uncertain value. They stand in the record's own `why`, not here.
 impl Field for Why {
     const FORM: Form = Form::Object(&[]);
 

@@ -1,4 +1,4 @@
-//! Types of fields that JSON has in another form than Rust.
+//! Types of fields whose JSON differs from their form in Rust.
 
 use super::description::{FieldDescription, Form};
 use super::field::{Field, leaf};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::ops::Deref;
 
-/// Pages in each state. In JSON every state is a field, 0 where there are none: programs need not ask which are there.
+/// Pages in each state. JSON has a field for every state, 0 if there are none, so that programs can rely on them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EveryState(pub BTreeMap<State, u64>);
 
@@ -47,7 +47,7 @@ impl Field for EveryState {
     }
 }
 
-/// Names and a number for each, in this order: an object.
+/// Names with a number each, in this order: an object.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Numbers<K>(pub Vec<(K, u64)>);
 
@@ -103,7 +103,7 @@ leaf! {
     FlagNames => Form::List(&Form::Text),
 }
 
-/// A part that is written as text displays it.
+/// A part that JSON has as its text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsText<T>(pub T);
 

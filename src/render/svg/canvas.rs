@@ -6,11 +6,11 @@ use crate::render::theme::{Background, Role};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Blank all around.
+/// The margin on all sides.
 const MARGIN: usize = 16;
 /// From one line of text to the next.
 const LINE: usize = 18;
-/// Tenths of a unit that a character of fixed width takes: fonts have 0.6 of their size.
+/// The width of a character in tenths of a unit: 0.6 of the font size.
 const CHARACTER: usize = 72;
 const FONT_SIZE: usize = 12;
 pub(super) const CELL_WIDTH: usize = 8;
@@ -23,7 +23,7 @@ pub(super) struct Canvas {
     body: String,
     /// Where the next line begins.
     down: usize,
-    /// Where the longest ends.
+    /// The right end of the longest line.
     right: usize,
 }
 
@@ -43,7 +43,7 @@ impl Canvas {
         self.down += LINE / 2;
     }
 
-    /// A row of cells from `left` on. `title` says what some of them are, by their numbers.
+    /// A row of cells from `left` on. `title` gives the tooltip of cells by their numbers.
     pub fn row(&mut self, left: usize, cells: &[Cell], title: impl Fn(Range<usize>) -> String) {
         let mut first = 0;
         for alike in cells.chunk_by(|one, other| one == other) {
@@ -57,9 +57,9 @@ impl Canvas {
         self.down += CELL_HEIGHT;
     }
 
-    /// A cell and what it means, at `left` in this line, or at the start of the next one if it would go beyond `limit`. Returns where the
-    /// next sample begins.
-    pub fn sample(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
+    /// An entry of the legend: a cell and its meaning, at `left` in this line, or at the start of the next one if it would pass `limit`.
+    /// Returns where the next entry begins.
+    pub fn legend_entry(&mut self, left: usize, limit: usize, cell: Cell, meaning: &str) -> usize {
         let ink = CELL_WIDTH + CHARACTER / 10;
         let left = match left + ink + width(columns(meaning)) > limit {
             true => {

@@ -1,4 +1,4 @@
-//! Pictures of `map` as SVG: the same records and letters as in text. What else a command says stands in it as lines of text.
+//! Pictures as SVG: the same records and letters as in text. Other records become lines of text.
 
 mod canvas;
 
@@ -14,20 +14,20 @@ use crate::report::{MapRegion, Record};
 use canvas::Canvas;
 use std::io::{self, Write};
 
-/// The width in columns of text where none is set, and the smallest width.
+/// The default width in columns of text, and the smallest one.
 const COLUMNS: usize = 160;
 const FEWEST: usize = 60;
 /// A row of a map has a multiple of so many cells, a piece of a timeline a multiple of so many samples.
 const CELLS: usize = 32;
 const SAMPLES: usize = 10;
-/// Before the first sample: the address, and so many characters of the name.
+/// The width of row labels: the address, and so many characters of the name.
 const LABEL: usize = 280;
 const NAME: usize = 18;
 
-/// Draws until the command has ended: only then it is known how large the picture is.
+/// Holds the picture until the command ends: only then its size is known.
 pub struct Svg {
     title: String,
-    /// From one margin to the other.
+    /// The width between the margins.
     width: usize,
     look: Look,
     text: Text,
@@ -37,7 +37,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture with this title, which is escaped here, as wide as so many columns of text.
+    /// An empty picture as wide as so many columns of text. The title is escaped here.
     pub fn new(title: impl Into<String>, columns: Option<usize>) -> Self {
         let columns = columns.unwrap_or(COLUMNS).max(FEWEST);
         Svg {
@@ -83,7 +83,7 @@ impl Svg {
         Ok(())
     }
 
-    /// The samples so far, each row behind its address and region.
+    /// Draws the samples so far, each row behind its address and region.
     fn piece(&mut self) -> io::Result<()> {
         if self.timeline.is_empty() {
             return Ok(());
@@ -124,7 +124,9 @@ impl Svg {
         let mut left = end + 2 * canvas::CELL_WIDTH;
         for mark in marks {
             let cell = Cell::new(mark, false);
-            left = self.canvas.sample(left, self.width, cell, mark.word());
+            left = self
+                .canvas
+                .legend_entry(left, self.width, cell, mark.word());
         }
         self.canvas.new_line();
         for remark in remarks {
@@ -184,7 +186,7 @@ impl Renderer for Svg {
         Ok(())
     }
 
-    /// Nothing is written where a command said nothing.
+    /// Writes nothing for a command without records.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.piece()?;
         self.draw_legend();

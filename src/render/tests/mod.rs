@@ -205,7 +205,7 @@ fn hidden_frames_are_hidden_and_never_zero() {
 
 #[test]
 fn a_mark_of_exclusive_that_a_map_count_contradicts_is_explained() {
-    let clause = "not exclusive: bit 56 of the entry is judged by the first page of the huge one";
+    let clause = "not exclusive: bit 56 of the entry is that of the first page of the huge page";
     let of_huge_page = Translation {
         huge: Ok(true),
         exclusive: Ok(false),
@@ -296,7 +296,7 @@ start          end                size  pages  state      kind           frame  
 0x7fffe0000000 0x7fffe0200000    2 MiB    512  present    anonymous huge 0x13d400     ~1  (anonymous)  active thp owner…
 0x555555579000 0x555555679000    1 MiB    256  untouched  anonymous      -             -  [heap]       -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
-stopped early: the totals are of what was looked at
+stopped early: the totals cover only the first part
 the regions changed meanwhile: run it again for a consistent picture
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as root outside of containers, or give it
           that capability with setcap)

@@ -1,4 +1,4 @@
-//! Blocks: labelled lines under each other, and the pieces that several of them share.
+//! Blocks of labelled lines, and the parts that several blocks share.
 
 use super::look::Look;
 use crate::kernel::Name;
@@ -9,12 +9,12 @@ use crate::report::{CgroupPath, FolioReport, FramePlace, Hex, Reason, RegionBrie
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Where the values begin.
+/// The column of the values.
 const VALUE: usize = 10;
-/// Where the remark right of a value begins: the longest values are 64-bit numbers and `present, private_copy`.
+/// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
 pub const REMARK: usize = VALUE + 23;
 
-/// Begins a labelled line; what is wrapped stands under its value.
+/// Begins a labelled line; it wraps under its value.
 pub fn field(look: &Look, label: &str) -> Line {
     let mut line = look.line();
     line.push(Role::Label, label).tab_to(VALUE).indent_here();
@@ -26,17 +26,17 @@ pub fn symbol(line: &mut Line, symbol: &SymbolBrief) {
     line.push(Role::Symbol, symbol_text(symbol));
 }
 
-/// The same as mere text.
+/// The same as plain text.
 pub fn symbol_text(symbol: &SymbolBrief) -> String {
     format!("<{symbol}>")
 }
 
-/// What a region is called, in words where it has no name.
+/// The name of a region, or words for a region without one.
 pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
     named(name.escaped())
 }
 
-/// The same, of its path the last part alone.
+/// The same, with only the last part of a path.
 pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
     named(name.escaped_file_name())
 }
@@ -101,7 +101,7 @@ pub fn folio(
     line.end(out)
 }
 
-/// Where a frame lies and who pays for it, as far as it is known; nothing when nothing is.
+/// Where a frame lies, and its cgroup; no line if nothing is known.
 pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result<()> {
     let resources = place.iomem.as_ref().ok().map(|names| {
         let names = names.iter().map(Name::to_string);
@@ -132,7 +132,7 @@ pub fn place(look: &Look, place: &FramePlace, out: &mut dyn Write) -> io::Result
     }
 }
 
-/// Whether [`place`] says already why a field has no value: nobody pays.
+/// Whether [`place`] already explains a missing field: the frame is charged to no cgroup.
 pub fn is_place_said(place: &FramePlace, field: &str) -> bool {
     field == "cgroup_path" && place.cgroup == Ok(0)
 }

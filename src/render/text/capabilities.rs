@@ -1,4 +1,4 @@
-//! `info capabilities`: what is there, how that is known, and what would help where it is not.
+//! `info capabilities`: what is available, how pmdb found out, and how to get the rest.
 
 use super::block::field;
 use super::look::Look;

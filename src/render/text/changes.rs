@@ -39,7 +39,7 @@ pub fn cells<'a>(look: &Look, change: &'a ChangeRow) -> Vec<Cell<'a>> {
             offset => format!("<{}+{offset}>", symbol.name),
         });
     }
-    // A row of several pages has several frames.
+    // Frames are shown only for a single page.
     match change.pages {
         1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),
         _ => parts.extend(states(change)),
@@ -127,7 +127,7 @@ pub fn summary(look: &Look, summary: &DiffSummary, out: &mut dyn Write) -> io::R
         line.word(
             "",
             Role::Warn,
-            format!("{pages} could not be read, so that their contents were not compared"),
+            format!("{pages} could not be read: their contents are not compared"),
         );
         line.end(out)?;
     }
@@ -206,7 +206,7 @@ pub fn comparison_summary(
         None => "none".to_owned(),
     };
     line.indent(4).plain(format!(
-        "of {}: its own (uss) {}, with its share of the rest (pss) {}, swapped {}",
+        "process {}: unique (uss) {}, proportional share (pss) {}, swapped {}",
         summary.other,
         amount(memory.uss),
         amount(memory.pss),
@@ -215,7 +215,7 @@ pub fn comparison_summary(
     line.end(out)
 }
 
-/// What clearing does to the process and to others.
+/// The effects of clearing.
 pub fn soft_dirty(look: &Look, report: &SoftDirtyReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     let (pid, process) = (report.pid, &report.process);

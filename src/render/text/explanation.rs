@@ -29,13 +29,13 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     if may_be_dropped(page) {
         line.plain("; ").prose(
             Role::Note,
-            "given up with MADV_FREE: until it is written to, the kernel may throw its contents away",
+            "freed with MADV_FREE: until the next write, the kernel may discard its contents",
         );
     }
     line.end(out)?;
     if let Some(owner) = explanation.owner {
         let mut line = field(look, "whose");
-        // An average says neither how many it are nor that it is one.
+        // An average proves no exact number.
         let count = page.words.exact_map_count();
         line.prose(Role::Plain, whose(owner, count));
         line.end(out)?;
@@ -49,7 +49,7 @@ pub fn write(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io:
     access(look, "read", &explanation.next_read, page, out)?;
     access(look, "write", &explanation.next_write, page, out)?;
     let mut notes = Footnotes::default();
-    // Nothing here is about soft-dirty bits.
+    // No sentence here depends on soft-dirty bits.
     let unsaid = |&(field, reason): &(&str, &Reason)| {
         field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_))
     };
@@ -76,7 +76,7 @@ fn address(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<(
     line.end(out)
 }
 
-/// Whether the kernel may drop the page instead of writing it to swap: anonymous memory is backed by swap but for that.
+/// Whether the kernel may drop the page instead of writing it to swap (MADV_FREE): other anonymous memory is swap-backed.
 fn may_be_dropped(page: &Translation) -> bool {
     page.words.flags.as_ref().is_ok_and(|flags| {
         flags.contains(PageFlags::ANON | PageFlags::LRU) && !flags.contains(PageFlags::SWAPBACKED)
@@ -91,7 +91,7 @@ fn what(page: &Translation) -> Cow<'static, str> {
     let what = match (page.state, page.kind) {
         (State::Present, Some(kind)) => return words::kind_in(kind, page.region.as_ref()),
         (State::Untouched, Some(kind)) => match kind {
-            // What an access does is said below.
+            // The lines below explain what an access does.
             Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
             Kind::File => "nothing is mapped here of this page of a file",
             Kind::Shmem => "nothing is mapped here of this page of shared memory",
@@ -114,12 +114,12 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
         _ => "several mappings".to_owned(),
     };
     match (owner, map_count) {
-        (Owner::Sole, _) => "this mapping's alone".into(),
+        (Owner::Sole, _) => "only this mapping uses it".into(),
         (Owner::CopyOnWrite, _) => {
             format!("copy-on-write, not yet broken: {others} share it until one of them writes")
         }
         (Owner::LeftOver, _) => {
-            "this mapping's alone by now: it was shared by a fork, and the others are gone or have copies".into()
+            "only this mapping uses it now; it was shared by a fork, but the others have exited or made copies".into()
         }
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
         (Owner::Object, Some(0 | 1)) => "the file's or shared memory's, mapped here alone".into(),
@@ -146,14 +146,14 @@ fn frame(look: &Look, page: &Translation, out: &mut dyn Write) -> io::Result<()>
     line.end(out)
 }
 
-/// The file and the swap slot.
+/// The backing file and the swap slot.
 fn behind(look: &Look, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     if let Some(file) = &explanation.file {
         let mut line = field(look, "file");
         let region = explanation.page.region.as_ref();
         let is_without = region.is_some_and(|region| region.without_path);
         match file.name.as_bytes() == b"/dev/zero" && is_without {
-            // The name that the kernel gives it would mislead.
+            // The kernel's name for it would mislead.
             true => line.push(Role::Dim, "shared memory without a name"),
             false => line.push(Role::Name, &file.name),
         };
@@ -182,7 +182,7 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
     }
 }
 
-/// What an access does, how it is felt, and what it may do instead.
+/// What an access does, its fault, and the other possible effects.
 fn access(
     look: &Look,
     label: &str,
@@ -216,13 +216,13 @@ fn access(
     line.end(out)
 }
 
-/// The copy that is made beside the likeliest effect, or may be.
+/// The private copy that the access makes or may make besides the likeliest effect.
 fn copy(outcome: &Outcome) -> Option<&'static str> {
     match (outcome.effects.as_slice(), outcome.copies) {
         ([Effect::Copy, ..], _) => None,
         (_, Some(true)) => Some("and a private copy is made"),
         ([Effect::SwapIn, ..], None) => {
-            Some("and a private copy is made if another process has the same slot of swap")
+            Some("and a private copy is made if another process has the same swap slot")
         }
         _ => None,
     }
@@ -257,7 +257,7 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         Effect::HugeZeros => "the huge page of zeros is mapped",
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
-        Effect::MapCached => "the page is mapped from the page cache, nothing has to be read",
+        Effect::MapCached => "the page is mapped from the page cache, without I/O",
         Effect::ReadFile => {
             "the file is read from its disk (where it has a hole, nothing is there to read)"
         }
@@ -266,7 +266,7 @@ fn does(effect: Effect, is_write: bool) -> &'static str {
         }
         Effect::FromDevice => "the page is brought back from the device",
         Effect::Map => "a driver or the kernel maps its own page",
-        Effect::Unprotect => "the kernel takes note of the write for userfaultfd and lets it pass",
+        Effect::Unprotect => "the kernel records the write for userfaultfd and lets it pass",
         Effect::Notify => "the thread waits until the handler of a userfaultfd has answered",
         Effect::Wait => "the thread waits until the page has moved",
         Effect::StackGrows => "the stack above grows to here",

@@ -10,12 +10,12 @@ use crate::render::theme::Role;
 use crate::report::{Decoded, DecodedEntry, DecodedFlags, FlagMeaning, FlagsReport, Why};
 use std::io::{self, Write};
 
-/// Where a bit's name and its meaning begin.
+/// The columns of a bit's name and its meaning.
 const BIT: usize = 10;
 const NAME: usize = BIT + 11;
 const MEANING: usize = NAME + 16;
 
-/// Writes what is known of a frame.
+/// Writes the facts of a frame.
 pub fn write(look: &Look, report: &FlagsReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "frame");
     match &report.pfn {
@@ -100,7 +100,7 @@ fn bit_line(look: &Look, number: &str, name: &str, meaning: &str) -> Line {
 /// Bits 62 and 63 of an entry: without either, nothing is there.
 const SOMETHING: u64 = 3 << 62;
 
-/// Writes a raw number taken apart.
+/// Writes a decoded number.
 pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Result<()> {
     match decoded {
         Decoded::Entry(DecodedEntry {
@@ -130,7 +130,7 @@ pub fn decoded(look: &Look, decoded: &Decoded, out: &mut dyn Write) -> io::Resul
                     .indent_here()
                     .push(
                         Role::Dim,
-                        "no page, but something: the entry alone does not tell what",
+                        "no page, but a special entry: the entry alone does not show which",
                     ),
                 None => line
                     .push(Role::Dim, "empty")

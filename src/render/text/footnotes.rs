@@ -1,4 +1,4 @@
-//! Why something is not known: each reason once, with all the fields that it is about.
+//! The reasons for unknown facts: each reason once, with all its fields.
 
 use super::block::field;
 use super::look::Look;
@@ -8,14 +8,14 @@ use crate::report::{Reason, Why};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The reasons of a long table come from a handful of causes; should they not, no more memory is spent on them.
+/// The most reasons under a table. There are few different ones; this bounds the memory.
 const MOST: usize = 16;
 
 /// The reasons seen, and the fields that they are about.
 #[derive(Default, Debug)]
 pub struct Footnotes {
     reasons: BTreeMap<Reason, Vec<&'static str>>,
-    /// What has no answer by its nature: reported only under a table that has nothing else.
+    /// Reasons of the kind "not applicable": shown only under a table without any value.
     by_nature: BTreeMap<Reason, Vec<&'static str>>,
     /// Whether a row of the table has a value.
     has_values: bool,
@@ -31,7 +31,7 @@ impl Footnotes {
         notes
     }
 
-    /// Notes the reasons of a row. What has no answer by its nature shows as `-`, and needs none.
+    /// Notes the reasons of a row, but not those of the kind "not applicable": such fields show as `-`.
     pub fn collect(&mut self, why: &Why) {
         for (field, reason) in why.iter() {
             if !matches!(reason, Reason::NotApplicable(_)) {
@@ -40,7 +40,7 @@ impl Footnotes {
         }
     }
 
-    /// The same for a row of which every column may be `-`: a table of such rows alone needs the reason.
+    /// The same for rows that may have `-` in every column: a table of only such rows needs the reason.
     pub fn collect_with_nature(&mut self, why: &Why, has_values: bool) {
         self.collect(why);
         self.has_values |= has_values;

@@ -6,7 +6,7 @@ use crate::render::theme::Role;
 use crate::report::{LineFrame, LineReport, Why};
 use std::io::{self, Write};
 
-/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or of a line `0x401132..0x40113a <main> of demo`; then a line for each function,
+/// `0x401136 <main+4> of demo, in 0x401132..0x40113a`, or for a line `0x401132..0x40113a <main> of demo`; then a line for each function,
 /// the innermost first.
 pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
@@ -46,7 +46,7 @@ pub fn write(look: &Look, report: &LineReport, out: &mut dyn Write) -> io::Resul
     footnotes(&report.why).write(look, out)
 }
 
-/// Only what a person misses: without a line there is no column either.
+/// The reasons that a reader needs: a missing line also explains a missing column.
 fn footnotes(why: &Why) -> Footnotes {
     let mut notes = Footnotes::default();
     for field in ["module", "file", "line"] {

@@ -1,11 +1,11 @@
-//! How text is to look: what every record is written with.
+//! The style of text: theme, width and time zone.
 
 use crate::render::line::Line;
 use crate::render::theme::Theme;
 use jiff::tz::TimeZone;
 use std::cell::OnceCell;
 
-/// How text is to look.
+/// The style of text.
 #[derive(Clone, Debug)]
 pub(in crate::render) struct Look {
     pub(in crate::render) theme: Theme,

@@ -9,11 +9,11 @@ use crate::render::units::size;
 use crate::report::{MapCells, MapRegion, Mark};
 use std::io::{self, Write};
 
-/// Where nothing is said of a width.
+/// The width if none is known.
 const USUAL: usize = 80;
 /// Blanks before a row of cells.
 const INDENT: usize = 2;
-/// Rows of cells that a region has at most.
+/// The most rows of cells of a region.
 const MOST_ROWS: usize = 4;
 
 /// `0x5600d2d30000..0x5600d2d40000  rw-p  64 KiB  [heap]  a cell is 4 KiB`, and its cells.
@@ -111,7 +111,7 @@ pub(super) fn legend(look: &Look, legend: &mut Legend, out: &mut dyn Write) -> i
     line.end(out)
 }
 
-/// At most `most` cells: as many of the record's together as that takes, and how many those are.
+/// At most `most` cells, and how many cells of the record each of them joins.
 fn fitting(cells: &[MapCells], most: usize) -> (Vec<Cell>, u64) {
     let each = marks::each(cells);
     let together = each.len().div_ceil(most).next_power_of_two();

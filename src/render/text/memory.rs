@@ -23,7 +23,7 @@ const ADDRESS: usize = 14;
 pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> {
     let mut line = units(look, memory, false);
     let is_wide = look.width.is_some_and(|width| line.column() > width);
-    // A text may have blanks of its own, which are not ours to wrap at.
+    // A text may contain blanks, at which the line must not wrap.
     let is_text = memory.format == Format::Text.letter();
     let has_blanks = || memory.values.iter().any(|value| value.contains(' '));
     if is_wide && !(is_text && has_blanks()) {
@@ -32,7 +32,7 @@ pub fn row(look: &Look, memory: &Memory, out: &mut dyn Write) -> io::Result<()> 
     line.end(out)
 }
 
-/// With tabs before the values, as gdb has them, or where that is too wide with single blanks.
+/// With tabs before the values, as in gdb, or with single blanks if that is too wide.
 fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
     let mut line = Line::new(look.theme, look.width.filter(|_| is_narrow));
     line.indent(4);
@@ -96,7 +96,7 @@ fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str
     let word = state.word();
     let told = match (unread, kind) {
         (Some(why), _) => format!("<not read: {why}>"),
-        // It is mapped, only not by pages: reading could be a command to a device.
+        // Mapped device memory: a read could be a command to the device.
         (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
         (None, _) if doubtful => format!("<not resident: most likely {word}>"),
         (
@@ -148,7 +148,7 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
         let text = format!("{} from the page cache", counted(summary.cached, "page"));
         line.word(", ", Role::Note, text);
     }
-    let mut separator = "; not resident, not looked through: ";
+    let mut separator = "; not resident, not searched: ";
     let states = summary.states.iter().map(|(state, pages)| match state {
         State::Untouched => (
             state,
@@ -169,7 +169,7 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
         let pages = counted(summary.cache_unread, "untouched page");
         let why = summary.why.of("cache_unread");
         let why = why.map_or_else(String::new, |reason| format!(": {reason}"));
-        let text = format!("the page cache could not be looked through for {pages}{why}");
+        let text = format!("the page cache could not be searched for {pages}{why}");
         line.word("; ", Role::Warn, text);
     }
     if summary.cut_short {
@@ -178,7 +178,7 @@ pub fn find_summary(look: &Look, summary: &FindSummary, out: &mut dyn Write) -> 
     line.end(out)
 }
 
-/// Bytes of a stretch that are shown of memory and of the file.
+/// The most bytes of a stretch that are shown.
 const MOST_PATCHED: usize = 16;
 
 /// `0x55… <work+19>  int3 (cc, in the file c7)  a r-xp`
@@ -314,7 +314,7 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
     line.end(out)
 }
 
-/// A word that was not read, with the reason where it might have been.
+/// A word that was not read, and why, if it is in the page cache.
 fn word_absent(line: &mut Line, state: State, why: &Why) {
     absent(line, state, None, None, is_doubtful(why));
     if let Some(reason) = why.of("source") {
@@ -322,7 +322,7 @@ fn word_absent(line: &mut Line, state: State, why: &Why) {
     }
 }
 
-/// Said of a word that the process does not have yet.
+/// Marks a word of the page cache that the process has not mapped.
 fn of_file(line: &mut Line, source: Option<&str>) {
     if source == Some("file") {
         line.push(Role::Note, " (file)");

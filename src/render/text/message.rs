@@ -11,16 +11,16 @@ use crate::report::{
 };
 use std::io::{self, Write};
 
-/// Lines of prose are no longer than this: the eye loses longer ones.
+/// The longest line of prose: longer ones are hard to read.
 const PROSE: usize = 100;
-/// Where the summary of a command begins in a list.
+/// The column of summaries in a list of commands.
 const SUMMARY: usize = 22;
 
 fn prose_line(look: &Look) -> Line {
     Line::new(look.theme, look.width.map(|width| width.min(PROSE)))
 }
 
-/// Writes a group of commands, or all about one.
+/// Writes the help of a group, a command or a subject.
 pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
     match help {
         Help::Group(HelpGroup {
@@ -71,7 +71,7 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
                     writeln!(out)?;
                     look.line().push(Role::Heading, "examples").end(out)?;
                 }
-                // What stands before the last line leads up to it.
+                // The lines before the last one only prepare it.
                 let (before, last) = line.rsplit_once('\n').unwrap_or(("", line));
                 for line in before.lines() {
                     look.line().plain("  ").push(Role::Command, line).end(out)?;
@@ -120,7 +120,7 @@ pub fn help(look: &Look, help: &Help, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// What closes a run with assertions.
+/// The last line of a run with assertions.
 pub(super) fn assertions(
     look: &Look,
     summary: &AssertionsSummary,
@@ -135,13 +135,13 @@ pub(super) fn assertions(
     let mut line = look.line();
     line.plain(format!("{held} assertion{plural} held, {failed} failed"));
     if *unknown > 0 {
-        line.plain(format!(", {unknown} could not be answered"));
+        line.plain(format!(", {unknown} could not be evaluated"));
     }
     line.end(out)
 }
 
-/// Paragraphs are filled. Lines that begin with a blank stay as they are. In such a line two blanks part a term from its meaning, and
-/// the meaning is wrapped under itself.
+/// Fills paragraphs. Lines that begin with a blank stay as they are. In such a line two blanks separate a term from its meaning, and
+/// the meaning wraps under itself.
 fn paragraphs(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut paragraph = String::new();
     let flush = |paragraph: &mut String, out: &mut dyn Write| -> io::Result<()> {
@@ -198,7 +198,7 @@ pub fn note(look: &Look, note: &Note, out: &mut dyn Write) -> io::Result<()> {
     line.end(out)
 }
 
-/// Writes `FILE:LINE:COLUMN: error: …`, the line with a caret under the place, and the way out.
+/// Writes `FILE:LINE:COLUMN: error: …`, the line with a caret under the place, and the hint.
 pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     if let Some(place) = &error.place {
@@ -236,7 +236,7 @@ pub fn error(look: &Look, error: &ErrorReport, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// `tour.pmdb:3:11: `, as far as it is known; nothing for a line that was just typed.
+/// `tour.pmdb:3:11: `; empty for a line that was just typed.
 fn position(place: &ErrorPlace) -> String {
     let Some(file) = &place.file else {
         return String::new();
@@ -252,13 +252,13 @@ fn position(place: &ErrorPlace) -> String {
     text
 }
 
-/// Columns for a line of input that is shown again.
+/// The columns for a line of input.
 fn room(look: &Look) -> usize {
     look.width.map_or(PROSE, |width| width.min(PROSE)).max(20) - 4
 }
 
 fn whole_line(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
-    // Enough characters to fill the room, whatever their width.
+    // Enough characters even if each takes one column.
     let start: String = text.trim().chars().take(PROSE).collect();
     let start = start.replace('\t', " ");
     let shown = printable(&start);
@@ -268,7 +268,7 @@ fn whole_line(look: &Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
         .end(out)
 }
 
-/// The line, and a caret and waves under what is meant. Of a long line only the surroundings of the place are shown.
+/// The line, and a caret and tildes under the place. A long line is cut on both sides of the place.
 fn drawing(look: &Look, place: &ErrorPlace, out: &mut dyn Write) -> io::Result<()> {
     if place.text.is_empty() {
         return Ok(());

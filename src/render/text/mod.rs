@@ -42,11 +42,11 @@ pub struct Text {
     footnotes: Footnotes,
     legend: Legend,
     drawing: timeline::Drawing,
-    /// Columns of the open table that the terminal is too narrow for, until they have been named.
+    /// Columns of the open table that do not fit the terminal, until a note names them.
     left_out: Vec<&'static str>,
 }
 
-/// What a record looks like: it decides where blank lines stand.
+/// The form of a record, which decides where blank lines stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shape {
     Nothing,
@@ -59,7 +59,7 @@ enum Shape {
 type WriteRecord<T> = fn(&Look, &T, &mut dyn Write) -> io::Result<()>;
 
 impl Text {
-    /// With this theme. `width` is the terminal's, in columns, and `None` for a pipe or a file: nothing is then cut, wrapped or
+    /// Text with this theme. `width` is the terminal's, in columns. Without one (a pipe, a file) nothing is cut, wrapped or
     /// left out. Times are in the local time zone.
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
         Text {
@@ -73,7 +73,7 @@ impl Text {
         }
     }
 
-    /// For a terminal of so many lines, on which pictures that change are drawn anew in their place.
+    /// Text for a terminal of so many lines: each picture of a timeline replaces the one before.
     pub fn in_place(mut self, height: usize) -> Self {
         self.drawing = timeline::Drawing::in_place(height);
         self
@@ -143,7 +143,7 @@ impl Text {
         write(&self.look, record, out)
     }
 
-    /// What belongs under a table: the reasons of what is missing in it, and the columns that are.
+    /// The notes under a table: the reasons for missing values, and the columns that did not fit.
     fn notes(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
@@ -321,7 +321,7 @@ impl Renderer for Text {
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         self.drawing.finish(&self.look, &mut self.legend, out)?;
-        // Of a command that failed, and has no summary.
+        // A failed command has no summary.
         map::legend(&self.look, &mut self.legend, out)?;
         self.drawing.timeline = Default::default();
         self.notes(out)?;

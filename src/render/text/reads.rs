@@ -7,10 +7,10 @@ use crate::render::units::{count, counted};
 use crate::report::{KernelRead, ReadsSummary};
 use std::io::{self, Write};
 
-/// Bytes in a word of the files that have one for each page.
+/// The size of a word in files with one word for each page.
 const WORD: u64 = 8;
 
-/// A row for each word that was read, with its own offset; one for a read without words.
+/// A row for each word of a read, with its own offset; one row for a read without words.
 pub fn rows(read: &KernelRead) -> Vec<Vec<Cell<'_>>> {
     let what = |index: u64| match index {
         0 => about(read),
@@ -43,7 +43,7 @@ pub fn rows(read: &KernelRead) -> Vec<Vec<Cell<'_>>> {
         .collect()
 }
 
-/// `page-map entry of 0x7f…`, what was found, how often.
+/// `page-map entry of 0x7f…`, the answer, how often.
 fn about(read: &KernelRead) -> String {
     let mut about = read.what.clone();
     if let Some(found) = &read.found {
@@ -81,7 +81,7 @@ pub fn summary(look: &Look, summary: &ReadsSummary, out: &mut dyn Write) -> io::
     }
     line.end(out)?;
     let mut line = look.line();
-    let text = format!("a value again: {}", summary.repeat);
+    let text = format!("to read a value yourself: {}", summary.repeat);
     line.indent(2).prose(Role::Note, &text);
     line.end(out)
 }

@@ -210,7 +210,7 @@ fn part_words(name: &str) -> &'static str {
         "swapped" => "in swap",
         "zero" => "the shared page of zeros",
         "huge" => "mapped by whole huge pages",
-        _ => "its share, pages divided by who maps them",
+        _ => "proportional share: each page divided by the number of its mappings",
     }
 }
 
@@ -221,7 +221,7 @@ fn whole_words(name: &str) -> &'static str {
     }
 }
 
-/// The kernel's own fields, two in a line where there is room; those that are 0 are named together.
+/// The kernel's own fields, two in a line if there is room; fields that are 0 share a line.
 fn smaps(look: &Look, fields: &[(String, u64)], out: &mut dyn Write) -> io::Result<()> {
     let mut line = field(look, "smaps");
     for (name, bytes) in fields.iter().filter(|(_, bytes)| *bytes > 0) {

@@ -34,7 +34,7 @@ pub fn pages(pages: &Pages) -> Vec<Cell<'_>> {
         Cell::new(count(pages.pages)),
         state(pages.state),
         match (&pages.kind, &pages.huge) {
-            // That of zeros is one, however often it is mapped: the word says it.
+            // There is one page of zeros: the word says so.
             (Ok(kind), _) if pages.frames.is_some() && !is_of_zeros(*kind) => {
                 let frames = match pages.frames {
                     Some(frames @ 2..) => format!("{} frames", count(frames)),
@@ -159,7 +159,7 @@ pub fn module<'a>(look: &Look, module: &'a ModuleReport) -> Vec<Cell<'a>> {
     let remark = match (&module.debug_file, module.why.of("symbols")) {
         (Some(path), _) => Cell::of(Role::Name, path),
         (None, Some(reason)) => Cell::of(Role::Warn, reason.cause()),
-        // That nothing is known but what is exported is worth a reason.
+        // A module with only exported symbols shows why.
         (None, None) if module.answers == Some("dynamic") => {
             match (module.why.of("answers"), module.why.of("debug_file")) {
                 (Some(reason), _) => Cell::of(Role::Warn, reason.cause()),
@@ -208,7 +208,7 @@ pub fn region<'a>(look: &Look, region: &'a RegionReport) -> (Table, Vec<Cell<'a>
     (tables::REGIONS, cells)
 }
 
-/// The name of a region, without its folder where there is no room for that.
+/// The name of a region, without its folder if there is no room for that.
 fn named_region<'a>(look: &Look, name: &'a Name, deleted: bool) -> Cell<'a> {
     let deleted = if deleted { " (deleted)" } else { "" };
     let (role, text) = region_name(name);
@@ -304,7 +304,7 @@ fn map_count(words: &FrameWords) -> Cell<'_> {
     })
 }
 
-/// The cell of a fact, or what stands for it.
+/// The cell of a fact, or the word for a missing one.
 fn fact<'a, T>(fact: &'a Fact<T>, cell: impl FnOnce(&'a T) -> Cell<'a>) -> Cell<'a> {
     fact.as_ref().map_or_else(missing_cell, cell)
 }
@@ -314,7 +314,7 @@ fn missing_cell<'a>(reason: &Reason) -> Cell<'a> {
     Cell::of(role, text)
 }
 
-/// What stands for a missing value. Without a reason it is unknown if there could be one, and none otherwise.
+/// The word for a missing value. Without a reason it is `?` if a present page has one, and `-` otherwise.
 fn absent(why: &Why, field: &str, state: State) -> Cell<'static> {
     let (role, text) = match (why.of(field), state) {
         (None, State::Present) => (Role::Warn, "?"),
@@ -323,7 +323,7 @@ fn absent(why: &Why, field: &str, state: State) -> Cell<'static> {
     Cell::of(role, text)
 }
 
-/// Set on most pages in use, or said by the kind already: named last, so that a narrow terminal cuts them first.
+/// Flags of most pages in use, or implied by the kind. They stand last, so that a narrow terminal cuts them first.
 const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::LRU)
     .union(PageFlags::MMAP)
@@ -332,7 +332,7 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::COMPOUND_HEAD)
     .union(PageFlags::COMPOUND_TAIL);
 
-/// Flags by name. Where there is no room for all of them, `…` stands for the everyday ones.
+/// Flags by name. If there is no room for all, `…` stands for the everyday ones.
 fn flags_cell<'a>(flags: PageFlags, pmd_mapped: bool) -> Cell<'a> {
     let telling = words::flag_names(flags.difference(EVERYDAY), pmd_mapped);
     let everyday = flags.intersection(EVERYDAY).names();
@@ -341,7 +341,7 @@ fn flags_cell<'a>(flags: PageFlags, pmd_mapped: bool) -> Cell<'a> {
     }
     let all = Cell::new([telling.as_slice(), &everyday].concat().join(" "));
     match telling.is_empty() {
-        // What fits of them says more than that there are some.
+        // Cut at the end rather than replaced by `…`.
         true => all,
         false => all.or([telling, vec!["…".into()]].concat().join(" ")),
     }

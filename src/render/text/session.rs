@@ -1,4 +1,4 @@
-//! Values, symbols, processes, and what the session looks at.
+//! Values, symbols, processes, and the session's target.
 
 use super::block::{self, field, region_name};
 use super::look::Look;
@@ -43,7 +43,7 @@ pub fn value(look: &Look, value: &ValueReport, out: &mut dyn Write) -> io::Resul
     line.end(out)
 }
 
-/// `1: rss(heap) = 4096`; of a command, what stands before its answer.
+/// `1: rss(heap) = 4096`; for a command, the line before its answer.
 pub fn display(look: &Look, display: &DisplayReport, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     if let Some(number) = display.number {
@@ -89,7 +89,7 @@ pub fn symbol(look: &Look, symbol: &SymbolReport, out: &mut dyn Write) -> io::Re
     line.end(out)
 }
 
-/// `12 symbols`, and what could not be asked.
+/// `12 symbols`, and the modules without symbols.
 pub fn symbols_summary(
     look: &Look,
     summary: &SymbolsSummary,

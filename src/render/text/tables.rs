@@ -7,7 +7,7 @@ use crate::render::theme::Role;
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     columns: &'static [Column],
-    /// The titles of the last columns, where those are what rows are grouped by.
+    /// The titles of the last columns, if these are group keys.
     keys: [Option<&'static str>; 2],
 }
 
@@ -280,7 +280,7 @@ static CHANGE_GROUPS: Table = Table::of(&[
 /// `by KEY`. The keys come last: they may be long, and are never cut.
 static GROUPS: Table = Table::of(&[Column::number("pages", 10, Role::Size), SIZE]);
 
-/// Whether the second of two keys is shown first: the first is long, and what is long stands last.
+/// Whether the second of two keys is shown first, because the first is long and long values stand last.
 pub fn is_reversed(by: &str, and: Option<&str>) -> bool {
     let is_long = |key: &str| ["region", "flags", "cgroup", "symbol"].contains(&key);
     is_long(by) && and.is_some_and(|and| !is_long(and))

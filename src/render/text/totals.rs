@@ -1,4 +1,4 @@
-//! What closes a table: totals, in one sentence.
+//! Totals under a table, in one sentence.
 
 use super::look::Look;
 use super::words;
@@ -59,7 +59,7 @@ fn total(number: u64, noun: &str, bytes: u64) -> String {
     }
 }
 
-/// Says that `what` is no longer what was looked at.
+/// Notes that `what` changed during the command.
 pub fn changed(look: &Look, what: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.prose(
@@ -85,12 +85,12 @@ pub fn frames_summary(look: &Look, summary: &FramesSummary, out: &mut dyn Write)
     }
 }
 
-/// Says that a walk was not finished.
+/// Notes that a walk was not finished.
 fn cut_short(look: &Look, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.push(
         Role::Note,
-        "stopped early: the totals are of what was looked at",
+        "stopped early: the totals cover only the first part",
     );
     line.end(out)
 }

@@ -1,4 +1,4 @@
-//! `translate ADDR`: everything known about one address, a line a question.
+//! `translate ADDR`: all facts about one address, a line for each question.
 
 use super::block::{self, REMARK, field};
 use super::footnotes::Footnotes;
@@ -42,7 +42,7 @@ pub fn write(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()
     notes.write(look, out)
 }
 
-/// Whether the block says already why a field has no value: what follows from there being no frame, or from the state.
+/// Whether the block already explains a missing field, by the missing frame or by the state.
 fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
     matches!(reason, Reason::NotApplicable(_))
         && (field == "swap"
@@ -75,7 +75,7 @@ fn physical(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()>
                     .plain(format!(" + {:#x}", t.page_offset));
             }
         }
-        // The frame is there and only its number is not shown: the offset in it is known all the same.
+        // Only the number of the frame is hidden; the offset in it is known.
         Err(_) if t.pfn_hidden == Ok(true) => {
             line.push(Role::Warn, "hidden")
                 .tab_to(REMARK)
@@ -105,7 +105,7 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         line.plain(", ").plain(kind.word());
     }
     line.tab_to(REMARK).indent_here();
-    // A kind says more than `present` or `untouched`; the other states matter more than what is behind them.
+    // For present and untouched pages the kind says more; otherwise the state does.
     let meaning = match (t.state, t.kind) {
         (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
         (State::Untouched, Some(kind)) => words::untouched(kind),
@@ -210,13 +210,13 @@ fn mapped(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         (None, None) => &mut line,
     };
     if is_of_first_page(t) {
-        let clause = "bit 56 of the entry is judged by the first page of the huge one";
+        let clause = "bit 56 of the entry is that of the first page of the huge page";
         line.plain(": ").prose(Role::Dim, clause);
     }
     line.end(out)
 }
 
-/// Whether the kernel's own mark of exclusive pages, which is that of a whole huge page, is not what is true of this page.
+/// Whether the kernel's exclusive bit, which is one for a whole huge page, is wrong for this page.
 fn is_of_first_page(t: &Translation) -> bool {
     let (Ok(is), Ok(Hex(raw))) = (&t.exclusive, &t.entry) else {
         return false;

@@ -1,4 +1,4 @@
-//! `watch`: a line a change.
+//! `watch`: a line for each change.
 
 use super::look::Look;
 use super::{footnotes, words};
@@ -40,7 +40,7 @@ pub fn cells(look: &Look, event: &Event) -> Vec<Cell<'static>> {
     ]
 }
 
-/// The frames before and after, where the kind of the event says the rest: for a narrow terminal.
+/// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
 fn frames_alone(event: &Event) -> Option<String> {
     let is_told = matches!(
         event.kind,
@@ -55,7 +55,7 @@ fn frames_alone(event: &Event) -> Option<String> {
     (is_told && !(before.is_empty() && after.is_empty())).then(|| short.trim().to_owned())
 }
 
-/// Behind what changed: where.
+/// Adds where the change is.
 fn place_of(event: &Event, story: &mut Vec<String>) {
     if let Some(detail) = &event.detail {
         story.push(detail.clone());
@@ -80,7 +80,7 @@ pub fn role(kind: EventKind) -> Role {
     }
 }
 
-/// What changed: only the facts that differ, or both sides where they tell the story.
+/// What changed: the facts that differ, or both sides for a change of state or frame.
 pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<String> {
     let (Some(before), Some(after)) = (before, after) else {
         let one = before.or(after);
@@ -127,7 +127,7 @@ fn side(facts: &PageFacts) -> String {
     }
 }
 
-/// What `watch` says first.
+/// The first lines of `watch`.
 pub fn start(look: &Look, start: &WatchStart, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.plain(format!(
@@ -154,7 +154,7 @@ pub fn blind(look: &Look, blind: &[Blind], out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-/// The cells of changes that were added up.
+/// The cells of a group of changes.
 pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
     let kind = |(kind, number): &(EventKind, u64)| format!("{} {}", kind.words(), count(*number));
     let changes: Vec<String> = group.events.iter().map(kind).collect();
@@ -166,7 +166,7 @@ pub fn group_cells(group: &EventGroup) -> Vec<Cell<'_>> {
     ]
 }
 
-/// What `watch` says last.
+/// The last line of `watch`.
 pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.plain(format!(
@@ -185,7 +185,7 @@ pub fn summary(look: &Look, summary: &WatchSummary, out: &mut dyn Write) -> io::
     line.end(out)
 }
 
-/// How much there was of each kind of change.
+/// The number of each kind of change.
 pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
     let mut separator = "";
     for (kind, number) in numbers.iter() {
@@ -205,8 +205,8 @@ pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {
 fn ended(word: &str) -> Option<String> {
     Some(match word {
         "interrupted" => "ended by Ctrl-C".into(),
-        "count" => "ended after the number of pages asked for".into(),
-        "duration" => "ended after the time asked for".into(),
+        "count" => "ended by `count`".into(),
+        "duration" => "ended by `for`".into(),
         "until" => "ended as `until` came true".into(),
         "exited" => "ended as the process exited".into(),
         other => format!("ended: {other}"),

@@ -1,4 +1,4 @@
-//! What closes `who`: how many mappings there are, and how far that can be relied on.
+//! The summary of `who`: how many mappings were found, and whether that is all.
 
 use super::footnotes::Footnotes;
 use super::look::Look;
@@ -8,7 +8,7 @@ use crate::render::units::{count, counted};
 use crate::report::{SearchEnd, WhoSummary, Why};
 use std::io::{self, Write};
 
-/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and what that leaves open.
+/// `frame 0x1a4eac at 0x1a4eac000: 3 mappings in 2 processes; the kernel counts 3`, and how complete that is.
 pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Result<()> {
     let mut line = look.line();
     line.indent(2)
@@ -57,7 +57,7 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
     };
     prose(look, role, &text, out)?;
-    // Once all are found it does not matter.
+    // If all mappings are found, unread processes do not matter.
     if summary.counts.unreadable > 0 && summary.ended != SearchEnd::Counted {
         let text = format!("{} could not be read", processes(summary.counts.unreadable));
         prose(look, Role::Warn, &text, out)?;
@@ -68,7 +68,7 @@ pub fn summary(look: &Look, summary: &WhoSummary, out: &mut dyn Write) -> io::Re
     }
     if summary.counts.same_memory > 0 {
         let text = format!(
-            "{} not shown: the memory is that of one shown above",
+            "{} not shown: it shares its memory with one shown above",
             processes(summary.counts.same_memory)
         );
         prose(look, Role::Note, &text, out)?;
@@ -106,10 +106,12 @@ fn of(summary: &WhoSummary) -> String {
     )
 }
 
-/// What it means that the search went through everything.
+/// The result of a search through everything.
 fn searched(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
-        return format!("{looked_at}, as the count does not tell when all are found: {because}");
+        return format!(
+            "{looked_at}, because the count does not show when all are found: {because}"
+        );
     }
     match missing(summary) {
         None => looked_at,
@@ -132,7 +134,7 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
     }
 }
 
-/// How many mappings the kernel counts that were not found, as far as its count tells.
+/// How many mappings the kernel counts beyond those that were found, if its count is exact.
 fn missing(summary: &WhoSummary) -> Option<u64> {
     let times = *summary.words.map_count.as_ref().ok()?;
     let missing = times.checked_sub(summary.counts.mappings)?;

@@ -6,7 +6,7 @@ use crate::render::theme::Role;
 use crate::report::RegionBrief;
 use std::borrow::Cow;
 
-/// The role that a state's word is shown in.
+/// The role of a state's word.
 pub fn state_role(state: State) -> Role {
     match state {
         State::Present => Role::Good,
@@ -17,8 +17,8 @@ pub fn state_role(state: State) -> Role {
     }
 }
 
-/// Said of a state that is no more than the likeliest.
-pub const UNCERTAIN: &str = "most likely; what else it may be stands below";
+/// The note on a state that is only the likeliest.
+pub const UNCERTAIN: &str = "most likely; the other possible states are below";
 
 /// What a state or a kind is, as it stands behind its word.
 pub fn meaning(of: impl Worded) -> Cow<'static, str> {
@@ -65,7 +65,7 @@ pub fn times(times: u64, average: bool) -> String {
     }
 }
 
-/// Where a field stands among others: the order in which blocks show them.
+/// The place of a field in blocks.
 pub fn rank(name: &str) -> usize {
     const ORDER: [&str; 18] = [
         "physical",
@@ -111,8 +111,8 @@ pub fn field(name: &str) -> &str {
     }
 }
 
-/// Flags by name. The kernel sets THP on every large folio, however it is mapped: on a page that is not PMD-mapped the flag is
-/// shown as `large_folio`, so that nobody takes it for `pmd_mapped`.
+/// Flags by name. The kernel sets THP on every large folio, however it is mapped. On a page that is not PMD-mapped the flag is
+/// shown as `large_folio`, so that it is not taken for `pmd_mapped`.
 pub fn flag_names(flags: PageFlags, pmd_mapped: bool) -> Vec<Cow<'static, str>> {
     let mut names = flags.names();
     if let [thp] = PageFlags::THP.names().as_slice()

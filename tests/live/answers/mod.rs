@@ -348,7 +348,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         "read_file" => "major fault: the file is read",
         "swap_in" => "major fault: the page is read back from swap",
         "map" => "maps its own page",
-        "unprotect" => "takes note of the write",
+        "unprotect" => "records the write",
         "notify" => "userfault: the thread waits",
         "wait" => "waits until the page has moved",
         "from_device" => "brought back from the device",

@@ -7,8 +7,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
     let fake = heap();
     let watched = fake.watched.clone();
     let mut session = Session::on(fake);
-    let rest =
-        "; not resident, not looked through: 1 page swapped, 1 page guard, 3 pages untouched";
+    let rest = "; not resident, not searched: 1 page swapped, 1 page guard, 3 pages untouched";
     for (line, said) in [
         // Across two pages.
         (
@@ -38,7 +37,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
         ),
         (
             "find 0x500000, +4p, -1",
-            "0 matches in 8 KiB; not resident, not looked through: 1 page swapped, 1 page guard"
+            "0 matches in 8 KiB; not resident, not searched: 1 page swapped, 1 page guard"
                 .to_owned(),
         ),
         (
@@ -102,7 +101,7 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
 #[test]
 fn find_looks_through_the_page_cache_too_and_says_so() {
     let mut session = Session::on(heap_and_file());
-    let rest = "; not resident, not looked through: 2 pages untouched";
+    let rest = "; not resident, not searched: 2 pages untouched";
     for (line, said) in [
         (
             "find file, \"cdef\"",
@@ -132,8 +131,7 @@ fn find_counts_what_it_could_not_read_in_the_page_cache() {
     let fake = heap_and_file().region(0x70_0000, 0x70_3000, "rw-s", 7, "/hidden");
     let mut session = Session::on(fake);
     let said = session.says("find 0x700000, +3p, 1");
-    let begins =
-        "0 matches in 0 B; the page cache could not be looked through for 3 untouched pages: ";
+    let begins = "0 matches in 0 B; the page cache could not be searched for 3 untouched pages: ";
     assert!(said.starts_with(begins), "{said}");
     assert!(!session.says("find file, 1").contains("could not"));
 }

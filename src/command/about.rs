@@ -1,20 +1,20 @@
-//! What commands say of themselves, for `help`, `apropos` and completion.
+//! The descriptions of commands, for `help`, `apropos` and completion.
 
 use crate::kernel::words::worded;
 use crate::lang::COMMANDS;
 
-/// What a command says of itself.
+/// The description of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// Its full name, the same as in the grammar: `walk`, `info process`.
     pub name: &'static str,
-    /// The group of `help` that it stands in.
+    /// Its group in `help`.
     pub group: Group,
     /// One line without a full stop.
     pub summary: &'static str,
-    /// Paragraphs, parted by empty lines.
+    /// Paragraphs, separated by empty lines.
     pub text: &'static str,
-    /// Lines that can be typed as they are, at the demonstration process; each is run by a test.
+    /// Lines that work on the demonstration process as they are; a test runs each.
     pub examples: &'static [Example],
 }
 
@@ -39,7 +39,7 @@ worded! {
         Memory = "memory",
         /// What changes.
         Time = "time",
-        /// Files that decide.
+        /// Command files: blocks and assertions.
         Scripts = "scripts",
         /// The prompt itself.
         Language = "language",
@@ -54,13 +54,13 @@ impl Group {
             Group::Look => "pages, frames and regions",
             Group::Memory => "names and values",
             Group::Time => "what changes",
-            Group::Scripts => "command files that decide",
+            Group::Scripts => "command files: blocks and assertions",
             Group::Language => "the prompt itself",
         }
     }
 }
 
-/// The commands that `words` mean: by full name or short form, otherwise those that begin so, word by word.
+/// The commands that `words` mean: by full name or short form, otherwise those whose words begin with them.
 pub(super) fn matching(table: &'static [About], words: &str) -> Vec<&'static About> {
     let is_short = |about: &&About| {
         let mut commands = COMMANDS.iter();

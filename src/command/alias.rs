@@ -10,9 +10,8 @@ pub(super) const ABOUT: About = About {
     name: "alias",
     group: Group::Scripts,
     summary: "another name for a command with its first arguments",
-    text: "From then on a line that begins with the name stands for one that begins with the command; what follows the name \
-           follows it. The name counts only when it is typed whole. Names and fixed short names of pmdb's own commands \
-           cannot be taken.",
+    text: "A line that begins with the name then stands for the command, followed by the rest of the line. The name has \
+           no abbreviations. It cannot be a name or fixed short name of a pmdb command.",
     examples: &[Example {
         line: "alias wp = walk demo_buffer where present",
         does: "wp by kind then walks and adds up",
@@ -29,7 +28,7 @@ pub(super) fn run(context: &mut Context, name: &Spanned<String>, text: &str) -> 
     Ok(Flow::Done)
 }
 
-/// Refuses the name of a command of pmdb's own, and a fixed short name. Other abbreviations may be taken.
+/// Refuses the names and fixed short names of pmdb's own commands. Other abbreviations are free.
 ///
 /// # Errors
 /// With the place of the name.

@@ -9,11 +9,11 @@ pub(super) const ABOUT: About = About {
     name: "apropos",
     group: Group::Language,
     summary: "search the help",
-    text: "Lists the commands and subjects that speak of something, and the commands that are for it, by a regular expression; upper and \
+    text: "Lists the commands and subjects whose help matches a regular expression, and the commands for such a task. Upper and \
            lower case are the same.",
     examples: &[Example {
         line: "apropos swap",
-        does: "commands that speak of swap",
+        does: "commands about swap",
     }],
 };
 

@@ -8,9 +8,9 @@ pub(super) const ABOUT: About = About {
     name: "assert",
     group: Group::Scripts,
     summary: "an error unless a condition holds",
-    text: "Passes without a word if the expression is true. Otherwise it is an error, status 1, that says the message and \
-           the values in the expression. What cannot be known is an error too: it neither holds nor fails.\n\n\
-           With `--keep-going` all assertions of a run are made, and its last line says how many held and how many failed. \
+    text: "Prints nothing if the expression is true. Otherwise it is an error with status 1, which shows the message and \
+           the values in the expression. An expression that cannot be evaluated is an error too: it neither holds nor fails.\n\n\
+           With `--keep-going` a run evaluates all its assertions, and its last line says how many held and how many failed. \
            `--report FILE` writes the same as JUnit XML, for CI.",
     examples: &[
         Example {
@@ -19,7 +19,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "assert swapped(all) == 0, \"nothing may be swapped\"",
-            does: "with what to say if it is not so",
+            does: "with a message",
         },
     ],
 };

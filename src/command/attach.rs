@@ -11,18 +11,18 @@ pub(super) const ABOUT: About = About {
     name: "attach",
     group: Group::Target,
     summary: "choose the process to look at",
-    text: "By process id, by the id of one of its threads, or by name; `self` is pmdb. A name that several \
-           processes bear lists them and attaches to none. The process is not stopped and does not notice; \
-           gdb can hold it at the same time.\n\n\
-           What is attached is that very process, not its number: if it exits, or becomes another program, \
-           pmdb says so.",
+    text: "By process id, by the id of one of its threads, or by name; `self` is pmdb. If several processes have \
+           the name, they are listed and none is attached. The process is not stopped; \
+           gdb can be attached to it at the same time.\n\n\
+           pmdb stays attached to that very process, not to its number: it reports when the process exits or executes another \
+           program.",
     examples: &[Example {
         line: "attach self",
         does: "pmdb itself",
     }],
 };
 
-/// The process of that number or name. Several of one name are listed.
+/// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resolved, Error> {
     let is_command = || COMMANDS.iter().any(|command| command.name == asked);
     match process::resolve(asked) {
@@ -32,14 +32,14 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
-        // `pmdb regions` asks for a process.
+        // `pmdb regions` without a process takes `regions` for a name.
         Err(process::Error::Gone { what }) if is_command() => {
             let what = format!(
                 "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
             );
             Err(process::Error::Gone { what }.into())
         }
-        // Nor is `pmdb track`, which gdb has.
+        // The same with a word of another program: `pmdb vmmap`.
         Err(process::Error::Gone { what }) => {
             let habit = habits::of(asked).filter(|habit| habit.words == asked);
             let what = match habit.map(|habit| (habit, habit.does)) {
@@ -81,7 +81,7 @@ pub(super) fn run(context: &mut Context, name: &TargetName) -> Outcome {
             "{thread} is a thread of it: $pc and $sp are those of its main thread"
         )],
         process::Asked::Itself => {
-            vec!["it is pmdb itself: looking changes what is looked at".to_owned()]
+            vec!["it is pmdb itself: its memory changes while it runs".to_owned()]
         }
         process::Asked::Process | process::Asked::Name => Vec::new(),
     };

@@ -1,4 +1,4 @@
-//! `info capabilities`: what this kernel and these rights give.
+//! `info capabilities`: what this kernel and these rights allow.
 
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::process::{Feature, Finding};
@@ -59,7 +59,7 @@ fn capability(finding: Finding) -> Capability {
     }
 }
 
-/// The word for a feature, and what is missing where it is not there.
+/// The name of a feature, and what is missing without it.
 fn words(feature: Feature) -> (&'static str, &'static str) {
     match feature {
         Feature::PageMap => ("page_map", "nothing is known of the pages of a process"),
@@ -74,11 +74,11 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::FrameFlags => (
             "kpageflags",
-            "the flags of frames are not known, nor what only they tell: which pages are merged (ksm), dirty, locked",
+            "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked",
         ),
         Feature::MapCounts => (
             "kpagecount",
-            "map counts are not known, and whether a page of a huge mapping is exclusive is not either",
+            "map counts are unknown, and so is whether a page of a huge mapping is exclusive",
         ),
         Feature::ExactMapCounts => (
             "exact_map_counts",
@@ -90,9 +90,9 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::CgroupPaths => (
             "cgroup_paths",
-            "memory cgroups are known by inode number alone",
+            "memory cgroups are shown by inode number only",
         ),
-        Feature::Iomem => ("iomem", "what lies at a physical address is not told"),
+        Feature::Iomem => ("iomem", "what lies at a physical address is unknown"),
         Feature::MapFiles => (
             "map_files",
             "mapped files are looked for by path: one that was deleted or replaced gives no symbols",
@@ -103,16 +103,16 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::Scan => (
             "pagemap_scan",
-            "every entry of a range is read, which takes long where little is populated; pfn_mapped regions are \
-             told by smaps alone",
+            "every entry of a range is read, which takes long in sparse regions; only smaps shows pfn_mapped \
+             regions",
         ),
         Feature::ScanWriteTracked => (
             "scan_wpallowed",
-            "regions whose writes userfaultfd tracks are not told from others",
+            "regions whose writes userfaultfd tracks look like others",
         ),
         Feature::ScanZero => (
             "scan_zero",
-            "only the flags of its frame show the page of zeros",
+            "only the flags of the frame identify the page of zeros",
         ),
         Feature::ScanHuge => (
             "scan_huge",
@@ -128,7 +128,7 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::GuardBit => (
             "guard_bit",
-            "guard pages are told by the marker in their entries, which kernels have from 6.13 on",
+            "guard pages are identified by the marker in their entries, which kernels have from 6.13 on",
         ),
         Feature::IdleBitmap => (
             "idle_bitmap",
@@ -136,11 +136,11 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::KsmFlag => (
             "ksm_flag",
-            "the KSM flag is not believed: pages that are merged are called anonymous",
+            "the KSM flag is not trusted: merged pages are shown as anonymous",
         ),
         Feature::SwapTypes => (
             "swap_types",
-            "entries of pages that migrate, are poisoned or belong to a device are told as a group",
+            "entries of pages that migrate, are poisoned or belong to a device cannot be distinguished",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `compare PID …`: the attached process beside others, page by page.
+//! `compare PID …`: compares the attached process with others, page by page.
 
 use super::counterpart::Counterparts;
 use super::cut::{self, Cut, say_cut};
@@ -20,14 +20,15 @@ pub(super) const ABOUT: About = About {
     name: "compare",
     group: Group::Time,
     summary: "how two processes share their memory, and what a fork has copied",
-    text: "Puts the attached process beside another one, region by region: pages that both map in the same frame (shared), pages that \
+    text: "Compares the attached process with another one, region by region: pages that both map in the same frame (shared), pages that \
            both have in different frames (copied), pages that only one of them has, and shared pages that the next write of the \
            attached process copies (about to copy). After a fork, `copied` is what copy-on-write has cost, and `about to copy` what \
            it can still cost. `by symbol` adds up the pages that begin in each symbol.\n\n\
-           A process is given by its id, or by its name as a text. Regions match at the same addresses; a file that is mapped elsewhere matches by file and offset. Several processes, or \
-           all `children`, are compared one after the other, with only the sums of each and what the kernel counts of it: uss and \
-           pss, as in smaps_rollup. `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. Pages in one slot of swap are shared. \
-           Frame numbers are needed, and so CAP_SYS_ADMIN.",
+           A process is given by its id, or by its name as a text. Regions match by address; a file that is mapped elsewhere matches by \
+           file and offset. Pages in the same swap slot count as shared. Several processes, or \
+           all `children`, are compared one after the other. Only the sums of each are then shown, with the kernel's own uss and \
+           pss (smaps_rollup). `$_shared`, `$_copied` and `$_about_to_copy` are the bytes of all. \
+           compare needs frame numbers (CAP_SYS_ADMIN).",
     examples: &[
         Example {
             line: "compare children",
@@ -74,7 +75,7 @@ pub(super) fn run(
         .transpose()?;
     let view = View::of(&target)?;
     view.require(Need::FRAMES)?;
-    // With a range, only what lies at its addresses is asked for.
+    // With a range, only its addresses are compared.
     let is_all = spans
         .as_ref()
         .is_none_or(|spans| *spans.origin() == Origin::All);
@@ -100,7 +101,7 @@ pub(super) fn run(
     let mut is_any = false;
     for other in others {
         let other = match process::attach(other) {
-            // A child that has exited has no memory, whether or not its parent has waited for it.
+            // An exited child has no memory, even if its parent has not waited for it yet.
             Err(process::Error::Gone { .. }) if is_children => continue,
             attached => attached?,
         };
@@ -175,7 +176,7 @@ fn children(target: &Target, parent: u32) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Counts neighbouring pages that stand alike. Nothing is written, and so copied, where the region is read-only.
+/// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.
 fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
     *match pages.relation {
         Relation::Shared => &mut counts.shared,
@@ -213,7 +214,7 @@ struct Side<'a, 'n> {
 }
 
 impl Side<'_, '_> {
-    /// Compares each region of the attached process, as far as it lies in `ranges`, and returns what of the other one was compared.
+    /// Compares the part of each region of the attached process that lies in `ranges`. Returns the compared ranges of the other process.
     fn regions_here(
         &mut self,
         ranges: &[AddressRange],
@@ -247,7 +248,7 @@ impl Side<'_, '_> {
         Ok(compared)
     }
 
-    /// The regions of the other process, as far as nothing here was compared with them.
+    /// Adds the parts of the other process's regions that have no counterpart here.
     fn regions_there(
         &mut self,
         compared: Vec<AddressRange>,
@@ -269,7 +270,7 @@ impl Side<'_, '_> {
         Ok(())
     }
 
-    /// Symbols are those of the attached process: what only the other one has counts for its region.
+    /// Symbols are those of the attached process; pages of the other process alone count for their region.
     fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_writable: bool) {
         let Some(symbols) = &mut self.symbols else {
             return;
@@ -328,7 +329,7 @@ impl Side<'_, '_> {
         say_cut(more, "region", sink)
     }
 
-    /// The rows of `by symbol`, those first of which most was copied or can be.
+    /// The rows of `by symbol`, the most copied or about to be copied first.
     fn show_groups(&mut self, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let mut groups: Vec<_> = std::mem::take(&mut self.groups).into_iter().collect();
         groups.sort_by_key(|(_, counts)| {

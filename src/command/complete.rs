@@ -7,8 +7,8 @@ pub(super) const ABOUT: About = About {
     name: "complete",
     group: Group::Language,
     summary: "what could be typed next, as Tab offers it",
-    text: "A line for each way in which TEXT could go on, whole, as gdb's `complete` prints them: for editors. Text in \"quotes\" keeps \
-           the blank at its end, behind which the next word begins.",
+    text: "For editors, as gdb's `complete`: each line is TEXT with one possible completion. Put TEXT in \"quotes\" to keep \
+           a blank at its end, behind which the next word begins.",
     examples: &[
         Example {
             line: "complete wa",

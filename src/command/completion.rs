@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-/// Names of one kind that are offered at most: more help nobody.
+/// The most offered names of one kind.
 const MOST: usize = 200;
 
-/// How long the symbols of a large target may be searched between two keys.
+/// The time limit for searching symbols between two keys.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long debug information may be read and searched for source files.
+/// The time limit for searching debug information for source files.
 const PATIENCE_WITH_LINES: Duration = Duration::from_millis(200);
 
 /// Where the word at the cursor begins, and what it could become.
@@ -51,7 +51,7 @@ pub(super) fn complete(
 pub struct Offer {
     /// As it is shown in a list.
     pub shown: String,
-    /// What stands in the line in the place of the word, if it is chosen.
+    /// The text that replaces the word in the line.
     pub typed: String,
 }
 
@@ -68,7 +68,7 @@ struct Offers<'a> {
 impl Offers<'_> {
     fn of(&mut self, kind: Expected, expected: &Expectation) {
         if expected.quote.is_none() {
-            // Behind a word that can be nothing but whole comes a blank.
+            // A blank follows a word that is complete.
             let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::How);
             for word in kind.words() {
                 self.word(word, blank);
@@ -84,7 +84,7 @@ impl Offers<'_> {
                 self.symbols();
                 self.regions();
                 self.variables();
-                // Nobody who types an address waits for debug information that no line was asked of.
+                // Completing an address must not wait for debug information that is not loaded yet.
                 if !expected.kinds.contains(&Expected::SourceFile) {
                     self.source_files(SourcesOf::Known);
                 }
@@ -116,8 +116,7 @@ impl Offers<'_> {
         }
     }
 
-    /// Takes up an offer, unless a terminal could not show it as it is: names of files, symbols and processes are somebody else's, and
-    /// the line editor prints them raw.
+    /// Adds an offer, unless it contains characters that must not reach a terminal: the line editor prints names raw.
     fn add(&mut self, shown: String, typed: String) {
         if shown.chars().all(is_plain) {
             self.found.insert(Offer { shown, typed });
@@ -185,7 +184,7 @@ impl Offers<'_> {
         self.offer(name, lang::Name(name.to_owned()).to_string());
     }
 
-    /// A name of something mapped: where a terminal could not show it, in the escaped form in which it is listed.
+    /// The name of a mapping, escaped as in lists if it must not reach a terminal as it is.
     fn mapped(&mut self, name: &Bytes) {
         let listed = name.to_string();
         match std::str::from_utf8(name.as_bytes()) {
@@ -228,14 +227,14 @@ impl Offers<'_> {
         }
     }
 
-    /// Asks the names of the target, if there is one.
+    /// Runs `ask` on the symbols of the target, if there is a target.
     fn with_names<T>(&self, ask: impl FnOnce(&View) -> T) -> Option<T> {
         let target = self.state.target()?;
         let regions = target.process.regions().ok()?;
         Some(ask(&self.state.symbols.over(target, &regions)))
     }
 
-    /// Regions in brackets, and the files behind regions by the names that people use.
+    /// Regions in brackets, and mapped files by their file names.
     fn regions(&mut self) {
         if self.before.ends_with('!') {
             return;
@@ -324,7 +323,7 @@ impl Offers<'_> {
             let path = format!("{folder}{shown}");
             let typed = match quote {
                 None if path.chars().all(is_plain_in_path) => path,
-                // The quote stays open behind a folder: more is to come.
+                // The quote stays open behind a folder: the path goes on.
                 _ => {
                     let quote = quote.unwrap_or('\'');
                     let escaped: String = path

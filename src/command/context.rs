@@ -1,4 +1,4 @@
-//! What a command is given, and what it gives back.
+//! The input and the result of a command.
 
 use super::Error;
 use crate::eval::{Judgement, Value};
@@ -8,7 +8,7 @@ use crate::report::Sink;
 use crate::state::DebugState;
 use std::sync::Arc;
 
-/// What a command is given.
+/// The input of a command.
 pub struct Context<'a> {
     /// The debugging session: target, variables, settings.
     pub state: &'a mut DebugState,
@@ -19,35 +19,35 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What is looked at.
+    /// The target.
     pub(super) fn target(&self) -> Result<Arc<Target>, Error> {
         self.state.target().cloned().ok_or_else(Error::no_target)
     }
 }
 
-/// Where a command that was cut short goes on.
+/// Where a command that stopped early continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resume {
     /// From this address.
     Address(VirtualAddress),
     /// From this frame.
     Frame(FrameNumber),
-    /// With what it has asked about.
+    /// With the action that the user has agreed to.
     Agreed,
 }
 
-/// What is to happen after a command.
+/// What happens after a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Flow {
     /// The next line.
     Done,
-    /// The next line; an empty one goes on from here.
+    /// The next line; an empty one continues from here.
     More(Resume),
     /// The lines of a file with these arguments, then the next line.
     Source(std::path::PathBuf, Vec<Value>),
     /// The next line if it holds; otherwise an error.
     Asserted(Box<Judgement>),
-    /// The same command again, if the user says yes to this question: what it does is not to be done by mistake.
+    /// The same command again, if the user says yes to this question.
     Ask(String),
     /// Leave, with this exit status.
     Quit(u8),

@@ -1,4 +1,4 @@
-//! The help of what decides: `if`, `while`, `foreach`, `define` and the words that belong to them. The session runs them.
+//! The help of blocks: `if`, `while`, `foreach`, `define` and their other words. The session runs them.
 
 use super::{About, Example, Group};
 
@@ -44,15 +44,15 @@ pub(super) const IF: About = about(
 pub(super) const ELSE: About = about(
     "else",
     "the other lines of an if",
-    "Parts the lines of an `if` that run when its condition is true from those that run when it is false.",
+    "Separates the lines of an `if` for a true condition from those for a false one.",
     IF_EXAMPLES,
 );
 
 pub(super) const END: About = about(
     "end",
     "the end of a block",
-    "Closes the last `if`, `while`, `foreach`, `define` or `document` that is still open. Before a parenthesis it is a \
-     function, which no line begins with.",
+    "Closes the last `if`, `while`, `foreach`, `define` or `document` that is still open. `end(RANGE)` in an expression is a \
+     function.",
     IF_EXAMPLES,
 );
 
@@ -74,7 +74,7 @@ pub(super) const LOOP_BREAK: About = about(
 pub(super) const LOOP_CONTINUE: About = about(
     "loop_continue",
     "begin the next turn of a loop",
-    "Leaves out the rest of this turn of the innermost `while` or `foreach` around it.",
+    "Skips the rest of this turn of the innermost `while` or `foreach` around it.",
     WHILE_EXAMPLES,
 );
 
@@ -83,12 +83,12 @@ pub(super) const FOREACH: About = about(
     "run lines for each row of a walk, each region, each value",
     "`foreach $r in regions …` sets $r to the range of each region, `foreach $p in walk RANGE …` sets $p to the range of each row of the \
      walk, with the clauses that the commands have (but no groups of `walk`), and `foreach $s in VALUE, VALUE` goes through values. \
-     `foreach $t in threads` sets $t to the stack pointer of each thread, which the kernel tells only of those that wait. The rows come from one \
-     sweep, before the lines run for the first time. The lines may not attach or detach.",
+     `foreach $t in threads` sets $t to the stack pointer of each thread, which the kernel shows only for a waiting thread. The rows come from one \
+     sweep before the first turn. The lines may not attach or detach.",
     &[
         Example {
             line: "foreach $r in regions where writable and rss > 64K\nprint size($r)\nend",
-            does: "the size of each region of some",
+            does: "the size of some regions, one by one",
         },
         Example {
             line: "foreach $p in walk demo_buffer where present\nprint $p\nend",
@@ -100,15 +100,15 @@ pub(super) const FOREACH: About = about(
 pub(super) const DEFINE: About = about(
     "define",
     "make a command of your own",
-    "The lines up to `end` are what the command does. It is called by its whole name; $arg0, $arg1 … are the values of what \
-     follows the name, parted by blanks, and $argc is their number. Arguments are values, never text that is put into lines. \
-     `document` gives it a help. Names of pmdb's own commands cannot be taken.",
+    "The lines up to `end` are what the command does. It is called by its whole name; $arg0, $arg1 … are the values of its \
+     arguments, separated by blanks, and $argc is their number. Arguments are values, never text that is put into lines. \
+     `document` gives it a help. It cannot have the name of a pmdb command.",
     DEFINE_EXAMPLES,
 );
 
 pub(super) const DOCUMENT: About = about(
     "document",
     "give a command of your own its help",
-    "The lines up to one that is nothing but `end` are what `help NAME` shows, the first of them also in lists.",
+    "`help NAME` shows the lines up to one that is only `end`; lists show the first of them.",
     DEFINE_EXAMPLES,
 );

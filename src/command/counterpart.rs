@@ -3,7 +3,7 @@
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use std::collections::HashMap;
 
-/// The regions of the other process, to be found by address and by file.
+/// The regions of the other process, indexed by address and by file.
 pub(super) struct Counterparts<'a> {
     /// In address order.
     regions: Vec<&'a Region>,

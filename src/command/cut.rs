@@ -1,4 +1,4 @@
-//! `limit N` and `top N`: which rows are shown, and what is said of the others.
+//! `limit N` and `top N`: which rows are shown, and the note about the others.
 
 use super::Error;
 use crate::eval;
@@ -16,10 +16,10 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// What was written, with the value of its variable.
+    /// The cut of a line, with the value of its variable.
     ///
     /// # Errors
-    /// None is wanted, or the variable holds no count.
+    /// The count is 0, or the variable holds no count.
     pub fn of(written: Option<&lang::Cut>, state: &DebugState) -> Result<Option<Cut>, Error> {
         let Some(written) = written else {
             return Ok(None);
@@ -51,7 +51,7 @@ impl Cut {
     }
 }
 
-/// Keeps the rows that are wanted, the largest first if those are, and returns how many were left out.
+/// Keeps the first or the largest rows, and returns how many were left out.
 pub(super) fn keep<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> u64) -> usize {
     if Cut::top(cut).is_some() {
         rows.sort_by_key(|row| Reverse(size(row)));
@@ -61,10 +61,10 @@ pub(super) fn keep<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> 
     all - rows.len()
 }
 
-/// What ends the sentence about rows that are not shown.
+/// The end of the note about rows that are not shown.
 pub const CUT: &str = "; the totals are of all of them";
 
-/// Says how many rows are not shown.
+/// Notes how many rows are not shown.
 pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
     if more == 0 {
         return Ok(());
@@ -73,15 +73,15 @@ pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<()
     sink.note(format!("{more} more {what}{plural}{CUT}"))
 }
 
-/// The largest of a stream of rows; of equally large ones the first.
+/// The largest of a stream of rows; among equals, the first.
 pub(super) struct Largest<T> {
     most: usize,
     seen: usize,
-    /// The smallest of those that are kept is on top.
+    /// The smallest kept row is on top.
     kept: BinaryHeap<Reverse<Ranked<T>>>,
 }
 
-/// A row by its size, and by where in the stream it came.
+/// A row, ordered by its size and then by its place in the stream.
 struct Ranked<T> {
     size: u64,
     place: Reverse<usize>,
@@ -114,7 +114,7 @@ impl<T> Largest<T> {
     }
 }
 
-/// Shows the largest, if only those are wanted, and says how many others there are.
+/// Shows the largest rows, if `top` asked for them, and notes how many others there are.
 pub(super) fn show_largest<T>(
     largest: Option<Largest<T>>,
     what: &str,

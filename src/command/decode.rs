@@ -67,7 +67,7 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// Every set bit of an entry, and what lies in bits 0 to 54.
+/// Every set bit of an entry, and the value of bits 0 to 54.
 fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     let layout = machine.swap_layout();
     let mut bits: Vec<BitMeaning> = entry
@@ -116,7 +116,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
         content: None,
     };
     let rules = Numbered(layout);
-    // With neither bit it is untouched memory, a hidden device or no region at all: the entry alone does not tell which.
+    // Neither bit: untouched memory, a hidden device or no region at all. The entry alone does not show which.
     let tells = entry.is_present() || entry.swap().is_some();
     let states = tells.then(|| classify(evidence, None, &rules).0);
     let state = states
@@ -142,7 +142,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     }
 }
 
-/// The rules of a kernel of which only the numbering of swap types is known.
+/// The rules of an unknown kernel with a known numbering of swap types.
 struct Numbered(SwapLayout);
 
 impl KernelBehaviour for Numbered {
@@ -173,7 +173,7 @@ fn type_words(meaning: SwapMeaning) -> &'static str {
         SwapMeaning::Marker => "a marker without a page",
         SwapMeaning::ReadError => "a page that could not be read back from swap",
         SwapMeaning::Special => {
-            "no swap area: migration, failed memory or device memory (the kernel's configuration would tell)"
+            "no swap area: migration, failed memory or device memory (which of them depends on the kernel's configuration)"
         }
     }
 }

@@ -7,7 +7,7 @@ pub(super) const ABOUT: About = About {
     name: "detach",
     group: Group::Target,
     summary: "let go of the process",
-    text: "The process goes on as before; it never noticed.",
+    text: "The process goes on as before.",
     examples: &[Example {
         line: "detach",
         does: "lets go",

@@ -27,11 +27,12 @@ pub(super) const ABOUT: About = About {
     text: "Compares the snapshot A with the snapshot B, or with the present; without names the last snapshot with the present. The \
            totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that changed in \
            the same way: came, went, copied on write, moved, swapped out or in, split, collapsed. Pages that were written in place \
-           show where the snapshots have `content` (the present then has it, too), or where the kernel tracks soft-dirty pages.\n\n\
+           show if the snapshots have `content`, or if the kernel tracks soft-dirty pages.\n\n\
            `in RANGE` compares a part; `where FILTER` keeps pages that match now. `by region`, `by symbol` and `by change` add up, \
-           the largest net effect first; `$_came` and `$_went` are the bytes that came and went, `$_changes` all changes. `top N` shows the largest N rows, `limit N` the first N in order. A page that moved \
-           twice between both moved once; a page that came and went again does not show. In expressions changed(A, B in RANGE where FILTER) and its kin count the pages (help values). After a fork that is later than A, a page \
-           that was copied shows as moved: A has no sharing to compare with.",
+           the largest net effect first. `top N` shows the N largest rows, `limit N` the first N. `$_came` and `$_went` are the bytes that \
+           came and went, `$_changes` the number of changes. Functions such as changed(A, B in RANGE where FILTER) count pages in expressions (help values).\n\n\
+           A page that moved twice in between shows as one move; a page that came and went again does not show. If the process forked \
+           after A, a copied page shows as moved: it was not shared in A.",
     examples: &[
         Example {
             line: "snapshot\ndiff",
@@ -144,7 +145,7 @@ pub(super) fn run(context: &mut Context, asked: &Diff) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// Contents that only one of both snapshots has show no writes.
+/// The reason why writes do not show, if only one of the snapshots has contents.
 fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
     let without = match (from.snapshot.has_contents(), to.snapshot.has_contents()) {
         (true, false) => to,
@@ -158,7 +159,7 @@ fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
 }
 
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
-    sink.note("only the part of the range that the snapshot is of was compared")
+    sink.note("only the part of the range that the snapshot covers was compared")
 }
 
 fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
@@ -170,7 +171,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
     sink.note(message)
 }
 
-/// The snapshot that the question begins with.
+/// The earlier snapshot.
 fn earlier<'a>(
     state: &'a crate::state::DebugState,
     asked: &Diff,
@@ -188,7 +189,7 @@ fn no_snapshot() -> Error {
     }
 }
 
-/// The present, of what the earlier one is of and keeps.
+/// A snapshot of the present, with the range and the kept facts of the earlier one.
 fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
     let from = earlier(context.state, asked)?;
@@ -221,7 +222,7 @@ fn matching(
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }
 
-/// How the memory of the process that is present has grown and shrunk, in bytes.
+/// How many bytes came into memory and went from it.
 #[derive(Clone, Copy, Default)]
 struct Effect {
     came: u64,
@@ -297,7 +298,7 @@ impl Difference<'_> {
     }
 }
 
-/// Pages of each kind of change, and the number of changes of regions. Pages that went with their region have gone, too.
+/// The number of pages of each kind of change, and of region changes. Pages that went with their region count as gone.
 fn totals(rows: &[ChangeRow]) -> Numbers<EventKind> {
     let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
     for row in rows {
@@ -316,7 +317,7 @@ fn change(row: ChangeRow) -> Record {
     Record::Change(Box::new(row))
 }
 
-/// The totals, and then the rows or groups, as far as they are asked for.
+/// Emits the totals, and then the rows or groups within the cut.
 fn show<T>(
     mut summary: DiffSummary,
     mut rows: Vec<T>,
@@ -331,7 +332,7 @@ fn show<T>(
     rows.try_for_each(|row| sink.emit(record(row)))
 }
 
-/// Rows added up, the largest net effect first. By symbol, a row of pages that begin in several symbols counts for each.
+/// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
 fn groups(
     by: DiffKey,
     rows: &[ChangeRow],

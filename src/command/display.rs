@@ -1,4 +1,4 @@
-//! `display`, `undisplay`, `info display`: what is shown again at each prompt.
+//! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome, print};
 use crate::eval;
@@ -26,7 +26,7 @@ const EXAMPLES: &[Example] = &[
     },
     Example {
         line: "display rss(demo_buffer)\nundisplay 1",
-        does: "no longer that",
+        does: "removes it",
     },
 ];
 
@@ -35,9 +35,9 @@ pub(super) const ABOUT: About = About {
     group: Group::Time,
     summary: "show a value or a command's answer at each prompt",
     text: "`display[/FMT] EXPRESSION` shows the value now, and again before each prompt, as in gdb; with a count or a size in the format, or \
-           /s, it shows memory as `x` does. `display COMMAND …` shows the answer of a command that only looks, such as walk, regions or \
-           ps: its name is typed whole. Alone, `display` shows all of them; `info display` lists them, and `undisplay N` removes one.\n\n\
-           With `every TIME` nothing is kept: it is shown again and again until Ctrl-C, or `count N` times.",
+           /s, it shows memory as `x` does. `display COMMAND …` shows the answer of a command that changes nothing, such as walk, regions or \
+           ps; its name cannot be abbreviated. `display` alone shows all displays, `info display` lists them, and `undisplay N` removes one.\n\n\
+           With `every TIME` the display is not kept: it is repeated until Ctrl-C, or `count N` times.",
     examples: EXAMPLES,
 };
 
@@ -45,7 +45,7 @@ pub(super) const ABOUT_UNDISPLAY: About = About {
     name: "undisplay",
     group: Group::Time,
     summary: "no longer show something at each prompt",
-    text: "By the numbers that `display` gave; without one, none is shown any more.",
+    text: "Removes displays by their numbers; without a number it removes all.",
     examples: EXAMPLES,
 };
 
@@ -53,7 +53,7 @@ pub(super) const ABOUT_INFO: About = About {
     name: "info display",
     group: Group::Time,
     summary: "what is shown at each prompt",
-    text: "A line for each, with its number, as `display` got it.",
+    text: "A line for each display: its number, and the expression or command.",
     examples: &[Example {
         line: "info display",
         does: "all of them",
@@ -110,7 +110,7 @@ fn again(
     }
 }
 
-/// All that is displayed. What has no value now says why; the others are shown all the same.
+/// Shows all displays. One without a value now shows why, and does not stop the others.
 fn show_all(context: &mut Context, run: Run) -> Outcome {
     for Display { number, what } in context.state.displays.all() {
         match show(context, Some(number), &what, run) {
@@ -130,7 +130,7 @@ fn show_all(context: &mut Context, run: Run) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// One of them, now. What it looks at leaves `$_` and the like alone.
+/// Shows one display. It does not change `$_` and other variables.
 fn show(
     context: &mut Context,
     number: Option<u64>,
@@ -178,7 +178,7 @@ fn value_text(
     Ok(print::text_of(context.state, format, &value))
 }
 
-/// The layout, if memory is to be shown in it: a value has no count and no size.
+/// The layout, if it is one for memory: a value has no count and no size.
 fn memory(layout: Layout) -> Option<Layout> {
     let is_memory = layout.count.is_some()
         || layout.unit.is_some()
@@ -201,7 +201,7 @@ fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Command
     Ok(Spanned::new(command, value.at))
 }
 
-/// As it was written.
+/// The text as it was written.
 fn text(what: &Displayed) -> String {
     match what {
         Displayed::Command { text, .. } => text.0.clone(),

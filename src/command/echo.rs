@@ -7,7 +7,7 @@ pub(super) const ABOUT: About = About {
     name: "echo",
     group: Group::Language,
     summary: "print text",
-    text: "Prints its argument as it stands, and a line end if it has none at its end. \\n, \\t, \\\\ and \\\" mean what they mean in C.\n\n\
+    text: "Prints its argument as it stands, and adds a line end if it has none. \\n, \\t, \\\\ and \\\" mean what they mean in C.\n\n\
            Useful in command files, between the answers.",
     examples: &[Example {
         line: "echo the heap, by state:",
@@ -16,7 +16,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn run(context: &mut Context, text: &str) -> Outcome {
-    // Command files of gdb write the line end, which its own echo needs.
+    // gdb's echo adds no line end, so its command files write one.
     let end = if text.ends_with('\n') { "" } else { "\n" };
     context.sink.emit(Record::Text(Text {
         text: format!("{text}{end}"),

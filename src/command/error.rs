@@ -1,4 +1,4 @@
-//! Why a command failed: what was tried, why, where in the line, the way out.
+//! Why a command failed: what was tried, why, where in the line, and the remedy.
 
 use crate::kernel::VirtualAddress;
 use crate::lang::Span;
@@ -10,7 +10,7 @@ use crate::{eval, inspect, process};
 pub enum Error {
     /// The sink asked to stop: no failure to report, but the command did not end.
     Stopped(Stopped),
-    /// Something at a place of the line: an expression without a value, a range that cannot be.
+    /// An error at a place in the line: an expression without a value, an impossible range.
     Evaluation(eval::Error),
     /// An address of the line is in no region.
     Unmapped {
@@ -21,7 +21,7 @@ pub enum Error {
         /// The regions below and above, as far as there are any.
         nearest: Vec<RegionBrief>,
     },
-    /// Bytes could not be had.
+    /// Bytes could not be read.
     Target(process::Error),
     /// What was waited for did not happen in time.
     Unmet {
@@ -32,7 +32,7 @@ pub enum Error {
     Refused {
         /// What was tried and why it failed.
         message: String,
-        /// The way out.
+        /// The remedy.
         hint: Option<String>,
     },
 }
@@ -100,7 +100,7 @@ impl Error {
         }
     }
 
-    /// `count 0`, `limit 0`: asked for, and for nothing.
+    /// `count 0`, `limit 0`: a clause that asks for nothing.
     pub(super) fn nothing_wanted(clause: &str) -> Self {
         Error::Refused {
             message: format!("`{clause} 0` asks for nothing"),
@@ -152,7 +152,7 @@ mod tests {
             let Error::Target(error) = unknown(reason) else {
                 panic!("not of the target");
             };
-            let remedy = error.remedy().expect("a way out");
+            let remedy = error.remedy().expect("a remedy");
             assert!(!error.to_string().contains(remedy), "{error}");
             assert_eq!(Error::Target(error).status(), 4);
         }

@@ -17,10 +17,10 @@ pub(super) const ABOUT: About = About {
     text: "In sentences: what is there, whose page it is (of this mapping alone; shared with others until one of \
            them writes; of a file), where it lies in the machine, what is behind it (which byte of which file, unless the address is in `.bss`; \
            which slot of which swap area), and which symbol the address belongs to.\n\n\
-           Then what the target's next read and next write of it will do: nothing beyond the access; fill with \
-           zeros; copy; take over; map what is cached; read the file; swap in; SIGSEGV or SIGBUS, and why; \
-           or wait for a userfaultfd handler. Where what can be known here does not decide, the likeliest comes \
-           first and the others are named.\n\n\
+           Then what the target's next read and next write of it will do: nothing beyond the access; map a page of \
+           zeros; copy; reuse the page; map a cached page; read the file; swap in; SIGSEGV or SIGBUS, and why; \
+           or wait for a userfaultfd handler. If several effects are possible, the likeliest comes \
+           first and the others follow.\n\n\
            It is about accesses of the target itself, now: another thread or reclaim may be quicker. Looking \
            changes nothing.",
     examples: &[
@@ -80,23 +80,23 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     Ok(Flow::Done)
 }
 
-/// Why it cannot be told whose a page is that is mapped.
+/// Why the owner of a mapped page is unknown.
 fn reason(untold: OwnerUntold, detail: &PageDetail) -> Option<Reason> {
     let limit = |text: &str| Some(Reason::NotOnThisKernel(text.into()));
     match untold {
         OwnerUntold::NoPage => None,
         OwnerUntold::Kind => Some(kind_untold(&detail.page)),
         OwnerUntold::Exclusive => detail.exclusive.clone().err(),
-        OwnerUntold::SwapCache => {
-            limit("it is in the swap cache, and whether somebody else has its slot does not show")
-        }
+        OwnerUntold::SwapCache => limit(
+            "it is in the swap cache, and the kernel does not show whether another process has the same slot",
+        ),
         OwnerUntold::MarkOfFolio => limit(
             "it is mapped here alone, but of a large folio only the first page shows whether it was ever shared",
         ),
     }
 }
 
-/// Whether the loader cleared what the file has there.
+/// Whether the loader cleared these bytes of the file.
 fn is_zeroed(symbols: &Symbols, target: &Target, region: &Region, address: VirtualAddress) -> bool {
     symbols.may_name(target, region)
         && symbols

@@ -20,11 +20,11 @@ pub(super) const ABOUT: About = About {
            bytes of a \"text\" (without a zero at its end), hex\"bytes\". A number has the size behind the slash (b 1, h 2, w 4, g 8 bytes). \
            The default is 4 bytes, 8 if the number does not fit, and the size of a pointer for an address. A count behind the slash ends the \
            search after so many matches. Matches may overlap.\n\n\
-           Pages that are not resident are not touched; the last line counts them by state. If a page of a file or of shared memory is not mapped, but \
-           is in the page cache, find searches it there (marked: file), which brings in nothing either. `where` chooses pages, as for walk; the last line then counts only those. The kernel marks pages that are read as \
-           used: the flags referenced, active and idle of their frames may change. $_ is the last match, $numfound the number of \
-           matches.\n\n\
-           A range is A..B or A, +LENGTH, a region, a symbol with a size, all: where gdb has `find A, B, VALUE`, write \
+           Pages that are not resident are not touched; the last line counts them by state. A page of a file or of shared memory that is not \
+           mapped but in the page cache is searched there (marked: file), which faults nothing in either. `where` selects pages, as for walk; \
+           the last line then counts only those. The kernel marks pages that are read as used: the flags referenced, active and idle of \
+           their frames may change. $_ is the last match, $numfound the number of matches.\n\n\
+           A range is A..B or A, +LENGTH, a region, a symbol with a size, or all. For gdb's `find A, B, VALUE`, write \
            find A..B, VALUE.",
     examples: &[
         Example {
@@ -53,7 +53,7 @@ pub(super) const ABOUT: About = About {
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes that may be looked for.
+/// The most bytes of a search.
 const LONGEST: usize = 64 << 10;
 
 pub(super) fn run(
@@ -80,7 +80,7 @@ pub(super) fn run(
     let spans = match eval::subject(range, context.state)? {
         Subject::Sized(spans) | Subject::Range(spans) => spans,
         Subject::Address(_) => {
-            let error = eval::Error::new(range.at, "one address is no range to look through");
+            let error = eval::Error::new(range.at, "one address is not a range to search");
             return Err(error
                 .hint("find A..B, VALUE or find A, +LENGTH, VALUE")
                 .into());
@@ -129,7 +129,7 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// The bytes of a part of what is looked for.
+/// The bytes of a pattern.
 fn bytes(
     pattern: &Spanned<Pattern>,
     layout: Layout,
@@ -173,7 +173,7 @@ fn bytes(
     Ok(process::Layout::bytes(words, number as u64, size))
 }
 
-/// A word that names nothing is likely to be meant as text.
+/// Adds a hint to an unknown name, which is probably meant as text.
 fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
     match pattern {
         Expression::Name(word) if error.cause.is_none() => {
@@ -192,7 +192,7 @@ fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
     }
 }
 
-/// Whether a number can be written in so many bytes, with or without a sign.
+/// Whether a number fits so many bytes, signed or unsigned.
 fn fits(number: i128, bytes: u8) -> bool {
     let bits = 8 * u32::from(bytes);
     (-(1i128 << (bits - 1))..1i128 << bits).contains(&number)
@@ -203,27 +203,27 @@ struct Search<'a> {
     view: &'a View<'a>,
     symbols: symbol::View<'a>,
     finder: Finder<'a>,
-    /// Bytes that end at `next`: the last ones, with which a match may begin that goes on there.
+    /// The last bytes up to `next`, in which a match may begin that goes on behind `next`.
     buffer: Vec<u8>,
     /// Where the buffer ends.
     next: Option<VirtualAddress>,
     matches: u64,
     last: Option<VirtualAddress>,
     most: u64,
-    /// Bytes that were looked through.
+    /// Bytes that were searched.
     searched: u64,
-    /// Pages of these that are not there, but in the page cache.
+    /// Pages that were searched in the page cache.
     cached: u64,
-    /// What of the buffer comes from the page cache.
+    /// The parts of the buffer that come from the page cache.
     of_file: Vec<AddressRange>,
-    /// Pages that are there, and were not looked through.
+    /// Present pages that could not be searched.
     unread: u64,
-    /// Pages that are in the page cache, and could not be read there.
+    /// Pages of the page cache that could not be read.
     cache_unread: PagesByReason,
 }
 
 impl Search<'_> {
-    /// Looks through all that is resident.
+    /// Searches all resident pages.
     fn through(
         &mut self,
         spans: &Spans,
@@ -271,7 +271,7 @@ impl Search<'_> {
         finish(Record::FindSummary(summary), ended.stopped, sink)
     }
 
-    /// Looks through the part of these pages that is in the spans.
+    /// Searches the part of these pages that lies in the spans.
     fn page(
         &mut self,
         page: &Page,
@@ -287,7 +287,7 @@ impl Search<'_> {
             .try_for_each(|range| self.range(range, source, sink))
     }
 
-    /// Looks through a range that is resident or in the page cache, or was.
+    /// Searches a range that was just resident or in the page cache.
     fn range(
         &mut self,
         range: AddressRange,
@@ -313,7 +313,7 @@ impl Search<'_> {
                 Source::File => match self.view.cached(from, into)? {
                     Ok(read) => (read, false),
                     Err(reason) => {
-                        // What changes meanwhile may do so for one page alone.
+                        // A change meanwhile may concern this page only.
                         let pages = match reason {
                             Reason::Changed => 1,
                             _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
@@ -356,7 +356,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Tells of the matches in the buffer, which begins at `begins`.
+    /// Reports the matches in the buffer, which begins at `begins`.
     fn matches_in_buffer(
         &mut self,
         begins: VirtualAddress,

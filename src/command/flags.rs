@@ -52,7 +52,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
     Ok(Flow::Done)
 }
 
-/// The frame behind an address, or that its number is hidden. That there is none to speak of is an error.
+/// The frame behind an address, or the reason why its number is hidden; an error if there is no frame.
 fn frame_at(
     context: &mut Context,
     place: &Spanned<Expression>,
@@ -93,7 +93,7 @@ fn report(machine: &Machine, frame: FrameNumber, address: Option<VirtualAddress>
     }
 }
 
-/// The report about a frame whose number is unknown: why nothing else is known.
+/// The report about a frame whose number is unknown: every fact has that reason.
 fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsReport {
     FlagsReport {
         address,
@@ -106,7 +106,7 @@ fn without_frame(reason: &Reason, address: Option<VirtualAddress>) -> FlagsRepor
     }
 }
 
-/// What each set flag says, in the company of the others.
+/// What each set flag means together with the others.
 pub(super) fn meanings(flags: PageFlags, machine: &Machine) -> Vec<FlagMeaning> {
     let context = FlagContext {
         kernel: machine.kernel().number,

@@ -3,7 +3,7 @@
 use crate::lang::Format;
 use std::fmt::Write;
 
-/// A unit of memory of `bytes` bytes. An address has `pointer_bytes`, to which smaller units are extended with their sign.
+/// A unit of memory of `bytes` bytes. In an address, smaller units are sign-extended to `pointer_bytes`.
 pub(super) fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> String {
     let bits = 8 * usize::from(bytes);
     let signed = (raw as i64) << (64 - bits) >> (64 - bits);
@@ -35,7 +35,7 @@ pub(super) fn unit(format: Format, bytes: u8, raw: u64, pointer_bytes: u8) -> St
     }
 }
 
-/// A floating-point number with so many digits, as C's `%g` has it; `mantissa` tells one that is no number from others.
+/// A floating-point number with so many digits, as C's `%g` writes it. gdb shows the `mantissa` of a NaN.
 fn float(number: f64, digits: usize, mantissa: u64) -> String {
     let sign = if number.is_sign_negative() { "-" } else { "" };
     if number.is_nan() {
@@ -57,7 +57,7 @@ fn float(number: f64, digits: usize, mantissa: u64) -> String {
     without_zeros(&format!("{number:.decimals$}")).to_owned()
 }
 
-/// Without zeros at the end of a fraction, and without a point that nothing follows.
+/// Without zeros at the end of a fraction, and without a point at the end.
 fn without_zeros(number: &str) -> &str {
     match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),
@@ -101,7 +101,7 @@ fn named(character: char) -> Option<char> {
     })
 }
 
-/// Text in quotes: of bytes that should be UTF-8, or of units of two or four bytes that should be UTF-16 or UTF-32.
+/// Text in quotes, from units of one, two or four bytes: UTF-8, UTF-16 or UTF-32.
 pub(super) fn text(units: &[u64], bytes: u8) -> String {
     let mut shown = String::from(match bytes {
         2 => "u\"",
@@ -142,10 +142,10 @@ pub(super) fn text(units: &[u64], bytes: u8) -> String {
     shown
 }
 
-/// A character; where it cannot be shown, the units of so many bytes that it is stored in.
+/// A character; if it is not printable, the units of so many bytes that encode it.
 fn push_wide(text: &mut String, character: char, bytes: u8) {
     match (u8::try_from(character), bytes) {
-        // It would be read as one more digit.
+        // A digit behind `\x…` would be read as part of the escape.
         (Ok(byte), _) if byte.is_ascii_hexdigit() && ends_in_hexadecimal(text) => {
             push_code(text, byte.into());
         }
@@ -165,7 +165,7 @@ fn push_wide(text: &mut String, character: char, bytes: u8) {
     }
 }
 
-/// Whether the last of a text is a unit written as `\x…`, and not a backslash of its own with a letter behind it.
+/// Whether a text ends with a unit written as `\x…`, rather than with an escaped backslash and letters.
 fn ends_in_hexadecimal(text: &str) -> bool {
     let digits = |c: char| c.is_ascii_hexdigit();
     let before = text.trim_end_matches(digits);
@@ -179,7 +179,7 @@ fn ends_in_hexadecimal(text: &str) -> bool {
     backslashes.is_multiple_of(2)
 }
 
-/// A unit that is no character, or none that can be shown: octal where three digits hold it.
+/// A unit that is no printable character: in octal if three digits are enough.
 fn push_code(text: &mut String, unit: u64) {
     // Writing to a string does not fail.
     let _ = match unit {

@@ -25,7 +25,7 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
         Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
         _ => {
             return Err(Error::Refused {
-                message: "frames can be grouped by flags, order, node, zone, cgroup and mapcount: the other keys are those of pages of a process"
+                message: "frames can be grouped by flags, order, node, zone, cgroup and mapcount; the other keys are for pages of a process"
                     .to_owned(),
                 hint: Some("walk pfn:A..pfn:B by flags".to_owned()),
             });
@@ -84,20 +84,20 @@ pub(super) fn walk(context: &mut Context, range: FrameRange, arguments: &Argumen
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
 
-/// What is known when a sweep of frames has ended.
+/// The result of a sweep of frames.
 pub(super) struct Ended {
     /// Frames that were counted.
     counted: u64,
     /// Whether frames of the range were left out.
     cut_short: bool,
-    /// Why the sweep was broken off, unless `each` did that.
+    /// Why the sweep was stopped, unless `each` stopped it.
     stopped: Option<Stopped>,
     /// The frame at which memory ends, if that is within the range.
     memory_ends: Option<FrameNumber>,
 }
 
 impl Ended {
-    /// Closes with the totals; what was broken off stays broken off.
+    /// Emits the totals. Returns the error of an interrupted sweep.
     pub fn close(self, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
         let summary = FramesSummary {
             frames: self.counted,
@@ -109,8 +109,8 @@ impl Ended {
     }
 }
 
-/// Sweeps frames; `each` takes those that are asked about, and adds those that count to the number that it is given. It breaks off before
-/// frames that are too many.
+/// Sweeps frames. `each` gets the matching frames and adds those that it takes to the count. It returns `Break` to stop before
+/// frames over the limit.
 pub(super) fn sweep<'f>(
     machine: &Machine,
     range: FrameRange,
@@ -168,7 +168,7 @@ fn row(machine: &Machine, frames: &Frames) -> Record {
     })
 }
 
-/// Whether frames without a process have what is grouped by.
+/// Whether frames can be grouped by this key, without a process.
 fn of_frames(by: GroupBy) -> bool {
     match by {
         GroupBy::Flags | GroupBy::Order | GroupBy::Node | GroupBy::Zone | GroupBy::Cgroup => true,

@@ -1,4 +1,4 @@
-//! Groups of pages and of frames: by what, what they are called, and their rows.
+//! Groups of pages and of frames: their keys, names and rows.
 
 use super::Error;
 use super::cut::{Cut, say_cut};
@@ -10,7 +10,7 @@ use crate::process::Machine;
 use crate::report::{Group, Reason, Record, Sink, Stopped, Why};
 use std::cmp::Reverse;
 
-/// By what `by KEY` groups; `None` for runs, which are a stream.
+/// The grouping of a key; `None` for runs, which are a stream.
 fn by(key: GroupKey) -> Option<GroupBy> {
     Some(match key {
         GroupKey::State => GroupBy::State,
@@ -29,7 +29,7 @@ fn by(key: GroupKey) -> Option<GroupBy> {
     })
 }
 
-/// What `by KEY, KEY` groups by: one key or two.
+/// The grouping of `by KEY` or `by KEY, KEY`.
 ///
 /// # Errors
 /// Runs, which are a stream, beside another key; a key twice.
@@ -59,7 +59,7 @@ pub(super) fn emit(
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     if cut.is_some_and(|cut| cut.which == Which::Largest) {
-        // Of equally large ones the first stays the first.
+        // Stable: among equals, the first stays first.
         groups.sort_by_key(|&(_, pages)| Reverse(pages));
     }
     let shown = cut.map_or(groups.len(), |cut| cut.rows());
@@ -102,8 +102,8 @@ fn word(by: GroupBy) -> &'static str {
     }
 }
 
-/// What a group is called, and why its pages may not be that. Regions and symbols are known to a view alone: of them this is what pages
-/// in none are called.
+/// The name of a group, and why its pages may not belong to it. Names of regions and symbols need a view: for these keys this is
+/// the name for pages in none.
 pub(super) fn name(machine: &Machine, key: Key) -> (String, Why) {
     let unknown = |field, reason: Reason| ("unknown".to_owned(), because(field, reason));
     let name = match key {

@@ -101,7 +101,7 @@ pub(super) fn run(
             is_a_word = true;
             context.sink.emit(Record::Help(rows))?;
         }
-        // A word of another program: what it is here.
+        // A word of another program.
         let habit = habits::of(&words).filter(|habit| habit.words == words);
         match habit.map(|habit| (habit, habit.does)) {
             Some((_, Does::Run(ours, _))) => return help_of_habit(context, table, &words, ours),
@@ -146,7 +146,7 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// What a word of another program stands for, and the help of that.
+/// The help of the command that a word of another program stands for.
 fn help_of_habit(
     context: &mut Context,
     table: &'static [About],
@@ -165,7 +165,7 @@ fn help_of_habit(
     Ok(Flow::Done)
 }
 
-/// The topic that lists what the user made, as in gdb.
+/// The topic `user-defined`, as in gdb.
 const USER_DEFINED: &str = "user-defined";
 
 fn user_defined(state: &DebugState) -> Help {

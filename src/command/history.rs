@@ -10,8 +10,8 @@ pub(super) const ABOUT: About = About {
     name: "history",
     group: Group::Language,
     summary: "list the lines typed before",
-    text: "Lists the last 20 lines typed at the prompt, or as many as asked for. They are kept from one session to the \
-           next in $XDG_STATE_HOME/pmdb/history, which only you can read; `set history size N` says how many.",
+    text: "Lists the last 20 lines typed at the prompt, or as many as asked for. The file \
+           $XDG_STATE_HOME/pmdb/history, which only you can read, keeps them between sessions; `set history size N` says how many.",
     examples: &[Example {
         line: "history 5",
         does: "the last five lines",

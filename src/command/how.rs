@@ -1,12 +1,11 @@
-//! `--how`: the reads behind an answer, after it.
+//! `--how`: shows the reads behind an answer, after it.
 
 use super::{Context, Error, Outcome};
 use crate::report::{Hex, KernelRead, ReadsSummary, Record, Sink, Stopped};
 use crate::source::recorded::{Log, Read, Reads, dump_of_any};
 use std::sync::Arc;
 
-/// Runs a command with what it reads written down, and emits that when it has ended, also where it failed or was broken off: then it
-/// is what there is to know.
+/// Runs a command, records its reads, and emits them when it has ended, even if it failed or was interrupted.
 pub(super) fn run(context: &mut Context, command: impl FnOnce(&mut Context) -> Outcome) -> Outcome {
     let log = Arc::default();
     let before = context.state.record(&log);
@@ -16,7 +15,7 @@ pub(super) fn run(context: &mut Context, command: impl FnOnce(&mut Context) -> O
         // Nobody reads any more.
         Err(Error::Stopped(Stopped::Closed)) => outcome,
         Err(error) => {
-            // Why the command failed is more than that its reads cannot be shown.
+            // The command's own error matters more than one of the output.
             let _ = emit(context.sink, &log);
             Err(error)
         }

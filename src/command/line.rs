@@ -9,7 +9,7 @@ use crate::symbol::{Frame, LineAt, LinePlace, NoLines, View};
 
 /// Why a function has no name.
 const UNNAMED: &str = "the debug information names no function there";
-/// More places of one line are counted, not told.
+/// The most places of one line that are shown; the rest is counted.
 const MOST_PLACES: usize = 100;
 
 pub(super) const ABOUT: About = About {
@@ -19,9 +19,9 @@ pub(super) const ABOUT: About = About {
     text: "The file and line that the code at an address was compiled from, its function, and the functions that \
            this one was inlined into. FILE:LINE instead of an address lists all code of that line, in every function \
            and every copy of an inlined one; the end of the file's path is enough, and paths with slashes or hyphens \
-           go in quotes: 'src/server.c':210. Tab completes the names of source files, and puts the quotes: those of the \
-           program, and of libraries that a line was asked of before. As in gdb a * may stand before an address. Debug information is read \
-           from the module or from the files that belong to it, and only here.",
+           go in quotes: 'src/server.c':210. Tab completes the names of source files, quotes included: those of the \
+           program, and of libraries whose lines were shown before. As in gdb a * may stand before an address. Only this command reads debug \
+           information, from the module or its debug files.",
     examples: &[
         Example {
             line: "info line pmdb::main",
@@ -55,7 +55,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         if let Expression::Integer(number) = place.node
             && regions.iter().all(|region| !region.range.contains(address))
         {
-            // In gdb it would be a line of the file looked at last.
+            // In gdb a number is a line of the current file.
             let message =
                 format!("a number is an address; a line takes its file too: FILE:{number}");
             context.sink.note(message)?;
@@ -102,18 +102,19 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
         context.sink.note(message)?;
     }
     if let Some(unasked) = eval::unasked(&found) {
-        let message = format!("not all could be looked through: {unasked}");
+        let message = format!("not all modules could be searched: {unasked}");
         context.sink.note(message)?;
     }
     Ok(Flow::Done)
 }
 
-/// What is said where another line than the one asked for is told: the next one that the debug information knows, which may have no code
-/// of its own either.
+/// The note that another line is shown: the next one in the debug information, which may have no code either.
 fn elsewhere(file: &Name, line: u64, next: u64, has_code: bool) -> String {
     match has_code {
         true => format!("{file}:{line} has no code; the next line that has is {next}"),
-        false => format!("{file}:{line} has no code; the next line that begins anywhere is {next}"),
+        false => {
+            format!("{file}:{line} has no code; the next line in the debug information is {next}")
+        }
     }
 }
 
@@ -123,7 +124,7 @@ fn come_to(context: &mut Context, address: VirtualAddress) {
     context.state.examined.next = Some(address);
 }
 
-/// How many places are not told.
+/// The note about places that are not shown.
 fn left_out(count: usize) -> Option<String> {
     match count {
         0 => None,
@@ -136,13 +137,13 @@ fn left_out(count: usize) -> Option<String> {
 fn without_line(place: &Spanned<Expression>, error: eval::Error) -> eval::Error {
     match &place.node {
         Expression::Name(name) if name.0.contains('.') => {
-            error.hint(format!("of a file it takes a line too: info line {name}:1"))
+            error.hint(format!("a file needs a line too: info line {name}:1"))
         }
         _ => error,
     }
 }
 
-/// Where the functions are that share a name: each is told, as in gdb.
+/// The addresses of all functions with the same name: each is shown, as in gdb.
 fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<VirtualAddress>> {
     let (module, symbol) = match &place.node {
         Expression::Name(name) => (None, Spanned::new(name.clone(), place.at)),
@@ -218,7 +219,7 @@ fn report(names: &View, address: VirtualAddress, found: LineAt) -> LineReport {
     }
 }
 
-/// Why the frames are not all known; of what has its name from a symbol that is said too.
+/// Why the frames are incomplete, and whether a name comes from a symbol.
 fn frames_missing(missing: Option<&Reason>, told_by_symbol: Option<&TargetName>) -> Option<Reason> {
     let Some(name) = told_by_symbol else {
         return missing.cloned();
@@ -243,16 +244,18 @@ fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines
     };
     note("function", frame.function.is_some(), unnamed());
     let file = match is_call {
-        true => "the debug information does not tell in which file it is called",
-        false => "the line table does not tell the file",
+        true => "the debug information does not contain the file of the call",
+        false => "the line table does not contain the file",
     };
     note("file", frame.file.is_some(), Reason::NotInFile(file.into()));
     let line = match is_call {
-        true => Reason::NotInFile("the debug information does not tell where it is called".into()),
+        true => {
+            Reason::NotInFile("the debug information does not contain the place of the call".into())
+        }
         false => in_file(&NoLines::NoLine),
     };
     note("line", frame.line.is_some(), line);
-    let column = Reason::NotApplicable("the compiler told no column");
+    let column = Reason::NotApplicable("the compiler recorded no column");
     note("column", frame.column.is_some(), column);
     LineFrame {
         function: frame.name(),
@@ -328,7 +331,9 @@ mod tests {
     fn a_line_without_code_is_not_said_to_have_some() {
         let file = Name("f.c".to_owned());
         assert!(elsewhere(&file, 3, 5, true).ends_with("the next line that has is 5"));
-        assert!(elsewhere(&file, 3, 5, false).ends_with("the next line that begins anywhere is 5"));
+        assert!(
+            elsewhere(&file, 3, 5, false).ends_with("the next line in the debug information is 5")
+        );
     }
 
     #[test]

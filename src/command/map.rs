@@ -9,16 +9,16 @@ use crate::lang::{self, PageField, Spanned};
 use crate::report::{MapCells, MapRegion, Mark, Record};
 use std::ops::ControlFlow;
 
-/// Cells of a region at most: more nobody sees at once.
+/// The most cells of a region.
 const MOST_CELLS: u64 = 512;
 
 pub(super) const ABOUT: About = About {
     name: "map",
     group: Group::Look,
     summary: "the address space, drawn: what is where",
-    text: "A block for each region, in cells of as many pages as its head says. A letter is the most important thing in its cell, in \
-           the order of the legend; a small one has something else in it too. `where` draws only what a filter finds. Regions \
-           with nothing in them are named only.\n\n\
+    text: "A block of cells for each region; its head says how many pages a cell has. The letter of a cell is the most important kind of \
+           page in it, in the order of the legend; a small letter means that the cell has other pages too. `where` draws only pages that match. \
+           An empty region has a head only.\n\n\
            `map … > ./FILE.svg` draws the same as a picture for a browser or a document, as wide as `set width` says.",
     examples: &[
         Example {
@@ -27,7 +27,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "map demo_buffer",
-            does: "a page a cell",
+            does: "one page in each cell",
         },
         Example {
             line: "map demo_buffer > ./demo.svg",
@@ -94,7 +94,7 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// A stretch of one region, as far as it is drawn.
+/// The drawn part of one region.
 struct Drawing {
     size: PageSize,
     range: AddressRange,
@@ -103,7 +103,7 @@ struct Drawing {
     cells: Vec<Cell>,
 }
 
-/// What is in a cell so far; nothing in most of a sparse region.
+/// A cell; most are empty in a sparse region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
     pub mark: Mark,
@@ -116,7 +116,7 @@ pub(super) const EMPTY: Cell = Cell {
 };
 
 impl Drawing {
-    /// What of the page's region is asked about, around the page.
+    /// The wanted part of the page's region around the page.
     fn begin(
         view: &View,
         ranges: &[AddressRange],
@@ -133,7 +133,7 @@ impl Drawing {
         let whole = start
             .zip(end)
             .and_then(|(start, end)| AddressRange::new(size.floor(start), end));
-        // A hole is as long as the page that stands for it.
+        // A hole is as long as its page record.
         let range = match viewed {
             Some(_) => whole.or(own),
             None => own,
@@ -150,7 +150,7 @@ impl Drawing {
         })
     }
 
-    /// Draws pages, if they are in here.
+    /// Draws pages. Returns whether they lie in this part.
     fn add(&mut self, page: &Page, region: Option<usize>) -> bool {
         if self.region != region || !self.range.contains(page.address) {
             return false;
@@ -195,7 +195,7 @@ impl Drawing {
 }
 
 impl Cell {
-    /// The more important of both stays.
+    /// Adds a mark; the more important of both stays.
     pub fn take(&mut self, mark: Mark) {
         let before = self.mark;
         self.mark = before.min(mark);
@@ -203,7 +203,7 @@ impl Cell {
     }
 }
 
-/// What a page is drawn as.
+/// The mark of a page.
 pub(super) fn mark(page: &Page) -> Mark {
     match page.state() {
         State::Poisoned | State::Hwpoison => Mark::Poisoned,

@@ -1,4 +1,4 @@
-//! The commands: one file each, a static table that names them all, and the way from a parsed command to its file.
+//! The commands: one file each, a static table of all, and the dispatch from a parsed command to its file.
 //!
 //! A command reads the state, asks `inspect`, and emits records; it formats nothing.
 
@@ -154,7 +154,7 @@ pub fn complete(state: &DebugState, line: &str, cursor: usize) -> (usize, Vec<Of
 /// Runs a command.
 ///
 /// # Errors
-/// What was tried, why it failed, and the way out.
+/// What was tried, why it failed, and the remedy.
 pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     context.state.symbols.share_regions(true);
     context.state.notes.take();
@@ -167,7 +167,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
             resume: context.resume,
         },
     );
-    // What is shown again at each prompt is not what was asked for last.
+    // Displays at the prompt must not change `$_`.
     if !matches!(command.node, Command::Display { .. }) {
         shown.remember(context.state);
     }
@@ -180,7 +180,7 @@ pub fn run(command: &Spanned<Command>, context: &mut Context) -> Outcome {
     outcome
 }
 
-/// What an optional clause comes to.
+/// The value of an optional clause.
 fn optional<A, B, E>(
     written: Option<A>,
     value: impl FnOnce(A) -> Result<B, E>,

@@ -9,12 +9,13 @@ use std::cell::RefCell;
 pub(super) const ABOUT: About = About {
     name: "info modules",
     group: Group::Memory,
-    summary: "programs and libraries, and where their names come from",
-    text: "A row for each program and library, and for the vdso: from where to where it goes, how many symbols it has, and \
-           what they come from: `file` (itself), `debug-file` (what was stripped from it, as packages with debug information install it), \
-           `debugdata` (a small table compressed within it), `dynamic` (only what it exports and imports), `image` (memory: the vdso), \
-           `perf-map` (what the program itself writes down of code that it makes: only after `set perf maps on`). \
-           Where there are none, the reason. A file that was deleted or replaced since says so behind its name. Debug files are looked for in the root of the process, which may be in a container, and by build-id where pmdb runs.",
+    summary: "programs and libraries, and where their symbols come from",
+    text: "A row for each program and library, and for the vdso: its range, how many symbols it has, and \
+           where they come from: `file` (itself), `debug-file` (a separate file, from a package with debug information), \
+           `debugdata` (a small compressed table in the file), `dynamic` (only exported and imported symbols), `image` (memory: the vdso), \
+           `perf-map` (the program's own list of JIT-compiled code: only after `set perf maps on`). \
+           A module without symbols shows the reason. A mark follows the name of a file that was deleted or replaced since. Debug files are \
+           looked for in the root of the process, which may be in a container, and by build ID where pmdb runs.",
     examples: &[Example {
         line: "info modules",
         does: "all of them",
@@ -25,7 +26,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let target = context.target()?;
     let regions = context.state.symbols.regions(&target)?;
     let symbols = context.state.symbols.over(&target, &*regions);
-    // Both of what is asked while modules are gone through need it.
+    // Both closures need it.
     let sink = RefCell::new(&mut *context.sink);
     symbols.survey(&mut || sink.borrow_mut().check(), &mut |survey| {
         for report in reports(&survey) {
@@ -39,15 +40,11 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// The row of what the program makes while it runs.
+/// The row of JIT-compiled code.
 fn jit_report(jit: JitSurvey) -> ModuleReport {
     let mut why = Why::default();
     for field in ["build_id", "debug_file"] {
-        note(
-            &mut why,
-            field,
-            "no file is behind code that is made while the program runs",
-        );
+        note(&mut why, field, "JIT-compiled code has no file");
     }
     if let Err(reason) = &jit.functions {
         note(&mut why, "answers", reason);
@@ -81,7 +78,7 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
             note(&mut why, "answers", reason);
             note(&mut why, "symbols", reason);
         }
-        // There is an answer, which could be a better one.
+        // There are symbols, but a better source failed.
         (Ok(_), Some(reason)) => {
             note(&mut why, "answers", format!(".gnu_debugdata: {reason}"));
         }
@@ -108,7 +105,7 @@ fn reports(survey: &Survey<'_>) -> Vec<ModuleReport> {
     survey.copies.iter().map(report).collect()
 }
 
-/// The files of the target do not tell a field.
+/// Notes that the files of the target do not show a field.
 fn note(why: &mut Why, field: &'static str, reason: impl ToString) {
     why.note(field, &Reason::NotInFile(reason.to_string()));
 }

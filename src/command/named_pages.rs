@@ -1,11 +1,11 @@
-//! `by symbol`: which symbol a page begins in.
+//! `by symbol`: the symbol in which a page begins.
 
 use crate::inspect::Page;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::symbol::View;
 use std::collections::HashMap;
 
-/// What stands among symbols for pages that begin in none: the name of their region.
+/// The key for pages that begin in no symbol: the name of their region.
 pub(super) fn name_among_symbols(region: &Name) -> String {
     match region.is_empty() {
         true => "(anonymous)".to_owned(),
@@ -17,7 +17,7 @@ pub(super) fn name_among_symbols(region: &Name) -> String {
 pub(super) struct PagesOfSymbols<'a> {
     names: View<'a>,
     size: PageSize,
-    /// What each number stands for.
+    /// The name of each number.
     called: Vec<String>,
     /// The numbers, by where the symbol starts.
     numbers: HashMap<VirtualAddress, u32>,
@@ -41,7 +41,7 @@ impl<'a> PagesOfSymbols<'a> {
         name.cloned().unwrap_or_default()
     }
 
-    /// Hands on the pages in parts, each with the number of the symbol in which its pages begin.
+    /// Passes on the pages in parts, each with the number of the symbol in which its pages begin.
     pub fn part(&mut self, pages: &Page, mut each: impl FnMut(&Page, Option<u32>)) {
         self.split(pages.address, pages.pages, |address, count, symbol| {
             let part = Page {
@@ -53,8 +53,8 @@ impl<'a> PagesOfSymbols<'a> {
         });
     }
 
-    /// Hands on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Where memory is of no module
-    /// no page is looked at by itself, nor within a symbol that is longer than a page.
+    /// Passes on neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory outside of modules,
+    /// and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
         mut address: VirtualAddress,

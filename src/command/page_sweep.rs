@@ -1,4 +1,4 @@
-//! What every command that goes through pages does: sweep, hand on, and close with totals however it ended.
+//! The sweep of all commands over pages: rows, and totals at the end, however the sweep ended.
 
 use super::Error;
 use super::cut::{Cut, Largest, show_largest};
@@ -17,20 +17,20 @@ pub(super) struct Arguments<'a> {
     pub cut: Option<Cut>,
 }
 
-/// What is known when a sweep has ended.
+/// The result of a sweep.
 pub(super) struct Ended {
-    /// Counts of what went by.
+    /// The counts of the pages.
     pub totals: Totals,
     /// Whether regions changed meanwhile.
     pub changed: bool,
-    /// What is not certain about what was kept and left out.
+    /// What is uncertain about the pages that the filter keeps and leaves out.
     pub selection: Selection,
-    /// Why it was broken off, if it was.
+    /// Why it was stopped, if it was.
     pub stopped: Option<Stopped>,
 }
 
 impl Ended {
-    /// Takes note of what the sink answered to the last row: a first Ctrl-C stays what it was.
+    /// Adds the sink's answer to the last row. A closed output counts before an earlier Ctrl-C.
     pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
         self.stopped = match (self.stopped, answer) {
             (_, Err(Stopped::Closed)) => Some(Stopped::Closed),
@@ -38,7 +38,7 @@ impl Ended {
         };
     }
 
-    /// Says that states in the totals are only the likeliest, where the rows do not.
+    /// Notes that states in the totals are only the likeliest, for tables whose rows do not say so.
     pub fn say_uncertain(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let Some(reason) = self.selection.uncertain.and_then(StateSet::uncertainty) else {
             return Ok(());
@@ -48,12 +48,12 @@ impl Ended {
         ))
     }
 
-    /// Closes with the totals; what was broken off stays broken off.
+    /// Emits the totals. Returns the error of a stopped sweep.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
         if let Some(reason) = self.selection.untold.reason() {
             let pages = self.selection.untold.pages();
             let message = format!(
-                "left out: {pages} untouched {}: it cannot be known whether they are cached, swapped or past the end: {reason}",
+                "left out: {pages} untouched {}: whether they are cached, swapped or past the end is unknown: {reason}",
                 if pages == 1 { "page" } else { "pages" },
             );
             sink.note(message)?;
@@ -75,7 +75,7 @@ impl Ended {
     }
 }
 
-/// Ends with the last record; what was broken off stays broken off.
+/// Emits the last record. Returns the error of a stopped sweep.
 pub(super) fn finish(
     last: Record,
     stopped: Option<Stopped>,
@@ -101,14 +101,14 @@ pub(super) fn say_left_out(
     ))
 }
 
-/// That states of pages are not certain, and why.
+/// The note that states of pages are uncertain, and why.
 pub(super) fn states_are(states: StateSet) -> String {
     let reason = states.uncertainty().map(|reason| reason.to_string());
     format!("states are {}", reason.unwrap_or_default())
 }
 
-/// Sweeps `spans`; `each` takes every page that is asked about with the index of its region, and counts what it wants counted in the
-/// totals. It breaks off before a page that is one too many. Any other error than that of the sink ends the sweep with it.
+/// Sweeps `spans`. `each` gets every matching page with the index of its region, and adds to the totals what it takes. It returns
+/// `Break` to stop before a page over the limit. Errors other than the sink's end the sweep.
 pub(super) fn sweep<'f>(
     view: &View,
     spans: &[AddressRange],
@@ -185,7 +185,7 @@ pub(super) fn rows<N: Neighbours>(
     let mut largest = Cut::top(cut).map(Largest::new);
     let mut more = None;
     let mut ended = sweep(view, spans, question, sink, |page, region, totals, sink| {
-        // What is in the totals is in a row, also when the sink says to stop.
+        // Pages in the totals must also be in a row, even if the sink says to stop.
         let row = rows.push(page, region);
         left = left.saturating_sub(u64::from(row.is_some()));
         match left {

@@ -18,14 +18,14 @@ pub(super) const ABOUT: About = About {
     name: "patched",
     group: Group::Look,
     summary: "executable pages that no longer are the file's, and what differs",
-    text: "Lists what was written into program code: pages of private executable mappings of files that have become private copies. Each is \
-           compared with the file, and each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
-           brk, ebreak, trap). A private copy with the same bytes as the file is listed too: something was written there, and was taken \
-           back. Without a range it examines all modules.\n\n\
-           A debugger that inserts a breakpoint makes such a copy, and so do live patching, hooks and relocations in code. gdb takes its \
-           breakpoints out whenever the process stops. Their bytes can be seen while the process runs, or with gdb's `set breakpoint \
-           always-inserted on`. Only resident pages are read; no page is brought into memory, except those of the file that are compared. \
-           The file's access time stays. Code in anonymous memory has no file to be compared with.",
+    text: "Lists what was written into program code: pages of private executable file mappings that have become private copies. Each is \
+           compared with the file. Each stretch of bytes that differs is a row, with its function; breakpoint instructions are named (int3, \
+           brk, ebreak, trap). A private copy that equals the file is listed too: something was written there and restored \
+           later. Without a range it examines all modules.\n\n\
+           A debugger that inserts a breakpoint makes such a copy, and so do live patching, hooks and relocations in code. gdb removes its \
+           breakpoints whenever the process stops. Their bytes can be seen while the process runs, or with gdb's `set breakpoint \
+           always-inserted on`. Only resident pages are read, and the pages of the file that they are compared with. \
+           The file's access time stays. Code in anonymous memory has no file to compare with.",
     examples: &[
         Example {
             line: "patched",
@@ -45,7 +45,7 @@ pub(super) fn run(context: &mut Context, range: Option<&Spanned<lang::Range>>) -
         Some(range) => match eval::subject(range, context.state)? {
             Subject::Sized(spans) | Subject::Range(spans) => Some(spans),
             Subject::Address(_) => {
-                let error = eval::Error::new(range.at, "one address is no range to look through");
+                let error = eval::Error::new(range.at, "one address is not a range to search");
                 return Err(error
                     .hint("patched MODULE, patched FUNCTION or patched A..B")
                     .into());
@@ -104,10 +104,10 @@ struct Opened {
 /// The bytes of a breakpoint instruction, which of their bits count, and its name.
 type Breakpoint = (&'static [u8], &'static [u8], &'static str);
 
-/// What is known of a machine's instructions: how they are aligned, and those that stop a program.
+/// The instructions of a machine: their alignment, and the breakpoint instructions.
 #[derive(Clone, Copy)]
 struct Machine {
-    /// Instructions begin at multiples of this: bytes are compared so many at a time.
+    /// The alignment of instructions: so many bytes are compared at a time.
     unit: usize,
     /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their names.
     breakpoints: &'static [Breakpoint],
@@ -127,9 +127,9 @@ impl Machine {
         let (unit, breakpoints): (usize, &'static [Breakpoint]) = match number {
             // i386 and x86-64
             3 | 62 => (1, &[(&[0xcc], ALL, "int3")]),
-            // AArch64: the 16 bits of its number do not count.
+            // AArch64: the 16-bit operand does not count.
             183 => (4, &[(&[0, 0, 0x20, 0xd4], &[0x1f, 0, 0xe0, 0xff], "brk")]),
-            // Arm: what the kernel takes for breakpoints (arch/arm/kernel/ptrace.c), and Thumb's.
+            // Arm and Thumb: the breakpoints of the kernel (arch/arm/kernel/ptrace.c).
             40 => (
                 2,
                 &[
@@ -150,7 +150,7 @@ impl Machine {
             20 | 21 => (4, &[(&[0x08, 0x00, 0xe0, 0x7f], ALL, "trap")]),
             // S/390: an invalid instruction.
             22 => (2, &[(&[0x01, 0x00], ALL, "trap")]),
-            // MIPS, LoongArch: the number of the break does not count.
+            // MIPS, LoongArch: the operand of the break does not count.
             8 => (4, &[(&[0x0d, 0, 0, 0], &[0x3f, 0, 0, 0xfc], "break")]),
             258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
             _ => (1, &[]),
@@ -162,7 +162,7 @@ impl Machine {
         }
     }
 
-    /// The name of the breakpoint instructions that bytes of memory consist of.
+    /// The name of the breakpoint instruction, if the bytes are nothing else.
     fn breakpoint(self, bytes: &[u8]) -> Option<&'static str> {
         let is = |(code, mask, _): &&(&[u8], &[u8], &str)| {
             let mut chunks = bytes.chunks_exact(code.len());
@@ -193,7 +193,7 @@ struct Comparison<'a> {
     files: BTreeMap<VirtualAddress, Opened>,
     summary: PatchedSummary,
     uncompared: PagesByReason,
-    /// Pages that are the same as in the file, and have not been reported yet.
+    /// Pages that equal the file and are not reported yet.
     equal: Option<AddressRange>,
 }
 
@@ -231,7 +231,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares one page; or why it was not compared.
+    /// Compares one page, or returns why it cannot be compared.
     fn page(
         &mut self,
         page: AddressRange,
@@ -254,7 +254,7 @@ impl Comparison<'_> {
             let file = target.modules.open(region);
             let mut header = [0; 20];
             if let Ok(file) = &file {
-                // What is no ELF file has no machine, and its breakpoints no names.
+                // Without an ELF header the machine is unknown, and breakpoints get no names.
                 let is_read = fill(file.as_ref(), 0, &mut header).is_ok();
                 if !is_read || !header.starts_with(b"\x7fELF") {
                     header = [0; 20];
@@ -308,7 +308,7 @@ impl Comparison<'_> {
         Ok(Ok(()))
     }
 
-    /// Remembers a page that is the same as in the file, with its neighbours.
+    /// Adds a page that equals the file to those of its neighbours.
     fn equal(&mut self, page: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
         let joined = self.equal.filter(|before| before.end() == page.start());
         let is_same_region = |before: AddressRange| {
@@ -325,7 +325,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Tells of the pages that are the same as in the file.
+    /// Reports the pages that equal the file.
     fn say_equal(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let Some(pages) = self.equal.take() else {
             return Ok(());
@@ -348,7 +348,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Reads a file at an offset. What is behind its end is zero, as it is in memory.
+/// Reads a file at an offset. Bytes behind its end are zero, as in memory.
 fn fill(file: &dyn ReadAt, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -362,7 +362,7 @@ fn fill(file: &dyn ReadAt, offset: u64, into: &mut [u8]) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Where bytes differ, in whole units: from, to.
+/// The stretches of whole units that differ: from, to.
 fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let units = left.chunks(unit).zip(right.chunks(unit)).enumerate();

@@ -1,4 +1,4 @@
-//! `print[/FMT] VALUE`: what an expression comes to.
+//! `print[/FMT] VALUE`: evaluates an expression.
 
 use super::translate::symbol_at;
 use super::{About, Context, Example, Flow, Group, Outcome, format};
@@ -11,20 +11,20 @@ use crate::state::DebugState;
 pub(super) const ABOUT: About = About {
     name: "print",
     group: Group::Memory,
-    summary: "work out a value and keep it",
+    summary: "evaluate an expression and keep its value",
     text: "Values have types: an address, a physical address, a frame, an integer, a range, text. Address + \
-           integer is an address, the difference of two addresses an integer; what has no meaning is an \
-           error, and so is a number too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
+           integer is an address, the difference of two addresses an integer. A meaningless operation is an \
+           error, and so is a number that is too large. Each value is kept as $1, $2 …; $ is the last, $$ the one \
            before.\n\n\
-           /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or \
-           where they are too large for that of a double). *ADDRESS and u8(…) to i64(…) \
-           read the target's memory, but only where a page is resident: nothing is faulted in. pfn() phys() \
-           page() region() start() end() size() symbol() ask about an address or a range.\n\n\
-           What walk and regions show is a value too: count(RANGE where FILTER) pages and bytes(…), runs(…), \
+           /x /d /u /o /t /a /c /z /f /s write integers and addresses as gdb does (/f takes them for the bits of a float, or, if \
+           they have more than 32 bits, of a double). *ADDRESS and u8(…) to i64(…) \
+           read the target's memory, but only resident pages: nothing is faulted in. pfn() phys() \
+           page() region() start() end() size() symbol() are facts about an address or a range.\n\n\
+           Functions give what walk and regions show: count(RANGE where FILTER) pages and bytes(…), runs(…), \
            longest(…) (the longest physically contiguous run, a range), first(…) and last(…) (the address of the first \
            and last page that matches); rss() pss() uss() swapped() huge() in bytes, name() perms() of a range; state() \
-           kind() mapcount() exclusive() pmd_mapped() of an address. What cannot be known is an error with its reason. A symbol remembers its size, also in a \
-           variable: size($x) and walk $x take all of it, &name is its address alone.\n\n\
+           kind() mapcount() exclusive() pmd_mapped() of an address. An unknown fact is an error with its reason. A symbol keeps its size, also in a \
+           variable: size($x) and walk $x cover all of it, &name is its address alone.\n\n\
            $_ is the start of the last row that was shown, $_pages and $_bytes are the last totals, $_changes is how many \
            changes the last watch or diff saw, $_shell_exitcode is how the last shell command ended.",
     examples: &[
@@ -59,8 +59,8 @@ pub(super) const ABOUT_OUTPUT: About = About {
     name: "output",
     group: Group::Scripts,
     summary: "print a value and nothing else",
-    text: "As `print`, but without a number before it and without a line end, and the value is not kept: for command files that put \
-           a line together.",
+    text: "As `print`, but the value is not kept, and neither its number nor a line end is printed: for command files that build \
+           a line from parts.",
     examples: &[Example {
         line: "output/x size(demo_buffer)",
         does: "the number alone",
@@ -78,7 +78,7 @@ pub(super) fn run(
         context.state.last_address = Some(address);
     }
     let address = match (format, &value) {
-        // A number that is shown as an address is one, to whoever reads it.
+        // A number that is shown as an address gets its symbol and region too.
         (Some(Format::Address), Value::Integer(number)) => {
             Some(VirtualAddress::new(wrapped(*number)))
         }
@@ -121,7 +121,7 @@ fn written_out(format: Option<Format>, value: &Value) -> String {
     }
 }
 
-/// The variables and the kept values, for `show convenience`: those that pmdb sets itself also when they have no value.
+/// The variables and the kept values, for `show convenience`. Variables that pmdb sets itself are listed even without a value.
 pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     let void = |name: &str| ValueReport {
         number: None,
@@ -154,12 +154,12 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
     own.chain(variables).chain(values).collect()
 }
 
-/// A value that `print` has not worked out, as it would show it.
+/// The record of a value that is not in the history.
 pub(super) fn described_value(state: &DebugState, value: &Value) -> ValueReport {
     described(state, value, value.to_string(), value.address())
 }
 
-/// A value, what it is in other words, and what lies at `address`.
+/// The record of a value, with its other forms and what lies at `address`.
 fn described(
     state: &DebugState,
     value: &Value,
@@ -215,13 +215,13 @@ fn wrapped(number: Integer) -> u64 {
     number.get() as u64
 }
 
-/// A value has no size of its own, so that nothing is padded but what asks for it.
+/// A value has no size of its own, so only /z pads it.
 fn formatted(format: Format, raw: u64) -> String {
     const BYTES: u8 = 8;
     match format {
         Format::Hexadecimal => format!("{raw:#x}"),
         Format::Binary => format!("{raw:b}"),
-        // As gdb, for which a small number is an int and so has the bits of a float.
+        // As in gdb, where a small number is an int and so a float.
         Format::Float if fits_32_bits(raw) => format::unit(format, 4, raw & 0xffff_ffff, BYTES),
         _ => format::unit(format, BYTES, raw, BYTES),
     }

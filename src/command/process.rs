@@ -1,4 +1,4 @@
-//! `info process`: the target in its own words.
+//! `info process`: what the kernel reports about the target.
 
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::report::{MemoryField, ProcessReport, Record};
@@ -6,7 +6,7 @@ use crate::report::{MemoryField, ProcessReport, Record};
 pub(super) const ABOUT: About = About {
     name: "info process",
     group: Group::Target,
-    summary: "what the kernel says of the process",
+    summary: "what the kernel reports about the process",
     text: "Name, program, command line, parent, threads, user, who traces it, and the memory fields of \
            /proc/PID/status, each with its meaning.",
     examples: &[Example {

@@ -13,12 +13,12 @@ pub(super) const ABOUT: About = About {
     name: "ps",
     group: Group::Target,
     summary: "list processes, and how much memory each uses",
-    text: "Every process, or those whose name or command line holds a text (of pmdb itself the name alone is searched): id, user, state, resident \
-           memory, name and command line. A command line lies in the memory of its process: where that is \
-           swapped out, or may not be looked at, it is not asked for, as asking would bring it in.\n\n\
+    text: "Every process, or those whose name or command line contains a text (for pmdb itself only the name is searched): id, user, state, \
+           resident memory, name and command line. A command line lies in the memory of its process. pmdb does not read it if that \
+           memory may not be examined, or is swapped out: reading would swap it in.\n\n\
            `by` puts the largest first: by rss (resident bytes), pss (the proportional share: each page divided by how often it is \
-           mapped), uss (what nobody else maps), swapped, or huge (mapped as huge pages); the kernel counts these for each process. \
-           `top N` shows the N largest, by rss where `by` is not given, `limit N` the first N.",
+           mapped), uss (bytes that no other process maps), swapped, or huge (mapped as huge pages). The kernel counts these for each process. \
+           `top N` shows the N largest, by rss without `by`; `limit N` shows the first N.",
     examples: &[
         Example {
             line: "ps",
@@ -41,7 +41,7 @@ pub(super) fn run(
     by: Option<ProcessOrder>,
     cut: Option<Cut>,
 ) -> Outcome {
-    // The text is in pmdb's own command line if it was given there.
+    // pmdb's own command line contains the text if it was given there.
     let own = std::process::id();
     let filter = filter.map(|text| meant(context, text).node);
     let wanted = |entry: &&ProcessEntry| {
@@ -109,7 +109,7 @@ fn say_rest(context: &mut Context, more: usize) -> Result<(), super::Error> {
     Ok(context.sink.note(format!("{more} more process{plural}"))?)
 }
 
-/// What is said where a clause seems to be meant and is none. A lone `by` may be a word of a command line, if there is such a one.
+/// The note if a text looks like a clause. A lone `by` may also be a word of some command line.
 fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -118,7 +118,7 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
             .is_some_and(|next| ["rss", "pss", "uss", "swapped", "huge"].contains(next));
         match word {
             "by" if is_order => {
-                return Some("taken for text: what follows the order is `top N` or `limit N`");
+                return Some("taken for text: only `top N` or `limit N` can follow the order");
             }
             "by" if is_in_none => {
                 return Some("`by` is followed by rss, pss, uss, swapped or huge");
@@ -132,10 +132,10 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
     None
 }
 
-/// What the kernel counts of a process.
+/// The kernel's counts of a process's memory.
 pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
     let counted = machine.memory_of(pid);
-    // A kernel thread has none, and who has ended meanwhile no more.
+    // A kernel thread has no memory, and an ended process no longer.
     let is_hidden = matches!(counted, Err(process::Error::NotPermitted { .. }));
     let counted = counted.ok();
     let sum = |fields: &[&str]| {
@@ -158,7 +158,7 @@ pub(super) fn memory(machine: &Machine, pid: u32) -> ProcessMemory {
     }
 }
 
-/// Whether a process has memory that the kernel does not tell.
+/// Whether the kernel hides the memory of a process.
 fn is_hidden(row: &ProcessRow) -> bool {
     row.memory.as_ref().is_some_and(|memory| memory.hidden)
 }

@@ -8,7 +8,7 @@ pub(super) const ABOUT: About = About {
     name: "quit",
     group: Group::Language,
     summary: "leave pmdb",
-    text: "Leaves with the exit status given, or 0. Ctrl-D at the prompt does the same. The target does not notice.",
+    text: "Leaves with the exit status given, or 0. Ctrl-D at the prompt does the same. The target is not affected.",
     examples: &[Example {
         line: "quit",
         does: "leaves",

@@ -101,10 +101,10 @@ pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
     }
 }
 
-/// What a row of `regions` shows.
+/// The facts that a row of `regions` shows.
 pub(super) const SHOWN: Need = Need::COUNTS.union(Need::HUGE);
 
-/// What can be known of what is in each of some regions, handed on as it is found.
+/// Counts the pages of regions, and passes on the result of each.
 pub(super) fn stats(
     view: &View,
     regions: &[&ViewedRegion],
@@ -129,11 +129,11 @@ pub(super) fn stats(
     )
 }
 
-/// A region and, if they were counted, what is in it.
+/// The record of a region, with its counts if there are any.
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {
     let region = &viewed.region;
     let mut why = Why::default();
-    // The same for every process: the kernel maps pages of its own, which are no memory of the process.
+    // The kernel maps pages of its own into every process.
     let hidden = stats
         .and_then(RegionStats::hidden)
         .map(|reason| match viewed.backing {
@@ -184,7 +184,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     }
 }
 
-/// Its proportional share, where it has one: 0 would not be it.
+/// Its proportional share. The kernel counts none for hugetlb, and 0 would be wrong.
 pub(super) fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
     match viewed.backing {
         Backing::Hugetlb => Err(Reason::NotApplicable(
@@ -194,19 +194,19 @@ pub(super) fn share(viewed: &ViewedRegion, pss: Fact<u64>) -> Fact<u64> {
     }
 }
 
-/// What smaps says, unless Ctrl-C comes first.
+/// The contents of smaps, unless Ctrl-C comes first.
 pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
     let mut asked = Ok(());
     let read = target.process.smaps(&mut || {
         asked = asked.and_then(|()| sink.check());
         asked.is_ok()
     });
-    // What was broken off may end within a line.
+    // After Ctrl-C the text may end within a line.
     asked?;
     Ok(read?)
 }
 
-/// Adds what smaps says of the region at `range`, if it still has one there.
+/// Adds the fields of smaps, if it still has this region.
 pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &[Smaps]) {
     let range = viewed.range();
     let there = smaps.binary_search_by_key(&range.start(), |smaps| smaps.range.start());
@@ -215,7 +215,7 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
         report.why.note("smaps", &Reason::Changed);
         return;
     };
-    // As the kernel counts it, whatever was read of it before.
+    // The kernel's own count replaces the one from map counts.
     report.why.forget("pss");
     if let Some(pss) = smaps.field("Pss") {
         report.pss = report.why.take("pss", share(viewed, Ok(pss)));

@@ -16,11 +16,12 @@ pub(super) const ABOUT: About = About {
     name: "regions",
     group: Group::Look,
     summary: "list the regions, and what is resident in each",
-    text: "A row for each region of the process: addresses, rights, size, resident, shared and swapped \
-           bytes, name. A text chooses those whose name it is a part of, and a variable that holds a range those in it; `where` chooses by size, rss, pss, swapped, huge, name, perms \
-           and other fields of regions, and name ~ \"REGEX\" by a regular expression. `by` sorts: size, rss, pss, swapped and huge \
+    text: "A row for each region of the process: addresses, permissions, size, resident, shared and swapped \
+           bytes, name. A text selects the regions whose names contain it, and a variable that holds a range the regions in that range. \
+           `where` selects by size, rss, pss, swapped, huge, name, perms \
+           and other fields of regions; name ~ \"REGEX\" matches a regular expression. `by` sorts: size, rss, pss, swapped and huge \
            largest first, name by the alphabet. `limit N` shows the first N rows, `top N` the N largest (by size, or as `by` says); the \
-           totals are of all. `full` adds what only smaps knows to each.",
+           totals cover all regions. `full` adds the fields that only smaps has.",
     examples: &[
         Example {
             line: "regions",
@@ -28,11 +29,11 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "regions by rss",
-            does: "what is most resident comes first",
+            does: "the most resident first",
         },
         Example {
             line: "regions where writable and rss > 64K",
-            does: "the larger ones that can be written",
+            does: "writable regions with more than 64 KiB resident",
         },
         Example {
             line: "regions libc",
@@ -96,7 +97,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     context.state.last_address = None;
     let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
     let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
-    // smaps has the same facts as map counts, and needs no more rights than a look at the process.
+    // smaps has the facts of map counts without needing further rights.
     let counted = view.availability().counts.is_ok();
     let smaps = if full || (shares && !counted) {
         region::smaps(&target, context.sink)?
@@ -117,7 +118,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     let mut undecided: Option<(u64, String)> = None;
     let mut unseen: Option<(u64, String)> = None;
     let mut of_the_kernel = 0u64;
-    // What needs no counting is asked first: most regions are then never looked into.
+    // Conditions that need no counting come first: they exclude most regions before their pages are counted.
     let is_wanted = |viewed: &&ViewedRegion| {
         is_named(viewed)
             && filter.as_ref().is_none_or(|filter| {
@@ -169,7 +170,7 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
             summary.regions += 1;
             summary.size = summary.size.saturating_add(report.size);
             summary.present = summary.present.map(|sum| sum + stats.present);
-            // Of what the page map does not show at all nothing is added, as for what is present.
+            // Regions that the page map does not show at all add nothing, as for `present`.
             let swapped = report.swapped.or(stats.swapped.clone().ok());
             summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
             match order {
@@ -215,19 +216,21 @@ pub(super) fn run(context: &mut Context, arguments: &Arguments) -> Outcome {
     for (regions, why) in [undecided, unseen].into_iter().flatten() {
         say_left_out(regions, "region", &why, context.sink)?;
     }
-    // The same for every process, and so said once.
+    // The same for every process, so the note appears once a session.
     if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this is said once)";
+        let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (this note appears once)";
         context.sink.note(message)?;
     }
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
-        context.sink.note(format!("what is swapped is {reason}"))?;
+        context
+            .sink
+            .note(format!("the swapped bytes are {reason}"))?;
     }
     finish(Record::RegionsSummary(summary), stopped, context.sink)?;
     Ok(Flow::Done)
 }
 
-/// The stats of a region with the share that smaps tells.
+/// The stats of a region with the share from smaps.
 fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> RegionStats {
     let told = Smaps::at(smaps, viewed.range().start()).and_then(|smaps| smaps.field("Pss"));
     RegionStats {
@@ -236,7 +239,7 @@ fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> Re
     }
 }
 
-/// The range that a variable holds: its regions are meant then, and not those of a name.
+/// The range that a variable holds, if the text is such a variable: the regions in it are then meant.
 fn range_in(context: &Context, name: &Spanned<String>) -> Option<Spans> {
     match context.state.variable(name.node.strip_prefix('$')?)? {
         Value::Range(spans) | Value::Symbol(spans) => Some(spans),

@@ -13,9 +13,9 @@ pub(super) const ABOUT: About = About {
     text: "`set SETTING VALUE` changes how pmdb works; `show` lists the settings and what they mean.\n\n\
            `set $NAME = VALUE` keeps a value under a name of your own: a number, an address, a frame, a range. It can \
            then be used wherever such a value can stand.\n\n\
-           `set logging on` writes what is printed to a file too, pmdb.txt in the current folder, as in gdb; `set logging file PATH` chooses \
-           another one before. With `set logging overwrite on` it is begun anew, with `set logging redirect on` nothing of it is \
-           shown on the screen.",
+           `set logging on` also writes output to a file, pmdb.txt in the current folder, as in gdb; `set logging file PATH` chooses \
+           another file first. `set logging overwrite on` replaces the file; with `set logging redirect on` output goes \
+           only to the file.",
     examples: &[
         Example {
             line: "set $start = demo_buffer + 4K",
@@ -27,11 +27,11 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "set perf maps on",
-            does: "names of code that a JIT compiler has made, from /tmp/perf-PID.map",
+            does: "symbols of JIT-compiled code, from /tmp/perf-PID.map",
         },
         Example {
             line: "set logging file /tmp/pmdb.log",
-            does: "where `set logging on` will write what is printed",
+            does: "the file that `set logging on` will write",
         },
         Example {
             line: "set pager program",
@@ -100,7 +100,7 @@ pub fn assign(
     Ok(())
 }
 
-/// Names of made code from now on, or no more. What stands against it is said at once: names that are absent say nothing.
+/// Switches symbols of JIT-compiled code on or off. An error is reported at once: later, missing names would not show it.
 fn use_perf_maps(context: &mut Context) -> Outcome {
     let is_on = context.state.settings.perf_maps;
     context.state.symbols.use_perf_maps(is_on);

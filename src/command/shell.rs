@@ -1,4 +1,4 @@
-//! `shell`, `!`, `pipe` and redirection: carried out by the session, described here.
+//! The help of `shell`, `!`, `pipe` and redirection. The session runs them.
 
 use super::{About, Example, Group};
 
@@ -6,8 +6,8 @@ pub(super) const ABOUT_SHELL: About = About {
     name: "shell",
     group: Group::Language,
     summary: "run a shell command",
-    text: "Runs the rest of the line with sh, and comes back when it ends; `!` first on a line does the same. It is never \
-           repeated by an empty line.",
+    text: "Runs the rest of the line with sh, and comes back when it ends; `!` first on a line does the same. An empty line never \
+           repeats it.",
     examples: &[Example {
         line: "shell date",
         does: "runs date",

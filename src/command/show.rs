@@ -8,8 +8,8 @@ pub(super) const ABOUT: About = About {
     name: "show",
     group: Group::Language,
     summary: "show settings and variables",
-    text: "Alone it lists every setting with its value and meaning; `show convenience` lists the variables that `set` made \
-           and the values that `print` kept; `show version` says which pmdb this is, as a report of a mistake needs it.",
+    text: "`show` alone lists every setting with its value and meaning; `show convenience` lists the variables of `set` \
+           and the kept values of `print`; `show version` shows what a bug report needs.",
     examples: &[
         Example {
             line: "show",

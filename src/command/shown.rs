@@ -1,4 +1,4 @@
-//! What a command has shown, for `$_` and the variables of totals: `$_pages`, `$_changes` and their like.
+//! Sets `$_` and the variables of totals, such as `$_pages` and `$_changes`, from the records of a command.
 
 use crate::eval::{Integer, Value};
 use crate::kernel::{PageSize, VirtualAddress};
@@ -7,10 +7,10 @@ use crate::state::DebugState;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Passes records on, and keeps where the last row began and what the totals were.
+/// Passes records on, and keeps the address of the last row and the totals.
 pub(super) struct Shown<'a> {
     sink: &'a mut dyn Sink,
-    /// Of the target: rows about other processes have addresses that mean nothing in it.
+    /// The target's: addresses in rows about other processes mean nothing in it.
     pid: Option<u32>,
     page: PageSize,
     row: Option<VirtualAddress>,
@@ -30,7 +30,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Sets the variables. A command that shows rows has unset `$_` before its first one.
+    /// Sets the variables. Commands with rows unset `$_` before the first row.
     pub(super) fn remember(self, state: &mut DebugState) {
         state.last_address = self.row.or(state.last_address);
         for (name, number) in self.totals {
@@ -43,7 +43,7 @@ impl<'a> Shown<'a> {
         match record {
             Record::Pages(row) => self.row = Some(row.start),
             Record::Run(row) => self.row = Some(row.start),
-            // Of one region `region ADDRESS` is asked, and that address is kept.
+            // `region ADDRESS` keeps the address itself.
             Record::Region(row) if row.at.is_none() => self.row = Some(row.start),
             Record::Mapper(row) if Some(row.pid) == self.pid => self.row = Some(row.address),
             Record::Event(row) => self.row = row.address.or(self.row),
@@ -53,7 +53,7 @@ impl<'a> Shown<'a> {
                 self.totals
                     .extend([("_came", totals.came), ("_went", totals.went)]);
             }
-            // Of several processes all.
+            // Several processes add up.
             Record::ComparisonSummary(totals) => {
                 let SharedCounts {
                     shared,

@@ -1,4 +1,4 @@
-//! `snapshot`, `snapshot delete NAME`, `info snapshots`: the page map at one time, kept to be compared.
+//! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::{About, Context, Error, Example, Flow, Group, Outcome};
 use crate::eval::{self, Extent, Keep, Spans};
@@ -13,10 +13,10 @@ pub(super) const ABOUT: About = About {
     group: Group::Time,
     summary: "keep the page map, to ask later what changed",
     text: "Keeps the page map of the process, or of a range, under a name; without a name it is called s1, s2 and so on. `diff` \
-           compares two snapshots, or one with the present. A snapshot of a name that is taken replaces that one. Snapshots stay \
-           when another process is attached, and go when pmdb ends.\n\n\
+           compares two snapshots, or one with the present. A new snapshot replaces one of the same name. Snapshots stay \
+           when another process is attached; they are lost when pmdb ends.\n\n\
            `with` keeps more: flags (`/proc/kpageflags`), counts (how often each frame is mapped), and content: a hash of each \
-           resident page, by which `diff` finds pages that were written in place. Pages that are not resident are not touched. The \
+           resident page, so that `diff` finds pages that were written in place. Pages that are not resident are not touched. The \
            kernel marks pages that are read as used.\n\n\
            `snapshot delete NAME` forgets one; `info snapshots` lists them with the memory that they take. Names that begin with `_` are \
            for programs: they are not listed, and `diff` alone does not take them for the last.",
@@ -39,7 +39,7 @@ pub(super) const ABOUT: About = About {
 pub(super) const ABOUT_INFO: About = About {
     name: "info snapshots",
     group: Group::Time,
-    summary: "the snapshots that were taken",
+    summary: "list the snapshots",
     text: "Name, process, time, pages that were present, what is kept beside the page map, and the memory that each takes.",
     examples: &[Example {
         line: "snapshot\ninfo snapshots",
@@ -91,7 +91,7 @@ pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<
         Extent::Frames(_) => {
             let error = eval::Error::new(
                 range.at,
-                "a snapshot is of pages of the process, not of frames",
+                "a snapshot holds pages of the process, not frames",
             );
             Err(error.into())
         }

@@ -1,4 +1,4 @@
-//! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since the kernel was told to forget.
+//! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since their soft-dirty bits were cleared.
 
 use super::page_sweep;
 use super::snapshot::seconds;
@@ -17,17 +17,17 @@ pub(super) const ABOUT: About = About {
     name: "soft-dirty",
     group: Group::Time,
     summary: "which pages were written since their soft-dirty bits were cleared",
-    text: "The kernel marks each page that is written as soft-dirty, until the marks of the whole process are cleared. `soft-dirty` \
-           shows the pages that are marked, of the process or of a range; it is `walk RANGE where soft_dirty`, which groups and counts, too.\n\n\
-           `soft-dirty clear` clears the marks, of all pages of the process. That is the one command that changes how the process \
-           runs. The kernel write-protects every page, so that the next write to each is a page fault (a huge page has one for the \
-           whole), and faults of the process wait meanwhile. Programs that use the same marks, such as CRIU, miss what was written \
-           before. So pmdb says first what it would do and asks; in a file, with -ex and with --serve, where nobody can be asked, it \
-           wants `--yes`.\n\n\
-           The pages of a new region are all marked, and so are those of a region that a new one is merged into. Pinned pages keep \
-           their marks. Hugetlb pages have none of their own: after clearing they never show as written. Kernels without \
-           CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tries that out on itself and refuses. There, `snapshot with \
-           content` and `diff` find pages that were written.",
+    text: "The kernel sets the soft-dirty bit of each page that is written. `soft-dirty` \
+           shows the pages with this bit, of the process or of a range. It is short for `walk RANGE where soft_dirty`, which can also group and count.\n\n\
+           `soft-dirty clear` clears the bits of all pages of the process. It is the only command that changes how the process \
+           runs. The kernel write-protects every page, so that the next write to each is a page fault (one for a whole huge page). \
+           Page faults of the process wait during the clearing. Other readers of these bits, such as CRIU, miss what was written \
+           before. So pmdb first shows what it would do and asks; in a file, with -ex and with --serve it cannot ask and needs \
+           `--yes`.\n\n\
+           All pages of a new region are soft-dirty, and so are those of a region that it is merged into. Pinned pages keep \
+           the bit. Hugetlb pages have none of their own: after clearing they never show as written. Kernels without \
+           CONFIG_MEM_SOFT_DIRTY accept the clearing and do nothing; pmdb tests that on itself and refuses. There, `snapshot with \
+           content` and `diff` find written pages.",
     examples: &[
         Example {
             line: "soft-dirty demo_busy",
@@ -35,7 +35,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "soft-dirty clear --yes",
-            does: "forget what was written so far, without a question",
+            does: "clear the bits without a question",
         },
     ],
 };
@@ -49,7 +49,7 @@ pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
     }
 }
 
-/// Refuses where the kernel has no such bits: it would accept the clearing, and no page would ever be marked.
+/// Refuses if the kernel has no such bits: it would accept the clearing, and no page would ever be soft-dirty.
 fn require(target: &Target, is_clearing: bool) -> Result<(), Error> {
     let why = match target.machine.has_soft_dirty() {
         Some(true) => return Ok(()),
@@ -59,7 +59,7 @@ fn require(target: &Target, is_clearing: bool) -> Result<(), Error> {
         Some(false) => {
             "this kernel does not track soft-dirty pages, so that none can be shown: it is built without CONFIG_MEM_SOFT_DIRTY"
         }
-        None => "it cannot be known whether this kernel tracks soft-dirty pages",
+        None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
     };
     let content = "snapshot with content, then diff, shows pages that were written in the meantime"
         .to_owned();
@@ -89,7 +89,7 @@ fn written(
     let cleared = cleared.filter(|(process, _)| process.is_same_process(&identity));
     let message = match cleared {
         Some((_, time)) => format!(
-            "written since pmdb cleared the marks, {:.1} s ago",
+            "written since pmdb cleared the soft-dirty bits, {:.1} s ago",
             seconds(SystemTime::now()) - seconds(*time)
         ),
         None => "pmdb has not cleared the marks of this process: a page has its mark since its region was made, or since \
@@ -131,7 +131,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
             )));
         }
     }
-    // What another program has become is not what was asked about.
+    // The question was about the program before.
     if let Some(change) = context.state.notice()? {
         return Err(Error::Refused {
             message: match change {
@@ -157,9 +157,9 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     Ok(Flow::Done)
 }
 
-/// What clearing concerns.
+/// The pages that clearing affects.
 struct Marked {
-    /// Pages that are present, marked and writable.
+    /// Pages that are present, soft-dirty and writable.
     pages: u64,
     huge: Fact<u64>,
     hugetlb: u64,

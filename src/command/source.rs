@@ -11,9 +11,9 @@ pub(super) const ABOUT: About = About {
     text: "Runs the lines of the file one after the other. The first error ends the file, and is shown with file, line \
            and column; `--keep-going` on pmdb's command line carries on instead. Files may source others, but not \
            themselves. A path with blanks goes in quotes; ~/ is your home folder.\n\n\
-           What follows the path are the arguments of the file, parted by blanks: $arg0, $arg1 … and $argc, how many. Each \
-           is a value: a range or an expression, worked out once, or else text.\n\n\
-           A file of its own is read whole before its first line runs, so that a block without its `end` is an error at once. \
+           The arguments of the file follow its path, separated by blanks: $arg0, $arg1 … and their number $argc. Each \
+           is a value: a range or an expression, evaluated once, or else text.\n\n\
+           A regular file is read whole before its first line runs, so that a block without its `end` is an error at once. \
            With #!/usr/bin/env -S pmdb -batch -x as its first line a file is a program: ./FILE PID ARGUMENTS. Its first \
            comments are its help: pmdb -x FILE --help.",
     examples: &[Example {

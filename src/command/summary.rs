@@ -16,12 +16,12 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "pages counted by the flags of their frames",
     text: "How many pages have which flags, the most frequent first, as the kernel's tool page-types counts them: \
-           of the whole process, or of a range. A row has the pages, their size, the flags as a row of letters \
+           of the whole process, or of a range. A row has the number of pages, their size, and their flags as letters \
            (those of page-types) and by name. Pages without a frame are counted by their state.\n\n\
            `summary frames` counts all frames of physical memory, and `summary pfn:A..pfn:B` some of them; \
-           they need no target. Frames without any flag are memory that the kernel itself uses, or that was \
-           never used, or numbers without memory.\n\n\
-           `flags` and `decode VALUE as flags` say what each flag means.",
+           they need no target. Frames without any flag are memory that the kernel itself uses, memory that was \
+           never used, or frame numbers without memory.\n\n\
+           `flags` and `decode VALUE as flags` explain each flag.",
     examples: &[
         Example {
             line: "summary",
@@ -64,7 +64,7 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
         .map(|zone| zone.start.get().saturating_add(zone.spanned));
     let end = FrameNumber::new(ends.max().unwrap_or_default());
     FrameRange::new(FrameNumber::default(), end).ok_or_else(|| Error::Refused {
-        message: "/proc/zoneinfo tells of no memory".to_owned(),
+        message: "/proc/zoneinfo lists no memory".to_owned(),
         hint: Some("name the frames: summary pfn:A..pfn:B".to_owned()),
     })
 }

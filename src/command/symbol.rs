@@ -10,7 +10,7 @@ pub(super) const ABOUT_SYMBOL: About = About {
     name: "info symbol",
     group: Group::Memory,
     summary: "the symbol at an address",
-    text: "Which symbol covers the address, how far into it the address lies, its section, its module, and \
+    text: "The symbol that covers the address, the offset in it, its section, its module, and \
            its address in the file as objdump shows it.",
     examples: &[Example {
         line: "info symbol demo_buffer + 16",
@@ -40,7 +40,7 @@ pub(super) fn run_symbol(context: &mut Context, expression: &Spanned<Expression>
             None => "it is not in a module".to_owned(),
             Some(module) => match symbols.reason(module) {
                 Some(reason) => format!("{}: {reason}", module.file_name()),
-                None => format!("{} has none that covers it", module.file_name()),
+                None => format!("no symbol of {} covers it", module.file_name()),
             },
         };
         let message = format!("no symbol at {address}: {why}");

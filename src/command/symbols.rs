@@ -13,9 +13,10 @@ pub(super) const ABOUT: About = About {
     name: "info symbols",
     group: Group::Memory,
     summary: "the symbols whose names match a regular expression",
-    text: "A row for each symbol whose name, as people read it (demangled) or as the file spells it, matches: those of a module after \
-           those of the module before it, by name. Static functions count; variables of which each thread has its own are left out, \
-           as they have no one address, and so are names that the file does not hold, as malloc@plt (info address knows them). A pattern with blanks goes in \"double quotes\". `limit N` ends the list early, `top N` lists the N largest.",
+    text: "A row for each symbol whose name matches, demangled or as the file spells it: module by module, sorted by name. \
+           Static functions are included. Thread-local variables are left out, because they have no single address, and so are names that \
+           no file contains, such as malloc@plt (info address finds them). A pattern with blanks goes in \"double quotes\". `limit N` ends \
+           the list early, `top N` lists the N largest.",
     examples: &[
         Example {
             line: "info symbols ^demo_",
@@ -28,7 +29,7 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-/// A variable that holds a text stands for it: as an expression for names it would match none.
+/// The pattern, or the text of the variable that it names: `$x` as a regular expression would match no name.
 pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
     let variable = pattern.node.strip_prefix('$');
     match variable.and_then(|name| context.state.variable(name)) {
@@ -50,11 +51,11 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
         cut_short: false,
         silent: Vec::new(),
     };
-    // Both of what is asked while modules are gone through need it.
+    // Both closures need it.
     let sink = RefCell::new(&mut *context.sink);
     let outcome = symbols.matching(
         &|name| regex.is_match(name),
-        // One more tells that there are more.
+        // One row more than wanted shows that there are more.
         limit.saturating_add(1),
         &mut || sink.borrow_mut().check(),
         &mut |found| {
@@ -73,7 +74,7 @@ pub(super) fn run(context: &mut Context, pattern: &Spanned<String>, cut: Option<
             }
         },
         &mut |module, reason| {
-            // Code that was mapped from something else than a program never had names.
+            // An executable mapping that is no ELF file never has symbols.
             if !matches!(reason, NoSymbols::NotElf | NoSymbols::NotLoaded) {
                 summary.silent.push(SilentModule {
                     module: module.file_name(),

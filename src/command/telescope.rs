@@ -12,10 +12,10 @@ pub(super) const ABOUT: About = About {
     name: "telescope",
     group: Group::Memory,
     summary: "words of memory, and where they lead as addresses",
-    text: "A row for each word of the size of a pointer: its address, its distance from the first, its value, and, as long as \
-           that is an address, what is there: region, symbol, the state of a page that is not resident, the next value. A chain \
-           ends at what is no address, at a text, where it comes back to itself, after a few steps, or at a page that is \
-           neither resident nor in the page cache (file): nothing is brought in. An empty line goes on behind the last row.",
+    text: "A row for each word of pointer size: its address, its offset from the first word, and its value. If the value is an \
+           address, its region and symbol follow, the state of a page that is not resident, and the next value. A chain \
+           ends at a value that is no address, at a text, at a cycle, after a few steps, or at a page that is \
+           neither resident nor in the page cache (file): nothing is faulted in. An empty line continues behind the last row.",
     examples: &[
         Example {
             line: "telescope demo_counter 4",
@@ -28,16 +28,16 @@ pub(super) const ABOUT: About = About {
     ],
 };
 
-/// Rows, where nothing else is said.
+/// The default number of rows.
 const ROWS: u64 = 8;
 
-/// How many addresses are followed from one word on.
+/// How many addresses of a chain are followed.
 const DEEPEST: usize = 8;
 
-/// Bytes of a text that are looked at.
+/// The most bytes of a text.
 const LONGEST_TEXT: usize = 64;
 
-/// Characters that make a text of what else could be a number.
+/// The fewest characters of a text; fewer are taken for a number.
 const SHORTEST_TEXT: usize = 4;
 
 pub(super) fn run(
@@ -146,7 +146,7 @@ impl Chains<'_> {
         })
     }
 
-    /// The word at an address, if its pages are there or in the page cache.
+    /// The word at an address, if its pages are resident or in the page cache.
     fn word(&self, address: VirtualAddress) -> Result<Word, Error> {
         let layout = self.view.target().process.layout();
         let mut word = vec![0; layout.pointer_bytes.into()];
@@ -163,7 +163,7 @@ impl Chains<'_> {
                 state: absent.states.likeliest(),
                 read: Err(absent.why("state", "source")),
             },
-            // Behind the last address.
+            // The word would pass the last address.
             (None, None) => Word {
                 value: None,
                 state: State::Unmapped,
@@ -172,7 +172,7 @@ impl Chains<'_> {
         })
     }
 
-    /// Reads as much as there is.
+    /// Reads as many bytes as can be read.
     fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<Read, Error> {
         let mut read = Read {
             count: 0,
@@ -201,7 +201,7 @@ impl Chains<'_> {
         Ok(read)
     }
 
-    /// The text at an address, if there is one: some characters that can be shown, up to a zero or on and on.
+    /// The text at an address, if there is one: printable characters, up to a zero or the limit.
     fn text(&self, address: VirtualAddress) -> Result<Option<(String, Source)>, Error> {
         let mut bytes = [0; LONGEST_TEXT];
         let read = self.read(address, &mut bytes)?;
@@ -223,21 +223,21 @@ impl Chains<'_> {
     }
 }
 
-/// Bytes, as many as there are.
+/// The result of a read.
 struct Read {
     count: usize,
-    /// The weakest of their sources; `None` of no bytes.
+    /// The weakest source of the bytes; `None` without bytes.
     source: Option<Source>,
-    /// What kept more from being read.
+    /// Why the read ended early.
     absent: Option<Absent>,
 }
 
 /// A word of memory.
 struct Word {
     value: Option<u64>,
-    /// That of its page, or of the first that was not read.
+    /// The state of its page, or of the first page that was not read.
     state: State,
-    /// Where it comes from; or why the state of what was not read is not certain, and why it was not read.
+    /// Its source; or why it was not read, and why the state is uncertain.
     read: Result<Source, Why>,
 }
 

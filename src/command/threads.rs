@@ -1,4 +1,4 @@
-//! `info threads`, `info registers`: what the kernel tells of threads that nobody stops.
+//! `info threads`, `info registers`: what the kernel shows of running and waiting threads.
 
 use super::translate::brief;
 use super::{About, Context, Example, Flow, Group, Outcome, print};
@@ -11,9 +11,9 @@ pub(super) const ABOUT_THREADS: About = About {
     name: "info threads",
     group: Group::Target,
     summary: "the threads of the process, and where each stands",
-    text: "A row for each thread: its id, name and state, and where its stack pointer and its program counter stand, as far as the \
-           kernel tells: /proc/PID/task/TID/syscall, which speaks of threads that wait. No thread is stopped. All threads share \
-           one address space, so that every other command is about all of them.",
+    text: "A row for each thread: its id, name and state, its stack pointer and its program counter. The kernel shows these registers \
+           only for waiting threads (/proc/PID/task/TID/syscall). No thread is stopped. All threads share \
+           one address space, so every other command is about all of them.",
     examples: &[Example {
         line: "info threads",
         does: "all of them",
@@ -24,9 +24,9 @@ pub(super) const ABOUT_REGISTERS: About = About {
     name: "info registers",
     group: Group::Target,
     summary: "the program counter and the stack pointer",
-    text: "Of a process that waits in the kernel /proc tells two registers of the main thread: $pc and $sp, which the machine's own \
-           names mean too ($rip and $rsp). Of a process that runs it tells none. The other registers can only be had by stopping it, \
-           which gdb does.",
+    text: "While the main thread waits in the kernel, /proc shows two of its registers: $pc and $sp, also under the machine's own \
+           names ($rip and $rsp). While it runs, /proc shows none. Only a debugger that stops the process, such as gdb, can read the \
+           other registers.",
     examples: &[Example {
         line: "info registers",
         does: "where the main thread waits",
@@ -42,7 +42,7 @@ pub(super) fn run_threads(context: &mut Context) -> Outcome {
         let standing = match target.process.standing(thread.id) {
             Ok(Standing::Waiting(registers)) => Ok(registers),
             Ok(Standing::Running) => Err(Reason::NotApplicable(
-                "the thread runs: the kernel shows the registers only of a thread that waits",
+                "the thread runs: the kernel shows the registers of waiting threads only",
             )),
             Err(error) => Err(inspect::reason(&error)),
         };
@@ -73,7 +73,7 @@ pub(super) fn run_registers(context: &mut Context) -> Outcome {
         report.name = Some(name.to_owned());
         context.sink.emit(Record::Value(report))?;
     }
-    let message = "the other registers can only be had by stopping the process, as gdb -p PID does";
+    let message = "only stopping the process shows the other registers: gdb -p PID";
     context.sink.note(message)?;
     Ok(Flow::Done)
 }

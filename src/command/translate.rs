@@ -23,9 +23,9 @@ pub(super) const ABOUT: About = About {
            kernel hides is shown as hidden, with the reason; it is never 0.\n\n\
            For a range: a row for each physically contiguous run. A symbol with a size gives its first byte \
            in detail, then its runs if it spans pages.\n\n\
-           Nothing is read from the target's memory, so looking changes nothing.\n\n\
-           With --how, here and in the other commands that look at pages, the reads behind the answer follow it: \
-           file, offset and value of each, so that xxd shows the same.",
+           The target's memory is not read, so nothing changes.\n\n\
+           With --how, here and in other commands, the answer is followed by the reads behind it: \
+           file, offset and value of each, which xxd can show again.",
     examples: &[
         Example {
             line: "translate demo_buffer",
@@ -41,7 +41,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "translate --how demo_buffer + 0x1234",
-            does: "and what was read for it",
+            does: "with the reads behind the answer",
         },
         Example {
             line: "translate [stack]",
@@ -49,7 +49,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "translate all limit 20",
-            does: "twenty runs; an empty line goes on",
+            does: "twenty runs; an empty line continues",
         },
     ],
 };
@@ -76,7 +76,7 @@ pub(super) fn run(
     Ok(Flow::Done)
 }
 
-/// One address, with all there is to know.
+/// All facts about one address.
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
     let (view, detail) = View::detail_at(target, address)?;
@@ -91,15 +91,15 @@ fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Re
     }
 }
 
-/// Mentions the mapped address that one digit less would make of an address outside of the page map: a digit typed twice is easily
-/// missed in twelve.
+/// For an address outside of the page map: notes the mapped address with one digit less. One digit too many among twelve is easily
+/// overlooked.
 pub(super) fn note_shorter(
     context: &mut Context,
     target: &Target,
     address: VirtualAddress,
 ) -> Result<(), Error> {
     let digits = format!("{:x}", address.get());
-    // The last digits first: zeros are what is miscounted most.
+    // The last digits first: people most often miscount zeros.
     for left_out in (0..digits.len()).rev() {
         let (before, rest) = digits.split_at(left_out);
         let shorter = format!("{before}{}", rest.get(1..).unwrap_or_default());
@@ -128,7 +128,7 @@ pub(super) fn symbol_at(
     brief(&symbols.over(target, regions), address)
 }
 
-/// The symbol at an address, in short, for who asks about many.
+/// The symbol at an address, in short, for look-ups of many addresses.
 pub(super) fn brief(symbols: &symbol::View, address: VirtualAddress) -> Option<SymbolBrief> {
     let symbol = symbols.at(address)?;
     Some(SymbolBrief {
@@ -159,7 +159,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
         let reason = uncertainty.unwrap_or_else(|| kind_untold(&detail.page));
         doubts.note("kind", &reason);
     }
-    // The kind is known, but not what only a look behind it tells.
+    // The kind is known, but not whether the file's page is cached.
     if let Err(
         reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
     ) = &detail.content
@@ -214,7 +214,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     }
 }
 
-/// Why an address has no name, as its module gives none.
+/// Why an address has no symbol if its module has none.
 fn unnamed(reason: NoSymbols) -> Reason {
     match reason {
         NoSymbols::Unreadable(process::Error::NotPermitted { what, remedy }) => {

@@ -3,7 +3,7 @@
 use super::{Context, Error};
 use crate::report::{Record, SettingReport};
 
-/// What a report of a mistake needs: what it is called, what it is, what that means.
+/// The facts that a bug report needs: name, value, meaning.
 fn facts() -> [(&'static str, &'static str, &'static str); 4] {
     [
         ("version", env!("CARGO_PKG_VERSION"), "of pmdb"),

@@ -20,14 +20,17 @@ pub(super) const ABOUT: About = About {
     summary: "the pages of a range, or page frames, one by one",
     text: "Neighbours with the same state, kind, flags and map count, and with consecutive frames, share a \
            row. Untouched stretches cost nothing, however large. Totals always close the walk.\n\n\
-           `where` chooses pages: state and kind words (present, swapped, untouched, anonymous, file …), \
-           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, pmd_mapped (alias thp: mapped by one PMD as a huge page), order, pfn and more. A \
-           filter on something that cannot be known here is an error, never false. A page without a frame has no \
-           answer to questions about one, nor to their `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
-           untouched pages out. zone and cgroup are compared with texts, and with ~ a regular expression is matched. `by` adds up \
-           instead: by state, kind, flags, region, run, the order of folios, node, zone, cgroup, pmd_mapped, mapcount, exclusive or symbol \
-           (the one in which a page begins); `by region, state` by two of them. The kernel's THP flag, which every large folio has however it is mapped, shows as `large_folio` where the page is not PMD-mapped; in filters and JSON it keeps the kernel's name, flags(thp). `limit N` ends after N rows; an empty line then goes on where \
-           it stopped. `top N` shows the N largest rows, the largest first; the totals are then of all.\n\n\
+           `where` selects pages: state and kind words (present, swapped, untouched, anonymous, file …), \
+           flags of the frame (dirty, referenced, flags(lru) …), mapcount, exclusive, pmd_mapped (alias thp: mapped by one PMD as a huge page), \
+           order, pfn and more. zone and cgroup are compared with texts; ~ matches a regular expression. A \
+           filter on an unknown fact is an error, never false. A page without a frame matches neither a condition \
+           about frames nor its `not`: `dirty`, `not dirty` and `mapcount < 5` all leave \
+           untouched pages out.\n\n\
+           `by` adds up by state, kind, flags, region, run, order (of folios), node, zone, cgroup, pmd_mapped, mapcount, exclusive or symbol \
+           (the one in which a page begins), or by two of them: `by region, state`. `limit N` ends after N rows; an empty line continues where \
+           it stopped. `top N` shows the N largest rows, the largest first; the totals then cover all.\n\n\
+           The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped this flag shows as \
+           `large_folio`; filters and JSON keep the kernel's name, flags(thp).\n\n\
            `walk pfn:A..pfn:B` walks frames of physical memory instead of pages of the process; they can be \
            grouped by flags, order, node, zone, cgroup and mapcount.",
     examples: &[
@@ -37,7 +40,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "walk heap where present",
-            does: "what is there of the heap",
+            does: "the resident pages of the heap",
         },
         Example {
             line: "walk all where present by kind",
@@ -49,7 +52,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "walk all where present by order",
-            does: "how much lies in folios of which size",
+            does: "how much memory is in folios of each size",
         },
         Example {
             line: "walk all by region, state top 5",
@@ -57,7 +60,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "walk [stack] limit 4",
-            does: "four rows; an empty line goes on",
+            does: "four rows; an empty line continues",
         },
         Example {
             line: "walk pfn:0x1000..pfn:0x1010",
@@ -111,10 +114,10 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What has to be read: all that the filter wants, and of the rest what can be had.
+    /// The facts to read: all that the filter needs, and of the others those that are available.
     fn need(&self, shown: Need) -> Need {
         let asked = self.filter.map_or(Need::empty(), |filter| filter.need());
-        // The totals count physical runs, of which the zero page is none; but where only states matter, frames are not read for that.
+        // The totals count physical runs without the zero page. If only states matter, frames are not read for that.
         let counted = match (shown | asked).has_entries() {
             true => Need::KINDS,
             false => Need::empty(),
@@ -140,7 +143,7 @@ impl Walk<'_> {
     fn emit(&self, row: &Row, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let page = &row.page;
         let available = self.view.availability();
-        // Only what is present has a frame, so that a fact about one may be unknown.
+        // Only a present page has a frame whose facts may be unknown.
         let absent = || match page.state() {
             State::Present => None,
             _ => Some(Reason::NotApplicable("no frame is mapped here")),
@@ -244,7 +247,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What the sweep is to find out: of pages that the filter leaves out, no more than it asks.
+    /// The question for the sweep: for pages that the filter leaves out, only what it needs.
     fn question(&self, shown: Need) -> Question<'_> {
         Question::new(self.filter, self.need(shown))
     }

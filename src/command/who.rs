@@ -18,14 +18,14 @@ pub(super) const ABOUT: About = About {
     group: Group::Look,
     summary: "which processes map a frame, and where",
     text: "Every process and address that map the frame behind an address, or the frame given as pfn:N or \
-           phys:N, with region and symbol. It takes the right to see frame numbers.\n\n\
-           The likely places are looked at first: for a page of a file wherever that offset of the file is \
-           mapped, for anonymous memory the same address in relatives and then in the other processes. When as \
-           many mappings are found as the kernel counts, the search is over; otherwise it goes through all \
-           that the processes have in memory. The last lines say which it was, and how many processes \
-           could not be read. Where several processes have the same name, their command lines follow. The page of zeros is not counted by the kernel, so for it every process is \
-           searched. Threads share one memory, which is shown once. `limit` ends the search when so many rows are shown: \
-           the first processes of very many, in a moment.",
+           phys:N, with region and symbol. It needs the right to see frame numbers.\n\n\
+           The search begins at the likely places: for a page of a file, all mappings of that offset of the file; \
+           for anonymous memory, the same address in related processes and then in the others. It ends when it has found as \
+           many mappings as the kernel counts; otherwise it scans all resident \
+           memory of the processes. The last lines report how the search ended, and how many processes \
+           could not be read. Processes of the same name are shown with their command lines. The kernel does not count mappings of the page of zeros, so \
+           that search covers every process. Threads share one address space, which is shown once. `limit` ends the search after so many rows, \
+           which is fast even among very many processes.",
     examples: &[
         Example {
             line: "who demo_buffer",
@@ -41,7 +41,7 @@ pub(super) const ABOUT: About = About {
         },
         Example {
             line: "who demo_buffer limit 1",
-            does: "the first that is found: of very many it need not be all",
+            does: "only the first mapping that is found",
         },
         Example {
             line: "who phys:0x1000",
@@ -60,7 +60,7 @@ pub(super) fn run(
     }
     let machine = context.state.machine().clone();
     let page = machine.page();
-    // And the byte in the page that was asked about.
+    // The offset in the page is kept too.
     let (question, offset) = match eval::location(place, context.state)? {
         Location::Frame(frame) => (by_frame(context, frame), 0),
         Location::Physical(physical) => {
@@ -110,7 +110,7 @@ fn by_frame(context: &Context, frame: FrameNumber) -> Question {
     }
 }
 
-/// The frame behind an address. That there is none, or that its number is hidden, is an error.
+/// The frame behind an address; an error if there is none, or if its number is hidden.
 fn by_address(
     context: &mut Context,
     place: &Spanned<Expression>,
@@ -142,17 +142,17 @@ fn by_address(
     })
 }
 
-/// A place in a file: in every process the same symbol lies there.
+/// A place in a file, which has the same symbol in every process.
 type FilePlace = (Device, u64, u64);
 
-/// The processes that only their command lines tell apart.
+/// The processes that share a name with another.
 fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
     let several = named.into_values().filter(|pids| pids.len() > 1);
     several.flatten().collect()
 }
 
 struct Listener<'a> {
-    /// Who has which name.
+    /// The processes of each name.
     named: BTreeMap<Name, BTreeSet<u32>>,
     sink: &'a mut dyn Sink,
     symbols: &'a Symbols,

@@ -1,4 +1,4 @@
-//! `x/-NFU`: where what is before an address begins.
+//! `x/-NFU`: finds where the units or texts before an address begin.
 
 use super::super::Error;
 use super::rows::{Examination, LONGEST_TEXT};
@@ -6,21 +6,21 @@ use crate::inspect::Contents;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::Format;
 
-/// Pages that are read at a time once texts are longer or more than a page holds: bounds what is held.
+/// The most pages that are read at a time for long or many texts: it bounds the memory.
 const MOST_PAGES: u64 = 16;
 
-/// What there is before an address.
+/// The units or texts before an address.
 pub(super) struct Before {
-    /// Where it begins.
+    /// Where the first of them begins.
     pub(super) start: VirtualAddress,
-    /// How many units or texts it is: fewer than were asked for where memory cannot be read.
+    /// How many there are: fewer than wanted if memory cannot be read.
     pub(super) count: u64,
-    /// Where the next `x` goes on, forward or backward.
+    /// Where the next `x` continues, forward or backward.
     pub(super) next: VirtualAddress,
 }
 
 impl Examination<'_> {
-    /// Where so many units or texts before the next address begin.
+    /// Finds so many units or texts before the next address.
     pub(super) fn before(&mut self, count: u64) -> Result<Before, Error> {
         if self.format == Format::Text {
             return self.texts_before(count);
@@ -38,15 +38,15 @@ impl Examination<'_> {
         })
     }
 
-    /// As gdb counts them: a text begins behind the zero that ends the one before it, or where a longer one is cut. So an address right
-    /// behind a zero has its own text for the first; if that can be read. What cannot be read ends it, and is itself the last that counts.
+    /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address right behind a
+    /// zero, the text there counts as the first, if it can be read. Unreadable memory counts as the last one.
     fn texts_before(&mut self, count: u64) -> Result<Before, Error> {
         let size = u64::from(self.unit.bytes());
         let end = self.next;
         let mut at = end;
         let mut start = end;
         let mut left = count;
-        // Characters of the text that was not found whole yet; its zero is one.
+        // The characters of the text whose beginning is not found yet, its zero included.
         let mut characters = 0;
         let mut pages = 1;
         while left > 0 {
@@ -91,7 +91,7 @@ impl Examination<'_> {
         Ok(Before {
             start,
             count,
-            // On the zero before it, from where the one before is the first again.
+            // The zero of the text before, so that the next `x/-s` begins with that text.
             next: VirtualAddress::new(start.get().saturating_sub(size)),
         })
     }
@@ -108,11 +108,11 @@ impl Examination<'_> {
         Ok(self.read_range(range, unit)?.1)
     }
 
-    /// Whole characters before `at`, from so many pages at most, as far back as they can be read.
+    /// The readable characters before `at`, from at most so many pages.
     fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail, Error> {
         let size = u64::from(self.unit.bytes());
         let page = self.view.page();
-        // With --fault nothing is brought in that may not be needed.
+        // --fault must not fault in pages that may not be needed.
         let pages = if self.fault { 1 } else { pages };
         let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
         let lowest = below.get().saturating_sub((pages - 1) * page.bytes());
@@ -131,7 +131,7 @@ impl Examination<'_> {
         })
     }
 
-    /// Reads what of `range` can be read, each byte to its place. Returns behind what the last that cannot be read is, and whether all could be.
+    /// Reads the readable bytes of `range`, each to its place. Returns the end of the last unreadable part, and whether all could be read.
     fn read_range(
         &mut self,
         range: AddressRange,
@@ -153,7 +153,8 @@ impl Examination<'_> {
         Ok((behind, is_whole))
     }
 
-    /// Where what cannot be read and ends at `end` begins: its region or what is between two, if it is all alike; otherwise the page.
+    /// Where the unreadable memory that ends at `end` begins: its region, or the gap between regions, if none of it can be read; otherwise
+    /// the page.
     fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress, Error> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
         let lowest = match self.view.region(last) {

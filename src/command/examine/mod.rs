@@ -16,16 +16,16 @@ pub(super) const ABOUT: About = About {
     summary: "what memory holds",
     text: "As gdb's: a count, a format and a size behind a slash. Formats: x hexadecimal, d signed, u unsigned, o octal, \
            t binary, a address with its symbol, c character, z padded hexadecimal, s text up to a zero, f floating point. Sizes: \
-           b 1, h 2, w 4, g 8 bytes. What is left out is as it was last; without an address it goes on where the last one \
-           ended, and so does an empty line. $_ is the last address shown. A - before the count shows what is before the address, and goes on \
-           from there.\n\n\
-           Memory is read only where the page map says that a page is there, before and after; where none is, \
-           <not resident: STATE> stands instead, and nothing is touched. A page of a file or of shared memory that is not mapped in, but is in \
-           the page cache, is read there (marked: file): that brings in nothing either. The kernel takes what is read for used: the flags \
-           referenced, active and idle of its frame may change.\n\n\
-           With --fault, pages that are not there are read all the same. That changes the target: the page of zeros, a page of the file \
-           or the contents from swap are mapped in, shared memory gets a new page, and memory under userfaultfd wakes its \
-           handler, or waits for it. Memory of devices (pfn_mapped) is not read even then: a device may take a read for a command.",
+           b 1, h 2, w 4, g 8 bytes. Omitted parts stay as in the last x. Without an address it continues where the last one \
+           ended, and so does an empty line. $_ is the last address shown. A - before the count shows the memory before the address, and \
+           continues downward.\n\n\
+           Memory is read only if the page map reports a resident page before and after; otherwise the row shows \
+           <not resident: STATE>, and nothing is touched. A page of a file or of shared memory that is not mapped but in \
+           the page cache is read there (marked: file), which faults nothing in either. The kernel marks pages that are read as used: the flags \
+           referenced, active and idle of their frames may change.\n\n\
+           With --fault, pages that are not resident are read too. That changes the target: the page of zeros, a page of the file \
+           or the contents from swap are mapped, shared memory gets a new page, and a page under userfaultfd waits for its \
+           handler. Device memory (pfn_mapped) is not read even then: a device may take a read for a command.",
     examples: &[
         Example {
             line: "x/8xb demo_buffer",
@@ -84,7 +84,7 @@ pub(super) fn run(
         true => context.state.examined.count,
         false => 1,
     });
-    // As gdb: what was shown backward is not shown so again where nothing says so.
+    // As in gdb, an `x` without `-` goes forward again.
     context.state.examined.count = if layout.backward { 1 } else { count };
     let view = View::of(&target)?;
     let nearest = match layout.backward {
@@ -149,8 +149,7 @@ fn start(
             let state = &context.state;
             let next = state.examined.next.or(state.last_address);
             next.ok_or_else(|| Error::Refused {
-                message: "x has nothing to go on from: no address has been looked at yet"
-                    .to_owned(),
+                message: "x has no address to continue from: none has been examined yet".to_owned(),
                 hint: Some("give it one: x/8xb ADDRESS".to_owned()),
             })
         }

@@ -7,7 +7,7 @@ use crate::lang::{Format, Unit};
 use crate::report::{Bytes, Memory, Record, Sink, SymbolBrief, Why};
 use crate::{process, symbol};
 
-/// Characters of a text that are shown, as in gdb.
+/// The most characters of a text, as in gdb.
 pub(super) const LONGEST_TEXT: usize = 200;
 
 /// Bytes that are read at a time: whole rows of every size.
@@ -21,11 +21,11 @@ pub(super) struct Examination<'a> {
     pub(super) format: Format,
     pub(super) unit: Unit,
     pub(super) fault: bool,
-    /// Where it goes on.
+    /// The address of the next row.
     pub(super) next: VirtualAddress,
     /// The last address that was shown.
     pub(super) last: Option<VirtualAddress>,
-    /// Pages that were read though they were not there.
+    /// Pages that were faulted in.
     pub(super) faulted: u64,
 }
 
@@ -49,7 +49,7 @@ impl Examination<'_> {
                     self.rows(bytes, source, sink)?;
                     whole / size
                 }
-                // A unit of which a part is elsewhere.
+                // A unit that crosses the end of what could be read.
                 Contents::Bytes {
                     count: read,
                     source,
@@ -77,7 +77,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Reads on where `read` bytes came from `source`, whatever the next ones come from, until `into` is full, or `ends` says so of the
+    /// Continues a read after `read` bytes from `source`, from whatever source, until `into` is full or `ends` is true for the
     /// bytes so far.
     fn read_on(
         &mut self,
@@ -115,7 +115,7 @@ impl Examination<'_> {
         })
     }
 
-    /// What is at the start of `wanted`, counting what is faulted in.
+    /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     pub(super) fn contents(
         &mut self,
         wanted: AddressRange,
@@ -134,7 +134,7 @@ impl Examination<'_> {
         Ok(contents)
     }
 
-    /// So many bytes from here on, or as many as there can be.
+    /// The next `bytes` addresses, or as many as there are.
     fn wanted(&self, bytes: u64) -> Result<AddressRange, Error> {
         let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
         let least = self.next.checked_add(u64::from(self.unit.bytes()));
@@ -191,7 +191,7 @@ impl Examination<'_> {
         translate::brief(&self.symbols, address)
     }
 
-    /// A row with these bytes, nothing written out yet.
+    /// A row with these bytes, without values so far.
     fn row(&self, bytes: &[u8], source: Source) -> Memory {
         Memory {
             address: self.next,
@@ -242,7 +242,7 @@ impl Examination<'_> {
         let mut left = count;
         while left > 0 {
             sink.check()?;
-            // What is absent is one stretch, however long.
+            // Memory that cannot be read is one row, however long.
             let wanted = self.wanted(u64::MAX)?;
             let (read, source) = match self.contents(wanted, &mut buffer)? {
                 Contents::Bytes { count, source } => (count, source),
@@ -264,7 +264,7 @@ impl Examination<'_> {
             let ended = has_end(read);
             let shown = (units.len() + usize::from(ended)) * size;
             let bytes = read.get(..shown).unwrap_or_default().to_vec();
-            // What follows a text without its end: more of it, or what cannot be read.
+            // Behind a text without its end: more of it, or memory that cannot be read.
             let cut = found.absent.filter(|_| !ended);
             if bytes.is_empty() {
                 let Some(absent) = cut else {
@@ -294,13 +294,13 @@ impl Examination<'_> {
     }
 }
 
-/// Bytes that may be of several sources.
+/// The result of a read from several sources.
 struct ReadOn {
     /// How many.
     read: usize,
     /// The weakest of their sources.
     source: Source,
-    /// What kept more from being read.
+    /// Why the read ended early.
     absent: Option<Absent>,
 }
 
@@ -308,12 +308,12 @@ struct ReadOn {
 fn unread(absent: &Absent) -> Option<&'static str> {
     match absent.why {
         ReadEnd::NotResident if absent.states.likeliest() != State::Present => None,
-        ReadEnd::NotResident | ReadEnd::Changed => Some("it changed each time that it was read"),
-        ReadEnd::Unreadable => Some("the kernel does not read it"),
+        ReadEnd::NotResident | ReadEnd::Changed => Some("it changed during each read"),
+        ReadEnd::Unreadable => Some("the kernel refuses to read it"),
     }
 }
 
-/// Why the state, which the record has under the name of `field`, is not certain, or what is behind the page not known.
+/// Why the state (under the name `field`) is uncertain, or why the contents of the file are unknown.
 fn why(field: &'static str, absent: &Absent) -> Why {
     let unknown = match absent.kind {
         Some(Kind::Cached) => "source",

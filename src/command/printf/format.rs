@@ -6,7 +6,7 @@ use crate::kernel::Name;
 use crate::lang::{Range, Span, Spanned};
 use crate::render::units;
 
-/// The widest field, and the most digits: more is a slip of the finger.
+/// The widest field, and the most digits: more is a typing error.
 const WIDEST: usize = 4096;
 
 /// A part of a format.
@@ -35,7 +35,7 @@ const LETTERS: &str = "diuxXocfspB";
 /// Cuts a format into its parts.
 ///
 /// # Errors
-/// A conversion that there is not.
+/// An unknown conversion.
 pub(super) fn pieces(format: &Spanned<String>) -> Result<Vec<Piece>, Error> {
     let mut pieces = Vec::new();
     let mut text = String::new();
@@ -104,7 +104,7 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
             conversion.letter = letter;
             Ok((conversion, rest.get(1..).unwrap_or_default()))
         }
-        Some('*') => Err("a width that is given by a value (`*`) is not known here".to_owned()),
+        Some('*') => Err("a width from an argument (`*`) is not supported".to_owned()),
         Some(letter) => Err(format!(
             "there is no conversion `%{letter}`; there are %d %i %u %x %X %o %c %f %s %p %B and %%"
         )),
@@ -142,7 +142,7 @@ pub(super) fn check_number(
 /// The text with each value in its place.
 ///
 /// # Errors
-/// At a value that cannot be written so.
+/// At a value that does not fit its conversion.
 pub(super) fn filled(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<String, Error> {
     let mut values = values.iter();
     let mut text = String::new();
@@ -219,7 +219,7 @@ impl Conversion {
         }
     }
 
-    /// A number: at least so many digits as the precision says, and zeros up to the width where they are asked for.
+    /// A number: at least as many digits as the precision, and zeros up to the width with the flag 0.
     fn digits(self, prefix: &str, digits: &str) -> String {
         let least = self.precision.unwrap_or(match self.zeros && !self.left {
             true => self.width.saturating_sub(prefix.len()),

@@ -11,11 +11,11 @@ pub(super) const ABOUT: About = About {
     name: "printf",
     group: Group::Scripts,
     summary: "print values in a form of your own",
-    text: "Prints the format with a value in the place of each conversion, and adds no line end: \\n is one. Conversions are C's: \
+    text: "Prints the format with a value in the place of each conversion. It adds no line end; write \\n. Conversions are C's: \
            %d %i %u %x %X %o of numbers and addresses, %c of a character, %f of a number, %s of any value as `print` shows it, %p of an \
            address, %% for a per cent sign; and pmdb's own %B, a size in bytes with its unit. Flags (- + 0 # and a blank), a width and a \
-           precision may stand behind the %, as in C; l, ll, h and z say nothing here, and are passed over.\n\n\
-           Control characters in what %s prints are escaped: names are somebody else's.",
+           precision may stand behind the %, as in C; l, ll, h and z are ignored.\n\n\
+           %s escapes control characters, because names may come from other users.",
     examples: &[
         Example {
             line: "printf \"%d of %d pages\\n\", count(demo_buffer where present), count(demo_buffer)",

@@ -1,18 +1,18 @@
-//! The subjects of `help`: texts that are written by hand, and tables in them that are made of the tables of the code.
+//! The subjects of `help`: hand-written texts that contain tables from the code.
 
 mod tables;
 
 use super::about::About;
 use crate::report::{Help, HelpEntry, HelpSubject};
 
-/// What `help NAME` explains beside the commands.
+/// A topic of `help` that is no command.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
     /// As it is typed.
     pub name: &'static str,
     /// One line without a full stop.
     pub summary: &'static str,
-    /// Paragraphs, parted by empty lines; `{name}` alone in a line is a table.
+    /// Paragraphs, separated by empty lines; `{name}` alone in a line is a table.
     text: &'static str,
 }
 
@@ -31,15 +31,15 @@ subjects! {
     "cookbook": "which commands answer which question",
     "faq": "questions that are asked often",
     "language": "how a line is written",
-    "values": "numbers, addresses, names, and what is made of them",
+    "values": "numbers, addresses, names, and functions of them",
     "ranges": "parts of the address space",
     "filters": "the words of `where`, and what each needs",
     "states": "the states of a page",
     "kinds": "what a page is, or would be",
     "flags": "every flag of a page frame",
-    "events": "what watch says of pages, regions and the process",
+    "events": "what watch reports about pages, regions and the process",
     "units": "sizes, times and formats",
-    "gdb": "what is as in gdb, what is not, and other programs' words",
+    "gdb": "what is as in gdb, what differs, and other programs' words",
     "keys": "the keys of the prompt",
     "scripts": "command files, blocks, assertions",
     "json": "what all records in JSON have in common",
@@ -59,7 +59,7 @@ impl Subject {
         SUBJECTS.iter().find(|subject| subject.name == name)
     }
 
-    /// All of it, with its tables.
+    /// The text with its tables.
     pub fn text(&self) -> String {
         let line = |line: &str| match line
             .strip_prefix('{')
@@ -80,8 +80,8 @@ impl Subject {
         })
     }
 
-    /// The rows about a word of the language, under the name of the subject that explains it; above them the paragraph that says what the
-    /// rows are, where there is one.
+    /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that introduces the
+    /// table, if there is one.
     pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
         Subject::of_the_language().filter_map(move |subject| {
             let text = subject.text();
@@ -115,7 +115,7 @@ impl Subject {
         subjects.filter(|subject| OF_THE_LANGUAGE.contains(&subject.name))
     }
 
-    /// Every word that the language explains.
+    /// Every word that these tables explain.
     pub fn words() -> Vec<String> {
         let texts = Subject::of_the_language().map(Subject::text);
         let words = texts.flat_map(|text| {
@@ -135,7 +135,7 @@ impl Subject {
     }
 }
 
-/// The words that a row of a table explains: those in front of the two blanks before the meaning, without brackets and arguments.
+/// The words that a table row explains: those before the two blanks, without brackets and arguments.
 fn terms(line: &str) -> impl Iterator<Item = &str> {
     let row = line.strip_prefix("  ").unwrap_or_default();
     let before = row
@@ -158,7 +158,7 @@ const OF_THE_LANGUAGE: [&str; 9] = [
     "language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units",
 ];
 
-/// What people want, in words that the help of the command need not have, and the command that does it.
+/// Words for tasks that the help of a command need not contain, and the command.
 static PURPOSES: &[(&str, &[&str])] = &[
     (
         "walk",
@@ -248,7 +248,7 @@ static PURPOSES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether somebody who looks for this means the command.
+/// Whether a command is for a task that somebody searches for.
 pub(super) fn is_for(about: &About, wanted: impl Fn(&str) -> bool) -> bool {
     let mut purposes = PURPOSES.iter().filter(|(name, _)| *name == about.name);
     purposes.any(|(_, words)| words.iter().any(|word| wanted(word)))

@@ -1,4 +1,4 @@
-//! The tables in the texts: rows of a word and its meaning, made of the tables that the code itself uses.
+//! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::Worded;
@@ -75,7 +75,7 @@ fn page_fields() -> String {
         .collect()
 }
 
-/// What has to be readable for a field.
+/// What a field requires.
 fn need(field: PageField) -> &'static str {
     use PageField as F;
     match field {
@@ -105,7 +105,7 @@ fn needs() -> String {
         ),
         (
             "scan",
-            "Linux 6.7, or flags; small pages tell `exclusive` to everyone",
+            "Linux 6.7, or flags; for small pages `exclusive` needs nothing",
         ),
         ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
     ];
@@ -142,7 +142,7 @@ fn formats() -> String {
     formats.chain(units).collect()
 }
 
-/// A paragraph for each record and a row for each of its fields, as they are declared.
+/// A paragraph for each record and a row for each of its fields.
 fn records() -> String {
     let mut text = String::new();
     for (index, shape) in RECORDS.iter().enumerate() {

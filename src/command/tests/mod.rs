@@ -276,7 +276,7 @@ fn counts_of_uncertain_states_say_so() {
     assert!(
         notes(&all)
             .iter()
-            .any(|note| note.starts_with("what is swapped is not certain"))
+            .any(|note| note.starts_with("the swapped bytes are not certain"))
     );
     let Some(Record::Region(one)) = records("region 0x1000000").pop() else {
         panic!("no region");

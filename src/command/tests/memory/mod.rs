@@ -603,10 +603,7 @@ fn after_info_line_x_begins_at_that_line() {
 fn info_line_of_a_file_alone_says_that_a_line_is_missing() {
     let mut session = Session::on(heap());
     for (line, hint) in [
-        (
-            "info line c.c",
-            "of a file it takes a line too: info line c.c:1",
-        ),
+        ("info line c.c", "a file needs a line too: info line c.c:1"),
         ("info line nothing", "regions lists what is mapped"),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {

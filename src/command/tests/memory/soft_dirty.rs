@@ -65,7 +65,7 @@ fn with_yes_it_is_said_first_and_done() {
     assert_eq!(write.as_deref(), Some("echo 4 > /proc/4321/clear_refs"));
     assert_eq!(cleared(&fake), 1);
     let (note, pages) = written(&mut session);
-    assert!(note.starts_with("written since pmdb cleared the marks, "));
+    assert!(note.starts_with("written since pmdb cleared the soft-dirty bits, "));
     assert_eq!(pages, 0);
 }
 
@@ -79,7 +79,7 @@ fn nothing_is_written_where_the_kernel_has_no_such_bits() {
             panic!("{line}");
         };
         assert!(message.contains("soft-dirty pages"), "{message}");
-        let hint = hint.expect("a way out");
+        let hint = hint.expect("a remedy");
         assert!(
             hint.starts_with("snapshot with content, then diff"),
             "{hint}"

@@ -1,4 +1,4 @@
-"""pmdb in gdb: the pages behind expressions, without leaving the debugger.
+"""pmdb in gdb: the pages behind gdb's expressions.
 
     (gdb) source pmdb-gdb.py
     (gdb) pmdb translate buf
@@ -19,21 +19,21 @@ import time
 
 import gdb
 
-# An expression ends before one of these words, and before those of the command's own usage.
+# An expression ends before one of these words, or a word of the command's own usage.
 CLAUSES = {"where", "by", "limit", "top", "every", "for", "until", "with"}
-# gdb has its own, or they belong to pmdb's prompt.
+# Commands that gdb has itself, or that belong to pmdb's prompt.
 LEFT_OUT = {"print", "display", "undisplay", "info display"}
-# These would leave the inferior, or the conversation.
+# Commands that would leave the inferior or end the server.
 REFUSED = {"attach", "detach", "quit", "source"}
 PROTOCOL = 1
-# Seconds that pmdb may take for what is done in milliseconds; one that takes longer hangs.
+# Seconds to wait for answers that take milliseconds; pmdb hangs if it takes longer.
 PATIENCE = 5
 
 
 # ---- Taking a line apart
 
 def outside(text):
-    """The positions and characters of a text that are in no brackets and no quotes; also those of brackets that close what is open."""
+    """The positions and characters of a text outside of brackets and quotes, and the closing brackets without an opening one."""
     depth, quote, at = 0, None, 0
     while at < len(text):
         character = text[at]
@@ -64,7 +64,7 @@ def closing(text, start):
 
 
 def cut_clauses(text, words):
-    """An expression, and the clauses behind it. A word right behind an operator belongs to the expression."""
+    """Splits a text into an expression and its clauses. A word right behind an operator belongs to the expression."""
     free = {at for at, _ in outside(text)}
     for match in re.finditer(r"(?<![\w$.])[a-z]+(?!\w)", text):
         before = text[:match.start()].rstrip()
@@ -83,7 +83,7 @@ def without_brackets(text):
 
 
 def refuse_shell(expression):
-    """`|` and `>` behind an expression are what pmdb's prompt takes for a pipe and a file."""
+    """Refuses `|`, `>` and `!`, which mean a pipe, a file and a shell command at pmdb's prompt."""
     for at, character in outside(expression):
         around = expression[max(0, at - 1):at + 2]
         if character == "|" and "||" not in around or character == ">" and not re.search(r"->|>>|>=", around):
@@ -107,7 +107,7 @@ def plainly(function):
         except Exception as error:
             message = printable(" ".join(str(error).split())) or type(error).__name__
             if message.startswith("No symbol"):
-                message += " pmdb's own names, such as all and heap, are understood by pmdb -- COMMAND"
+                message += " For pmdb's own names, such as all and heap, use pmdb -- COMMAND"
             raise gdb.GdbError(message)
     return called
 
@@ -120,7 +120,7 @@ REFERENCES = {gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF}
 
 
 def evaluated(text):
-    """The value of an expression, evaluated once. What lies at an address is not fetched."""
+    """The value of an expression, evaluated once. Memory behind it is not read."""
     if not text.strip():
         raise gdb.GdbError("an expression is missing: pmdb wants an address here")
     return resolved(gdb.parse_and_eval(text.strip()))
@@ -136,7 +136,7 @@ def resolved(value):
 def location(value):
     """Where a value lies in memory."""
     code = value.type.strip_typedefs().code
-    # gdb would allocate memory in the inferior for the address of an array that lies nowhere.
+    # For the address of an array that is not in memory, gdb would allocate memory in the inferior.
     lies_nowhere = code in (gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_STRING) and not value.is_lazy
     address = None if lies_nowhere else value.address
     if address is None:
@@ -145,7 +145,7 @@ def location(value):
 
 
 def function_end(start):
-    """Where the function that begins at an address ends, as far as the debug information tells."""
+    """The end of the function that begins at an address, if the debug information has it."""
     block = gdb.block_for_pc(start)
     while block is not None and block.function is None:
         block = block.superblock
@@ -153,7 +153,7 @@ def function_end(start):
 
 
 def place(value):
-    """The address that a value means, as to gdb's x, and how many bytes lie there; 0 bytes of a pointer or number."""
+    """The address of a value, as for gdb's x, and the size of the object there; 0 for a pointer or number."""
     kind = value.type.strip_typedefs()
     if kind.code in PLACES:
         address = location(value)
@@ -177,9 +177,9 @@ def address(text):
 
 
 def span(text, keeps_size=False):
-    """The first address of an expression, and the bytes it covers: None if it is an address alone.
+    """The first address of an expression, and its size: None for an address alone.
 
-    An object within one page stands for its address, so that pmdb tells all of that page, unless its size is kept."""
+    An object within one page becomes an address, so that pmdb shows all facts of that page, unless its size is kept."""
     text = without_brackets(text)
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
@@ -200,7 +200,7 @@ def span(text, keeps_size=False):
 
 def sized(start, size):
     if size is None:
-        raise gdb.GdbError("one address is no range: L@N, A, +LENGTH and A..B are")
+        raise gdb.GdbError("one address is not a range; write L@N, A, +LENGTH or A..B")
     if size <= 0:
         raise gdb.GdbError("a range of {} bytes: its end must be above its start".format(size))
     return start, size
@@ -220,7 +220,7 @@ def filled(text):
         if text[at] == "{":
             end = closing(text, at) + 1
             if end == 0:
-                raise gdb.GdbError("a { has no }: {gdb expression} is replaced by its address or number")
+                raise gdb.GdbError("a { has no }; {gdb expression} is replaced by its address or number")
             value = evaluated(text[at + 1:end - 1])
             is_number = value.type.strip_typedefs().code in NUMBERS
             parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
@@ -232,7 +232,7 @@ def filled(text):
     return "".join(parts)
 
 
-# ---- The conversation with pmdb
+# ---- The server
 
 class Lost(Exception):
     """pmdb has ended, or does not answer."""
@@ -261,7 +261,7 @@ class Server:
         self.pid, self.last, self.buffer = pid, 0, b""
         target = [] if pid is None else ["-p", str(pid)]
         command = [program(), "-q", "--serve", "--no-shell"] + target
-        # A session of its own: Ctrl-C at the terminal is gdb's, which cancels requests.
+        # A session of its own, because Ctrl-C is for gdb, which then cancels the request.
         try:
             self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                           start_new_session=True, bufsize=0)
@@ -282,7 +282,7 @@ class Server:
         return self.child.poll() is None
 
     def close(self):
-        """Ends it: pmdb leaves when its input ends."""
+        """Ends the server: it exits at the end of its input."""
         self.child.stdin.close()
         try:
             self.child.wait(1)
@@ -311,7 +311,7 @@ class Server:
             raise Lost()
 
     def answer(self, request, take, limit):
-        """Hands on the records of an answer until its end. Without a limit of time it may take as long as it likes."""
+        """Passes on the records of an answer. Without a limit there is no timeout."""
         error = None
         deadline = None if limit is None else time.monotonic() + limit
         while True:
@@ -326,7 +326,7 @@ class Server:
                 return record["status"]
 
     def ask(self, line, take, limit=PATIENCE, **form):
-        """Sends a request and hands on the records of its answer. Returns its status; Ctrl-C cancels it."""
+        """Sends a request and passes on the records of its answer. Returns its status; Ctrl-C cancels it."""
         self.last += 1
         request = self.last
         try:
@@ -371,7 +371,7 @@ class Server:
 
 
 def in_one_line(error):
-    """An error of pmdb as gdb shows errors."""
+    """An error of pmdb in one line, as gdb shows errors."""
     if error is None:
         return "pmdb gave no reason"
     parts = [error["message"]]
@@ -393,32 +393,32 @@ def printable(text):
         return text.encode("ascii", "replace").decode()
 
 
-# Each by the number of its inferior.
+# Servers by the number of the inferior.
 SERVERS = {}
 
 
 def live_process(inferior=None):
-    """The selected inferior, or that one, if pmdb can look at its process."""
+    """The given inferior or the selected one, if pmdb can examine its process."""
     inferior = inferior or gdb.selected_inferior()
     if inferior.pid == 0:
-        raise gdb.GdbError("the program is not being run: pmdb looks at processes")
+        raise gdb.GdbError("the program is not being run, and pmdb needs a process")
     if gdb.current_recording() is not None:
-        raise gdb.GdbError("pmdb sees the process as it is now, not as it was recorded: record stop ends the recording")
+        raise gdb.GdbError("pmdb shows the process as it is now, not as it was recorded: record stop ends the recording")
     return inferior
 
 
 def check_target():
-    """Refuses what is no process of this machine."""
+    """Refuses a target that is no process of this machine."""
     stack = gdb.execute("maintenance print target-stack", to_string=True)
     names = re.findall(r"^\s*-\s*([\w-]+)", stack, re.MULTILINE)
     if "core" in names:
-        raise gdb.GdbError("pmdb looks at processes that run: a core file has no pages")
+        raise gdb.GdbError("a core file contains nothing about pages: pmdb needs a process")
     if "native" not in names:
-        raise gdb.GdbError("pmdb looks at processes of this machine; this target is {}".format(names[0] if names else "unknown"))
+        raise gdb.GdbError("pmdb needs a process of this machine; this target is {}".format(names[0] if names else "unknown"))
 
 
 def server(inferior=None):
-    """The pmdb of the selected inferior, or of that one. One that has ended is started again."""
+    """The server of the given inferior or the selected one, started again if it has ended."""
     inferior = live_process(inferior)
     held = SERVERS.get(inferior.num)
     if held is not None and held.pid == inferior.pid and held.is_alive():
@@ -441,7 +441,7 @@ def forget_all():
 
 
 def ask(line, take, limit=PATIENCE, inferior=None, **form):
-    """Asks the pmdb of the selected inferior, or of that one; once more if that was lost before it said anything."""
+    """Asks the server of the given inferior or the selected one; once more if it was lost before its first record."""
     taken = []
 
     def note(record):
@@ -454,7 +454,7 @@ def ask(line, take, limit=PATIENCE, inferior=None, **form):
             raise gdb.GdbError(str(error))
         except Lost:
             if taken or not again:
-                raise gdb.GdbError("pmdb has ended before its answer was whole; the next command starts it again")
+                raise gdb.GdbError("pmdb ended in the middle of its answer; the next command starts it again")
 
 
 def write(text):
@@ -470,7 +470,7 @@ def show(record):
 
 
 def is_coloured():
-    # Where gdb takes a command's output for itself, as its pipe does, the screen has no end. A log takes no colours either.
+    # No colours if gdb captures the output, as for its pipe (the screen then has no size), nor into a log.
     is_screen = os.isatty(1) and (gdb.parameter("width") or gdb.parameter("height"))
     is_logging = re.search("Currently logging|Logging is enabled", gdb.execute("show logging", to_string=True))
     return bool(gdb.parameter("style enabled") and is_screen and not is_logging and os.environ.get("TERM", "dumb") != "dumb")
@@ -488,7 +488,7 @@ def run(line):
 # ---- Commands
 
 class Looking(gdb.Command):
-    """A command of pmdb. How its arguments are taken follows from its usage, as pmdb prints it."""
+    """A command of pmdb. Its usage, as pmdb prints it, decides how its arguments are parsed."""
 
     def __init__(self, name, usage, text):
         self.name = name
@@ -532,22 +532,22 @@ class Looking(gdb.Command):
         if self.kind is None or not expression or self.is_optional and first in self.literal + list(self.clauses):
             return self.within(argument)
         refuse_shell(expression)
-        # One address is no code to look through.
+        # patched needs a range, not one address.
         where = ranged(expression, self.name == "patched") if self.kind == "RANGE" else "{:#x}".format(span(expression)[0])
         return where + " " + filled(clauses)
 
     def searched(self, argument):
-        """`find`: a range, a comma and what is sought."""
+        """`find`: a range, a comma and the patterns."""
         commas = [at for at, character in outside(argument) if character == ","]
         has_length = commas and argument[commas[0] + 1:].lstrip().startswith("+")
         behind = commas[1 if has_length else 0:]
         if not behind:
-            raise gdb.GdbError("what is sought stands behind a comma: pmdb find RANGE, VALUE")
+            raise gdb.GdbError("a comma and a value must follow the range: pmdb find RANGE, VALUE")
         start, size = sized(*span(argument[:behind[0]], True))
         return "{:#x}, +{:#x}{}".format(start, size, filled(argument[behind[0]:]))
 
     def within(self, argument):
-        """`in EXPR` behind names of pmdb's own."""
+        """`in EXPR` behind names of pmdb."""
         at = next((at for at, _ in outside(argument) if re.match(r"in\b", argument[at:]) and (at == 0 or argument[at - 1].isspace())), -1)
         if not self.has_in or at < 0:
             return filled(argument)
@@ -568,7 +568,7 @@ class Looking(gdb.Command):
 
 
 def completions(line, word):
-    """How a line goes on: the last word in each way."""
+    """The completions of the last word of a line."""
     found = []
     quoted = line.replace("\\", "\\\\").replace('"', '\\"')
     try:
@@ -595,7 +595,7 @@ number by that number:
   pmdb -- walk heap where mapcount > {limit}
 
 Names outside of braces are pmdb's. Shell commands, pipes and files are
-refused; gdb's own shell, pipe and set logging do that."""
+refused: use gdb's own shell, pipe and set logging."""
 
     def __init__(self):
         super().__init__("pmdb --", gdb.COMMAND_DATA)
@@ -604,7 +604,7 @@ refused; gdb's own shell, pipe and set logging do that."""
     def invoke(self, argument, _from_tty):
         word = re.match(r"\s*(\w*)", argument).group(1)
         if any(len(word) > 2 and name.startswith(word) for name in REFUSED) or word == "q":
-            raise gdb.GdbError("pmdb in gdb looks at the inferior, and takes lines one by one: it has no {}".format(word))
+            raise gdb.GdbError("pmdb in gdb has no {}: it examines the inferior, one line at a time".format(word))
         run(filled(argument).strip())
 
     def complete(self, text, word):
@@ -614,20 +614,19 @@ refused; gdb's own shell, pipe and set logging do that."""
 class Pmdb(gdb.Command):
     """Ask pmdb about the pages behind expressions: frames, sharing, swap, huge pages.
 
-pmdb COMMAND EXPR looks at the memory of the selected inferior, also while it
+pmdb COMMAND EXPR examines the memory of the selected inferior, also while it
 runs. EXPR is an expression of gdb. A pointer or a number is an address, as for
-x. An array, a structure or a function stands for the address where it lies;
-where the command takes a range, for all of its bytes.
+x. An array, a structure or a function stands for its address, or for all of
+its bytes if the command takes a range.
 
-  L@N            N objects like L, from where that lies
+  L@N            N objects like L, from the address of L on
   A, +LENGTH     LENGTH bytes from A on
   A..B           from A up to B
 
-Each part is evaluated once, and nothing is fetched from where it lies. EXPR
-ends before the first of the words where, by, limit, top, every, for, until,
-with, and those of the command's own usage; in brackets they are names of the
-program. What follows is pmdb's, with {gdb expression} replaced by its address
-or number.
+Each part is evaluated once, and its memory is not read. EXPR ends before the
+first of the words where, by, limit, top, every, for, until, with, and those of
+the command's own usage; in brackets they are names of the program. The rest is
+pmdb's, with {gdb expression} replaced by its address or number.
 
   pmdb translate buf                    where it physically lives
   pmdb walk p, +n*sizeof(*p) by state   the pages of an allocation
@@ -635,8 +634,8 @@ or number.
   pmdb -- print count({p}, +{n} where present)
   pmdb -- walk heap by state            pmdb's own names: heap, all, pfn:N
 
-`set pmdb program` says which pmdb is asked; without it that of PATH, then the
-one beside pmdb-gdb.py."""
+`set pmdb program` sets the program pmdb; without it gdb takes the one in PATH,
+then the one beside pmdb-gdb.py."""
 
     def __init__(self):
         super().__init__("pmdb", gdb.COMMAND_DATA, prefix=True)
@@ -650,11 +649,11 @@ one beside pmdb-gdb.py."""
                 return gdb.execute("pmdb " + argument)
         if not word:
             raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
-        raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND passes on any other".format(word))
+        raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND runs any other".format(word))
 
 
 class Prefix(gdb.Command):
-    """A word before commands."""
+    """A prefix of commands."""
 
     def __init__(self, name, text):
         self.__doc__, self.name = text, name
@@ -663,15 +662,15 @@ class Prefix(gdb.Command):
     @plainly
     def invoke(self, argument, _from_tty):
         if argument.strip():
-            raise gdb.GdbError("{} has no {}: help {} lists what it has".format(self.name, argument.strip(), self.name))
+            raise gdb.GdbError("{} has no subcommand {}: help {} lists them".format(self.name, argument.strip(), self.name))
         gdb.execute("help " + self.name)
 
 
 class Program(gdb.Parameter):
     """The program pmdb, by its absolute path."""
 
-    set_doc = "Set which pmdb is asked."
-    show_doc = "Show which pmdb is asked."
+    set_doc = "Set the program pmdb."
+    show_doc = "Show the program pmdb."
 
     def __init__(self):
         super().__init__("pmdb program", gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME)
@@ -681,7 +680,7 @@ class Program(gdb.Parameter):
         path = os.path.expanduser(self.value or "")
         if path and not os.path.isabs(path):
             self.value = ""
-            raise gdb.GdbError("pmdb is started by its absolute path, not by {}".format(path))
+            raise gdb.GdbError("the program pmdb needs an absolute path, not {}".format(path))
         self.value = path
         forget_all()
         load()
@@ -694,7 +693,7 @@ class Program(gdb.Parameter):
 # ---- Between stops
 
 class Track:
-    """A range whose pages are compared at each stop with those of the stop before."""
+    """A range whose pages are compared with those of the last stop at each stop."""
 
     def __init__(self, inferior, where, text, with_content):
         self.inferior, self.pid, self.where, self.text = inferior, inferior.pid, where, text
@@ -710,12 +709,12 @@ class Track:
         self.asked = server(self.inferior)
 
     def changes(self):
-        """What changed since the last time, a line for each stretch."""
+        """The changes since the last time, a line for each stretch."""
         before = self.asked
         self.names.reverse()
         self.keep()
         if self.asked is not before:
-            return ["pmdb was started again: {} is compared from now on".format(self.text)]
+            return ["pmdb was started again: changes of {} are reported from now on".format(self.text)]
         rows = []
         ask("diff {1} {0}".format(*self.names), rows.append, None, self.inferior)
         return [change(row, self.where, self.text) for row in rows if row["type"] == "change"]
@@ -731,7 +730,7 @@ class Track:
 
 
 def change(row, where, text):
-    """A row of `diff` in one line: where in the range that an expression stands for."""
+    """A row of `diff` in one line, with the offset in the expression's range."""
     symbol = row.get("symbol")
     offset = int(row["start"], 16) - int(where.split(",")[0], 16)
     at = "<{}+{}>".format(symbol["name"], symbol["offset"]) if symbol else "+{:#x} in {}".format(max(offset, 0), text)
@@ -750,7 +749,7 @@ def untrack(inferior=None):
 
 
 def at_stop(event):
-    """Says what changed in the tracked ranges. Nothing may escape from here: gdb would print a traceback."""
+    """Prints the changes in the tracked ranges. No exception may escape: gdb would print a traceback."""
     UntilChange.last = event
     for track in list(TRACKED) if not UntilChange.is_stepping else []:
         if not track.inferior.is_valid() or track.inferior.pid != track.pid:
@@ -768,14 +767,14 @@ def at_stop(event):
 
 
 class TrackCommand(gdb.Command):
-    """Say at each stop which pages of a range changed since the last one.
+    """Show at each stop which pages of a range changed since the last one.
 Usage: pmdb track[/content] EXPR
        pmdb track off
 
 A line for each stretch: it came, went, was copied on write, moved, swapped,
-split or collapsed. With /content pages that were written in place are found
-too, by hashes of what is resident: that reads the memory at each stop, and the
-kernel marks pages that are read as used. `info pmdb track` lists the ranges."""
+split or collapsed. With /content, hashes of resident pages also show pages that
+were written in place: that reads the memory at each stop, and the kernel marks
+pages that are read as used. `info pmdb track` lists the ranges."""
 
     def __init__(self):
         super().__init__("pmdb track", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
@@ -784,13 +783,13 @@ kernel marks pages that are read as used. `info pmdb track` lists the ranges."""
     def invoke(self, argument, _from_tty):
         options = re.match(r"/(\w*)\s*", argument)
         if options and options.group(1) != "content":
-            raise gdb.GdbError("pmdb track has the option /content alone")
+            raise gdb.GdbError("the only option of pmdb track is /content")
         expression = argument[options.end():] if options else argument
         if expression.strip() == "off":
             untrack()
             return
         if not expression.strip():
-            raise gdb.GdbError("pmdb track wants a range, as in pmdb track buf; info pmdb track lists what is tracked")
+            raise gdb.GdbError("pmdb track needs a range, as in pmdb track buf; info pmdb track lists the tracked ranges")
         refuse_shell(expression)
         track = Track(live_process(), ranged(expression), expression.strip(), bool(options))
         TRACKED.append(track)
@@ -798,7 +797,7 @@ kernel marks pages that are read as used. `info pmdb track` lists the ranges."""
 
 
 class InfoTrack(gdb.Command):
-    """What pmdb compares at each stop."""
+    """List the ranges that pmdb compares at each stop."""
 
     def __init__(self):
         super().__init__("info pmdb track", gdb.COMMAND_DATA)
@@ -816,10 +815,10 @@ class UntilChange(gdb.Command):
     """Step by instructions until a page of a range changes its state.
 Usage: pmdb until-change EXPR
 
-It ends behind the instruction by which a page came, went, moved or was copied,
+It ends after the instruction by which a page came, went, moved or was copied,
 and wherever the program stops by itself. Each instruction costs a stop and a
-look at the range: some thousands a second. Go near with breakpoints first, for
-example `break f if $_resident(buf, 65536) > 3`."""
+sample of the range: some thousands a second. First get close with a breakpoint,
+for example `break f if $_resident(buf, 65536) > 3`."""
 
     is_stepping = False
     last = None
@@ -830,7 +829,7 @@ example `break f if $_resident(buf, 65536) > 3`."""
     @plainly
     def invoke(self, argument, _from_tty):
         if not argument.strip():
-            raise gdb.GdbError("pmdb until-change wants a range, as in pmdb until-change buf")
+            raise gdb.GdbError("pmdb until-change needs a range, as in pmdb until-change buf")
         refuse_shell(argument)
         inferior = live_process()
         where, name = ranged(argument), "_gdb_until"
@@ -857,7 +856,7 @@ example `break f if $_resident(buf, 65536) > 3`."""
 
 
 def is_quiet(word):
-    """Whether gdb prints each stop, from gdb 12 on. Returns the word for how it was."""
+    """Sets whether gdb prints no stops (gdb 12 and later). Returns the setting before."""
     try:
         before = gdb.parameter("suppress-cli-notifications")
         gdb.execute("set suppress-cli-notifications " + word)
@@ -866,12 +865,12 @@ def is_quiet(word):
         return word
 
 
-# The commands that have been made, by name.
+# The defined commands, by name.
 COMMANDS = {}
 
 
 def load():
-    """Makes the commands of the program pmdb."""
+    """Defines the commands of the program pmdb."""
     held = Server()
     records = []
     try:
@@ -890,7 +889,7 @@ def load():
                 for short in record["short"]:
                     gdb.execute("alias -- pmdb {} = pmdb {}".format(short, name))
     except (Lost, Failed) as error:
-        raise gdb.GdbError("pmdb does not tell its commands: {}".format(error or "it has ended"))
+        raise gdb.GdbError("pmdb does not list its commands: {}".format(error or "it has ended"))
     finally:
         held.close()
 
@@ -898,7 +897,7 @@ def load():
 # ---- Convenience functions
 
 class OfPages(gdb.Function):
-    """A fact of pages in expressions of gdb, worked out by one expression of pmdb."""
+    """A function of gdb that evaluates an expression of pmdb."""
 
     def __init__(self, name, question, has_length, text):
         self.question, self.has_length = question, has_length
@@ -926,8 +925,8 @@ FUNCTIONS = [
     ("_phys", "phys({:#x})", False, "The physical address behind an address."),
     ("_page_state", "state({:#x})", False, """The state of the page at an address, a word: present, swapped, untouched.
 
-Compare it with $_streq: gdb allocates memory in the inferior for texts that
-are compared with ==, or printed by printf directly. This does not:
+Compare it with $_streq. gdb allocates memory in the inferior for texts that
+are compared with == or passed to printf. This does not:
 
   break fill if $_streq($_page_state(p), "present")
   set $state = $_page_state(p)
@@ -942,7 +941,7 @@ are compared with ==, or printed by printf directly. This does not:
 FUNCTION_HELP = """
 Usage: ${}({})
 
-What is hidden or not known is an error with its reason, never 0. It stands in
+A hidden or unknown value is an error with its reason, never 0. Use it in
 conditions of breakpoints, in display, while and printf."""
 
 
@@ -950,9 +949,9 @@ def begin():
     global PROGRAM
     Pmdb()
     PassedOn()
-    Prefix("pmdb info", "What pmdb knows of the process, its snapshots and what can be known here.")
+    Prefix("pmdb info", "Facts about the process, its snapshots, and what this kernel allows.")
     for verb in ("set", "show", "info"):
-        Prefix(verb + " pmdb", "pmdb in gdb: the program that is asked, and what is tracked.")
+        Prefix(verb + " pmdb", "pmdb in gdb: the program pmdb, and the tracked ranges.")
     for command in (TrackCommand, InfoTrack, UntilChange):
         command()
     PROGRAM = Program()
@@ -961,7 +960,7 @@ def begin():
         OfPages(name, question, has_length, text + "\n" + usage)
     for gone in (gdb.events.exited, gdb.events.inferior_deleted):
         gone.connect(lambda event: (untrack(event.inferior.num), forget(event.inferior.num)))
-    # Sourced again, it takes the place of what was there.
+    # Sourced again, it replaces the handler of the last time.
     if hasattr(gdb, "pmdb_at_stop"):
         gdb.events.stop.disconnect(gdb.pmdb_at_stop)
     gdb.pmdb_at_stop = at_stop

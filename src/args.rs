@@ -1,4 +1,4 @@
-//! The command line: gdb's spellings, made into what clap understands, and then into [`Arguments`].
+//! The command line: rewrites gdb's spellings for clap, and parses them into [`Arguments`].
 
 mod generate;
 
@@ -20,9 +20,9 @@ use std::path::PathBuf;
     long_version = LONG_VERSION,
     about = "A gdb-style prompt for the memory behind a Linux process",
     long_about = "A gdb-style prompt for the memory behind a Linux process: where each byte physically lives, why a page is or is \
-             not there, what the kernel thinks of it, and what changes while you look. pmdb reads /proc only: it never \
+             not there, what the kernel records about it, and what changes over time. pmdb reads /proc and the files that the process has mapped. It never \
              stops, traces or changes the process, and runs beside gdb.",
-    after_help = "pmdb --help says all of it; pmdb help lists the commands, pmdb help SUBJECT explains more",
+    after_help = "pmdb --help shows all options; pmdb help lists the commands, pmdb help SUBJECT explains more",
     after_long_help = AFTER_HELP,
     override_usage = "pmdb [OPTIONS] [PID | NAME | demo] [COMMAND …]\n       pmdb help [TOPIC]",
     // Colours that can be read on black and on white.
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(value_name = "PID | NAME | demo")]
     target: Option<String>,
 
-    /// What follows the process is one command, run as with -batch; with -x or -ex it is for those: $arg0, $arg1 …
+    /// One command to run, as with -batch; with -x or -ex, the arguments $arg0, $arg1 … for these
     #[arg(value_name = "COMMAND", requires = "target")]
     arguments: Vec<String>,
 
@@ -44,15 +44,15 @@ pub struct Arguments {
     #[command(flatten)]
     steps: Steps,
 
-    /// Arguments for -x and -ex where they cannot follow a process, as with -p: all that comes behind --args is $arg0, $arg1 …
+    /// Arguments $arg0, $arg1 … for -x and -ex, for example with -p: everything behind --args
     #[arg(long, hide_short_help = true, value_name = "ARGUMENT", num_args = 0.., allow_hyphen_values = true, conflicts_with = "arguments")]
     args: Vec<String>,
 
-    /// Write what came of `assert` to a file, as JUnit XML
+    /// Write the results of `assert` to a file, as JUnit XML
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// List the command files that are built in; -x :NAME runs one, -x :NAME --help explains it
+    /// List the built-in command files; -x :NAME runs one, -x :NAME --help explains it
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
@@ -69,7 +69,7 @@ pub struct Arguments {
     #[arg(long)]
     pub batch: bool,
 
-    /// Carry on after an error in a command file or among -ex commands; the exit status still tells of it
+    /// Carry on after an error in a command file or among -ex commands; the exit status still shows it
     #[arg(long, hide_short_help = true)]
     pub keep_going: bool,
 
@@ -89,11 +89,11 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
-    /// Refuse shell commands, pipes and files, wherever they are asked for
+    /// Refuse shell commands, pipes and output files
     #[arg(long, hide_short_help = true)]
     pub no_shell: bool,
 
-    /// When to colour what is printed: auto (on a terminal, as NO_COLOR, CLICOLOR and CLICOLOR_FORCE say), always, never
+    /// When to colour output: auto (on a terminal, unless NO_COLOR, CLICOLOR or CLICOLOR_FORCE decide), always, never
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     color: Option<Color>,
 }
@@ -113,7 +113,7 @@ struct Steps {
     in_order: Vec<Step>,
 }
 
-/// What is run before the prompt.
+/// A command or file to run before the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `-x FILE`
@@ -122,14 +122,14 @@ pub enum Step {
     Command(String),
 }
 
-/// What to look at from the start.
+/// The initial target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Nothing yet.
+    /// None.
     Nothing,
     /// A process.
     Process(TargetName),
-    /// The demonstration process, which is still to be started.
+    /// The demonstration process, to be started.
     Demonstration,
 }
 
@@ -140,7 +140,7 @@ enum Color {
     Never,
 }
 
-/// The version, and what a report of a mistake needs besides.
+/// The version, and the other facts that a bug report needs.
 const LONG_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit  ",
@@ -188,7 +188,7 @@ const SINGLE_DASH: &[&str] = &[
 ];
 
 impl Arguments {
-    /// What `--generate` asks for.
+    /// The text of `--generate`.
     pub fn generated(what: Generated) -> String {
         let mut command = Arguments::command();
         command.build();
@@ -212,7 +212,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// The command that the words behind the process are, or that begins with a word which needs none.
+    /// The command in the words behind the process, or in words that need no process (`help`).
     fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
         let refused =
             |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
@@ -224,7 +224,7 @@ impl Arguments {
             return Ok(None);
         };
         if !self.steps().is_empty() {
-            // With a process before them they are arguments.
+            // Behind a process they are arguments.
             return match words.first() {
                 None => Ok(None),
                 Some(word) => refused(format!(
@@ -258,7 +258,7 @@ impl Arguments {
             | Ok(Line::Empty | Line::Comment)
             | Err(_) => Ok(Some(text)),
             Ok(_) => refused(format!(
-                "'{text}' is no single command: pipes, files and shell commands are for the shell, as in pmdb 812 regions | less"
+                "'{text}' is not a single command: leave pipes, files and shell commands to the shell, as in pmdb 812 regions | less"
             )),
         }
     }
@@ -274,7 +274,7 @@ impl Arguments {
         })
     }
 
-    /// What the commands of -x and -ex are given.
+    /// The arguments of -x and -ex.
     pub fn arguments(&self) -> &[String] {
         match self.arguments.is_empty() {
             true => &self.args,
@@ -282,7 +282,7 @@ impl Arguments {
         }
     }
 
-    /// What to look at from the start.
+    /// The initial target.
     pub fn subject(&self) -> Subject {
         match (&self.pid, &self.target) {
             (Some(name), _) => Subject::Process(target_name(name)),
@@ -307,12 +307,12 @@ impl Arguments {
     }
 }
 
-/// Whether a word in the place of the process is a command that is asked without one.
+/// Whether a word in the place of the process is a command that needs no process.
 fn needs_no_process(word: &str) -> bool {
     matches!(word, "help" | "apropos")
 }
 
-/// The same colours for the help as for all that pmdb prints. What `--color` says counts before the words are understood.
+/// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is parsed.
 fn help_color(words: &[OsString]) -> clap::ColorChoice {
     let mut choice = None;
     let mut words = words.iter().map(|word| word.to_string_lossy());
@@ -381,8 +381,7 @@ fn in_order(matches: &ArgMatches) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Gives gdb's `-ex`, `-batch` and so on their second dash. The value that follows an option is left as it is, and so is the command that
-/// follows the process.
+/// Adds a second dash to gdb's `-ex`, `-batch` and so on, but not to the values of options, nor to the command behind the process.
 fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut changed = Vec::new();
     let mut is_value = true; // the program's name
@@ -395,7 +394,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             continue;
         }
         if !word.to_string_lossy().starts_with('-') {
-            // What follows the process is one command, with options of its own.
+            // The command behind the process has options of its own.
             options_ended =
                 !has_steps && (has_process || word.to_str().is_some_and(needs_no_process));
             has_process = true;

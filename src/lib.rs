@@ -1,27 +1,27 @@
 //! pmdb: a gdb-style prompt for the memory *behind* a Linux process.
 //!
 //! gdb says what a program's variables hold. pmdb says where each byte physically lives, why a page is or is not
-//! there, what the kernel thinks of it, who else maps it, and what changes while you look. It looks through `/proc`, at
-//! some settings in `/sys`, and at the files that the process has mapped.
+//! there, what the kernel records about it, who else maps it, and what changes over time. It reads `/proc`,
+//! some settings in `/sys`, and the files that the process has mapped.
 //!
 //! # The map of the house
 //!
 //! A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
 //! reads the `use` lines and holds the code to that. From the top:
 //!
-//! - **`main.rs`, `args.rs`**: the command line becomes a [`session`], the session an exit status.
-//! - **[`repl`]**: the prompt: the line editor, completion, hints, colours of what is typed.
-//! - **[`session`]**: runs one line, from parse to output; reads command files. It alone decides where records are printed
-//!   (screen and pager, pipe, file, JSON), and it alone listens to Ctrl-C.
+//! - **`main.rs`, `args.rs`**: build a [`session`] from the command line, and exit with its status.
+//! - **[`repl`]**: the prompt: the line editor, completion, hints, colours of input.
+//! - **[`session`]**: runs lines, from parse to output; reads command files. Only this room decides where records are printed
+//!   (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
 //! - **[`command`]**: one file a command, and a static table that names them all for help, completion and tests.
 //! - **[`state`]**: what lasts from line to line: target, variables, kept values, settings.
-//! - **[`eval`]**: expressions and ranges become values, filters become [`inspect`] filters, against a target.
-//! - **[`inspect`]**: the engine: what a page is, sweeping ranges, totals, watching. No text, no parsing.
-//! - **[`symbol`]**: the ELF files behind regions, and the debug files that belong to them: names and lines to addresses and back,
-//!   only when asked.
-//! - **[`process`]**: the target decoded: a process, its machine, the files behind its regions. It asks a source for bytes and decodes
-//!   them with [`kernel`], here and nowhere else.
-//! - **[`source`]**: where bytes come from: one trait. The live source reads `/proc`; a recorded one writes down what it is asked
+//! - **[`eval`]**: evaluates expressions and ranges, and turns filters into [`inspect`] filters, for a target.
+//! - **[`inspect`]**: the engine: classifies pages, sweeps ranges, adds up, watches. No text, no parsing.
+//! - **[`symbol`]**: symbols and source lines, from the ELF files behind regions and their debug files. It reads them only when a
+//!   command needs them.
+//! - **[`process`]**: the decoded target: a process, its machine, the files behind its regions. Only this room gets bytes from a source
+//!   and decodes them with [`kernel`].
+//! - **[`source`]**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
 //!   (`--how`). The only system calls that need `unsafe` are in `source/sys.rs`.
 //! - **[`render`]**: records become text or JSON.
 //! - **[`report`]**: the records themselves, plain data, and the sink that takes them.
@@ -36,19 +36,19 @@
 //!
 //! # What always holds
 //!
-//! 1. **The target is not disturbed.** No ptrace, no signal: a file is not opened while somebody holds a lease on it. Memory is
-//!    read only where the page map has just reported a resident page; what could fault a page in, write-protect or clear something
-//!    needs an explicit word.
-//! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four answers, each with its
-//!    reason ([`report::Fact`]). A filter on a fact that cannot be known is an error.
+//! 1. **The target is not disturbed.** No ptrace, no signal: a file with a lease is not opened, because that would signal the holder.
+//!    Memory is read only where the page map has just reported a resident page. Whatever could fault a page in, write-protect or clear
+//!    something needs an explicit word.
+//! 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four different answers, each with its
+//!    reason ([`report::Fact`]). A filter on an unknown fact is an error.
 //! 3. **Every answer is decoded from bytes.** [`kernel`] decodes and does no I/O, [`source`] fetches and decodes nothing,
 //!    and [`process`] brings the two together. Byte order, page size and pointer width are the target's.
 //! 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
-//! 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. Exec, exit and reuse of
-//!    the number are noticed. Regions are read anew by each command.
-//! 6. **Names are hostile.** Mapping names, symbols and `comm` are somebody else's bytes; [`kernel::Name`] is the only way
-//!    out, and it escapes. A file behind a mapping is opened only if it is the same regular file.
-//! 7. **The grammar is written down once**, in `grammar/`; the parser, help and completion are held to it by tests.
+//! 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. pmdb notices exec, exit and reuse of
+//!    the number. Each command reads regions anew.
+//! 6. **Names are hostile.** Mapping names, symbols and `comm` are bytes from an attacker; only [`kernel::Name`] prints
+//!    them, and it escapes them. A file behind a mapping is opened only if it is the same regular file.
+//! 7. **The grammar is written down once**, in `grammar/`; tests hold the parser, help and completion to it.
 //! 8. **Commands emit records, renderers print.** Each record has a text and a JSON form.
 //! 9. **Rights are used only where needed**: file capabilities are raised around the opens under `/proc` and dropped again.
 //!

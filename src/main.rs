@@ -1,4 +1,4 @@
-//! The program: a command line becomes a session, the session an exit status.
+//! The program: builds a session from the command line, runs it, and exits with its status.
 #![deny(unsafe_code)]
 
 mod args;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
             };
         }
         Err(error) => {
-            // Nobody may be reading; the status tells anyway.
+            // The reader may be gone; the exit status is enough.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(status) => ExitCode::from(status),
         Err(Ending::Interrupted) => {
-            // As a shell expects of a program that Ctrl-C has ended: a loop around it ends too.
+            // End by the signal itself, so that a shell ends its own loop too.
             let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGINT);
             ExitCode::FAILURE
         }
@@ -70,12 +70,12 @@ fn explain_file(file: &Path) -> ExitCode {
 }
 
 fn print(text: &str) -> ExitCode {
-    // Nobody may be reading.
+    // The reader may be gone.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }
 
-/// How a run ends other than with a status.
+/// The end of a run without a status.
 enum Ending {
     Interrupted,
     Unstartable(io::Error),
@@ -84,7 +84,7 @@ enum Ending {
 /// Runs everything that the command line asks for.
 fn run(arguments: &Arguments) -> Result<u8, Ending> {
     let terminal = io::stdin().is_terminal();
-    // Where the output goes to another program and there is something to run, nobody expects a prompt after it.
+    // If the output goes to another program and there is something to run, no prompt follows.
     let wanted = io::stdout().is_terminal() || arguments.steps().is_empty();
     let prompt = terminal && wanted && !arguments.batch && !arguments.serve;
     let options = SessionOptions {
@@ -113,14 +113,14 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     status(outcome)
 }
 
-/// Everything up to the last line.
+/// Runs everything up to the last line.
 fn run_session(
     arguments: &Arguments,
     session: &mut Session,
     terminal: bool,
     prompt: bool,
 ) -> Outcome {
-    // Held until the end: the demonstration process ends with it.
+    // Kept until the end: dropping it ends the demonstration process.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
     let _ = prepare(arguments, session, &mut tally, &mut demonstration);
@@ -131,7 +131,7 @@ fn run_session(
     let stays = match outcome {
         _ if arguments.serve => !matches!(outcome, Outcome::Quit(_) | Outcome::Closed),
         Outcome::Done => true,
-        // What failed has been said; someone at a prompt can go on from there.
+        // The failure was reported; at a prompt the user can go on.
         Outcome::Failed(_) => prompt || arguments.keep_going,
         Outcome::Interrupted => prompt,
         Outcome::Quit(_) | Outcome::Closed => false,
@@ -148,7 +148,7 @@ fn run_session(
     tally.outcome()
 }
 
-/// Says what came of the assertions, where somebody wants to know.
+/// Reports the assertions: a summary with `--keep-going`, a file with `--report`.
 fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> Outcome {
     let summary = session.assertions.counts();
     if let Some(summary) = summary.filter(|_| arguments.keep_going) {
@@ -171,7 +171,7 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> O
     }
 }
 
-/// The settings that the command line makes.
+/// Applies the settings of the command line.
 fn apply(arguments: &Arguments, state: &mut DebugState) {
     if let Some(color) = arguments.color() {
         state.settings.color = color;
@@ -188,7 +188,7 @@ fn status(outcome: Outcome) -> Result<u8, Ending> {
     }
 }
 
-/// Does what comes before the prompt, in order: the init file, the target, `-x` and `-ex`.
+/// Runs what comes before the prompt, in order: the init file, the target, `-x` and `-ex`.
 fn prepare(
     arguments: &Arguments,
     session: &mut Session,
@@ -197,11 +197,11 @@ fn prepare(
 ) -> ControlFlow<()> {
     if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
         match session.run_file(&init, None) {
-            // Someone at a prompt still gets what the command line asks for.
+            // At a prompt a failed init file does not stop the command line.
             Outcome::Failed(_) | Outcome::Interrupted if session.is_interactive() => {}
             outcome => tally.add(outcome)?,
         }
-        // What the command line says goes before what the file says.
+        // The command line overrides the file.
         apply(arguments, session.state_mut());
     }
     match arguments.subject() {
@@ -222,7 +222,7 @@ fn prepare(
     ControlFlow::Continue(())
 }
 
-/// Attaches to the demonstration process. A variable stands for each area that it has set up, and says what it is.
+/// Attaches to the demonstration process. Sets a variable for each of its areas, and prints what they are.
 fn demonstrate(
     demonstration: &Demonstration,
     session: &mut Session,

@@ -1,4 +1,4 @@
-//! `--generate`: manual pages, completions of shells and the schema of the records, made of the tables that the program itself uses, and what gdb sources.
+//! `--generate`: manual pages, shell completions and the schema of the records, from the tables of the program; and the plugin for gdb.
 
 mod roff;
 mod schema;
@@ -9,7 +9,7 @@ use pmdb::command::{Group, TABLE};
 use pmdb::lang::grammar;
 use roff::Page;
 
-/// What can be made.
+/// What can be generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Generated {
     /// pmdb(1)
@@ -61,7 +61,7 @@ fn manual(command: &Command) -> String {
     let about = command.get_long_about().map(ToString::to_string);
     page.section("description")
         .text(&about.unwrap_or_default())
-        .text("`pmdb help` lists the commands, `pmdb help COMMAND` says everything about one, and `pmdb help SUBJECT` what several share.");
+        .text("`pmdb help` lists the commands, `pmdb help COMMAND` explains one, and `pmdb help SUBJECT` what several share.");
     page.section("options");
     for argument in options(command) {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
@@ -148,7 +148,7 @@ fn help(argument: &Arg) -> String {
     help.map(ToString::to_string).unwrap_or_default()
 }
 
-/// A script with the words of the program in it.
+/// A script with the program's options and topics inserted.
 fn filled(script: &str, command: &Command) -> String {
     let all: Vec<String> = options(command).flat_map(names).collect();
     let subjects = SUBJECTS.iter().map(|subject| subject.name);

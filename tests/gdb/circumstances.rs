@@ -26,7 +26,7 @@ fn a_pmdb_that_is_lost_or_hangs_is_started_again() {
             ("pmdb walk *pool@16 by state", COUNTED),
             ("pmdb track *pool@16", "tracking"),
             ("python os.kill(server().child.pid, signal.SIGKILL)", ""),
-            ("next", "is compared from now on"),
+            ("next", "are reported from now on"),
             ("next", "19\t"),
             (
                 "python PATIENCE = 0.2; os.kill(server().child.pid, signal.SIGSTOP)",

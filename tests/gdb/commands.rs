@@ -121,7 +121,7 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb walk pool where present | cat", "gdb's own pipe"),
         ("pmdb walk pool > /tmp/file", "gdb's own pipe"),
         ("pmdb -- !ls", "gdb's own pipe"),
-        ("pmdb -- attach 1", "it has no attach"),
+        ("pmdb -- attach 1", "pmdb in gdb has no attach"),
         ("pmdb -- print {1", "a { has no }"),
         (
             "pmdb walk pool[1]..pool[0]",

@@ -18,8 +18,11 @@ fn recordings_and_core_files_are_refused() {
             ("generate-core-file core", "Saved corefile"),
             ("kill", "killed"),
             ("core-file core", "#0"),
-            ("pmdb walk pool", "a core file has no pages"),
-            ("print $_resident(pool, 1)", "a core file has no pages"),
+            ("pmdb walk pool", "a core file contains nothing about pages"),
+            (
+                "print $_resident(pool, 1)",
+                "a core file contains nothing about pages",
+            ),
         ],
     );
 }

@@ -13,14 +13,17 @@ fn first_touches_and_writes_show_at_the_next_stop() {
         &before,
         &[
             ("info pmdb track", "No range is tracked."),
-            ("info pmdb", "info pmdb track -- What pmdb compares"),
-            ("info pmdb tracks", "info pmdb has no tracks"),
-            ("pmdb track", "pmdb track wants a range"),
-            ("pmdb until-change", "until-change wants a range"),
+            ("info pmdb", "info pmdb track -- List the ranges"),
+            ("info pmdb tracks", "info pmdb has no subcommand tracks"),
+            ("pmdb track", "pmdb track needs a range"),
+            ("pmdb until-change", "until-change needs a range"),
             ("pmdb track object", "tracking object"),
             ("pmdb track/content *pool@16", "tracking *pool@16"),
             ("info pmdb track", "inferior 1: *pool@16"),
-            ("pmdb track/contents pool", "/content alone"),
+            (
+                "pmdb track/contents pool",
+                "the only option of pmdb track is /content",
+            ),
             ("pmdb track nowhere", "No symbol"),
             ("continue", "came            5 pages 0x"),
             ("continue", "written         2 pages 0x"),
@@ -135,7 +138,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
             ("delete", ""),
             ("pmdb patched turn", "private, the same as the file"),
             ("pmdb patched turn", "1 page is the same as the file"),
-            ("pmdb patched pool", "one address is no range"),
+            ("pmdb patched pool", "one address is not a range"),
         ],
     );
     // Elsewhere gdb takes its breakpoints out at a stop.

@@ -1,6 +1,6 @@
-//! A manual page, as man(7) has them.
+//! A manual page in the language of man(7).
 
-/// A page that grows.
+/// A page under construction.
 pub(super) struct Page(String);
 
 impl Page {
@@ -22,7 +22,7 @@ impl Page {
         self
     }
 
-    /// A line that stays as it is.
+    /// A line that is not filled.
     pub(super) fn line(&mut self, line: &str) -> &mut Self {
         self.0.push_str(&format!(".nf\n{}\n.fi\n", escaped(line)));
         self
@@ -37,7 +37,7 @@ impl Page {
         self
     }
 
-    /// A text as the help has them: paragraphs, rows, and lines to be typed.
+    /// A text of the help: paragraphs, rows, and lines to type.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         let mut paragraph = true;
         for line in text.lines() {
@@ -63,7 +63,7 @@ impl Page {
         self
     }
 
-    /// All of it; lines that follow one another unfilled are one stretch.
+    /// The whole page. Consecutive unfilled lines are joined into one block.
     pub(super) fn finish(&self) -> String {
         self.0
             .replace(".fi\n.nf\n", "")
@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-/// Text with nothing that troff would obey.
+/// Text with escapes for troff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     match text.starts_with(['.', '\'']) {

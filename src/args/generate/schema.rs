@@ -1,4 +1,4 @@
-//! The JSON schema of the records: it follows from their declarations.
+//! The JSON schema of the records, from their declarations.
 
 use pmdb::report::{FieldDescription, Form, RECORDS, Shape};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ pub fn text() -> String {
     format!("{schema:#}\n")
 }
 
-/// An object of a shape, which `tag` names; of one that has shapes itself, each of those. New versions add fields.
+/// The schemas of a shape, which the field `tag` names: one, or one for each of its own shapes.
 fn records(tag: &str, shape: &Shape) -> Vec<Value> {
     let mut schemas = match shape.form {
         Form::OneOf { tag, shapes } => shapes.iter().flat_map(|one| records(tag, one)).collect(),
@@ -64,7 +64,7 @@ fn of(form: Form) -> Value {
             json!({ "anyOf": shapes.collect::<Vec<_>>() })
         }
         Form::Object(_) => object(&form.fields()),
-        // Flags are two fields, which stand for themselves where fields are listed. A form that is not known here allows all.
+        // `fields` lists flags as two fields. An unknown form allows everything.
         _ => json!({}),
     }
 }

@@ -144,9 +144,14 @@ fn a_list_brings_nothing_in() {
     resolve("a name that nothing has").expect_err("there is none");
     target.attach().process.status().expect("its status");
     assert!(support::is_hole(target.pid(), page));
-    // What is in memory is told.
-    let own = list.iter().find(|entry| entry.pid == std::process::id());
-    assert!(own.expect("it is listed").command_line.is_some());
+    // What is in memory is read. The kernel may just move that page, or have taken it away: this program's arguments bring it back.
+    let is_read = |_| {
+        assert!(std::env::args_os().count() > 0);
+        let list = machine.processes().expect("a list");
+        let own = list.iter().find(|entry| entry.pid == std::process::id());
+        own.expect("it is listed").command_line.is_some()
+    };
+    assert!((0..100).any(is_read));
 }
 
 /// Takes a name.

@@ -50,8 +50,13 @@ pub const TESTS: &[Test] = &[
 pub const SCENARIOS: &[Scenario] = &[("pages", pages), ("namespaced", namespaced)];
 
 const PAGES: usize = 3000;
+/// A terabyte, or what an address space of 32 bits has room for.
+const RESERVED: u64 = match cfg!(target_pointer_width = "32") {
+    true => 1 << 29,
+    false => 1 << 40,
+};
 
-/// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a reservation of a TiB with
+/// Private memory with every third page written, then a stretch of 700; every seventh page is only read. Then a large reservation with
 /// four pages in it. Announces both starts.
 fn pages(_: &[String]) {
     let page = page_bytes() as usize;
@@ -75,8 +80,7 @@ fn pages(_: &[String]) {
             Untouched => {}
         }
     }
-    // A terabyte, or as much as a 32-bit address space has room for.
-    let huge = usize::try_from(1u64 << 40).unwrap_or(1 << 29);
+    let huge = RESERVED as usize;
     let big = map(huge, MapFlags::PRIVATE | MapFlags::NORESERVE);
     // SAFETY: within the mapping.
     unsafe { madvise(big.cast(), huge, Advice::LinuxNoHugepage).expect("no huge pages") };
@@ -185,7 +189,7 @@ fn populated_is_the_same_by_scan_and_by_reads() {
         );
     }
     let everything = AddressRange::new(at(0), at(u64::MAX)).expect("a range");
-    // All but the reservation: plain reads of a TiB take their time.
+    // All but the reservation: plain reads of that take their time.
     let below = AddressRange::new(at(0), at(starts[1].min(starts[0]))).expect("a range");
     let small = support::range(starts[0], PAGES as u64 * page_bytes());
     for wanted in [
@@ -271,7 +275,7 @@ fn a_huge_reservation_is_soon_done() {
             "no PAGEMAP_SCAN on this kernel",
         );
     }
-    let quarter = 1u64 << 38;
+    let quarter = RESERVED / 4;
     let found = populated(
         &process,
         support::range(start, 4 * quarter),

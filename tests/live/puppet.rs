@@ -167,7 +167,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             raw
         });
         // SAFETY: a new mapping at an address of the kernel's choice.
-        answer(unsafe { libc::mmap(std::ptr::null_mut(), number(0), prot, flags, fd, 0) } as i64)
+        mapped(unsafe { libc::mmap(std::ptr::null_mut(), number(0), prot, flags, fd, 0) })
     };
     let small = |address: i64| {
         // SAFETY: the mapping made just now; huge pages would fill what is to stay empty.
@@ -200,7 +200,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
                 number(5) as libc::off64_t,
             );
             // SAFETY: a new mapping at an address of the kernel's choice.
-            answer(unsafe { libc::mmap64(null, number(0), prot, flags, fd, offset) } as i64)
+            mapped(unsafe { libc::mmap64(null, number(0), prot, flags, fd, offset) })
         }
         "secret" => secret(number(0)),
         "hugetlb" => {
@@ -250,7 +250,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "grow" => {
             let (address, old, new) = (number(0) as *mut _, number(1), number(2));
             // SAFETY: memory of the test's own, not moved.
-            answer(unsafe { libc::mremap(address, old, new, 0) } as i64)
+            mapped(unsafe { libc::mremap(address, old, new, 0) })
         }
         "load" => super::access::felt(number(0), false),
         "store" => super::access::felt(number(0), true),
@@ -263,7 +263,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             let (address, bytes, to) = (number(0) as *mut _, number(1), number(2));
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
             // SAFETY: memory of the test's own, to where the test has reserved as much.
-            answer(unsafe { libc::mremap(address, bytes, bytes, flags, to) } as i64)
+            mapped(unsafe { libc::mremap(address, bytes, bytes, flags, to) })
         }
         "fork" => fork(number(0), number(1)),
         "kill" => kill(number(0)),
@@ -283,6 +283,14 @@ fn answer(result: i64) -> i64 {
     match result {
         -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap_or(1)),
         result => result,
+    }
+}
+
+/// Where a mapping begins. `MAP_FAILED` is -1 only in the width of a pointer.
+fn mapped(start: *mut libc::c_void) -> i64 {
+    match start {
+        libc::MAP_FAILED => answer(-1),
+        start => start as i64,
     }
 }
 
@@ -329,7 +337,7 @@ fn pooled_again(bytes: usize, flags: usize) -> i64 {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let fd = POOLED.get().expect("a file").as_raw_fd();
     // SAFETY: a new mapping at an address of the kernel's choice.
-    answer(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, flags as i32, fd, 0) } as i64)
+    mapped(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, flags as i32, fd, 0) })
 }
 
 /// Memory that even the kernel does not map for itself (memfd_secret), or the error number.
@@ -343,7 +351,14 @@ fn secret(bytes: usize) -> i64 {
     // SAFETY: a file of our own, and a new mapping of it at an address of the kernel's choice, which keeps it.
     unsafe {
         assert_eq!(libc::ftruncate64(fd, bytes as i64), 0);
-        answer(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0) as i64)
+        mapped(libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            rw,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        ))
     }
 }
 

@@ -307,7 +307,8 @@ fn vsyscall_and_vvar() {
             .iter()
             .find(|region| region.range.start().get() == start)
             .expect("the same regions");
-        if region.name.as_bytes() != b"[vsyscall]" {
+        // What the page map does not cover cannot be scanned: [vsyscall], and [vectors] of 32-bit Arm.
+        if support::plain_entry(target.pid(), start).is_some() {
             assert_eq!(pfn_mapped(region), Some(expected), "{}", region.name);
             seen[usize::from(expected)] += 1;
         }

@@ -264,12 +264,23 @@ impl Running {
                 )
             }
             Err(_) => {
+                let waits = waits(pid);
                 // SAFETY: the number of a child that was not waited for.
                 unsafe { libc::kill(pid as i32, libc::SIGKILL) };
-                panic!("it does not end");
+                panic!("it does not end: {waits}");
             }
         }
     }
+}
+
+/// Where the threads of a process wait.
+fn waits(pid: u32) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+    let wait = |thread: std::fs::DirEntry| {
+        let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        format!("{} {} {}", read("comm"), read("syscall"), read("stack"))
+    };
+    threads.map(|thread| wait(thread.expect("a thread"))).collect()
 }
 
 fn records(text: &str) -> Vec<serde_json::Value> {

@@ -52,6 +52,12 @@ pub const TESTS: &[Test] = &[
     ("walk::frames_of_the_machine", frames_of_the_machine),
 ];
 
+const HAS_32_BITS: bool = cfg!(target_pointer_width = "32");
+/// Pages of memory that is nearly empty.
+const SPARSE: u64 = if HAS_32_BITS { 1 << 16 } else { 1 << 20 };
+/// Bytes that no pages are promised for: 16 TiB, or what an address space of 32 bits has room for.
+const RESERVED: u64 = if HAS_32_BITS { 1 << 30 } else { 16 << 40 };
+
 /// A process that stands still, with every kind of memory that the plan of a sweep distinguishes: dense and sparse, small and large, huge
 /// pages, holes, shared memory.
 fn still() -> Puppet {
@@ -60,11 +66,11 @@ fn still() -> Puppet {
     let dense = puppet.maps("anonymous", 9000);
     puppet.writes(dense, 9000);
     puppet.unmaps(dense + 4321 * page_bytes(), 3);
-    let sparse = puppet.maps("anonymous", 1 << 20);
+    let sparse = puppet.maps("anonymous", SPARSE);
     for _ in 0..200 {
-        let page = sparse + numbers.below(1 << 20) * page_bytes();
+        let page = sparse + numbers.below(SPARSE) * page_bytes();
         let some = 1 + numbers.below(3);
-        let left = (sparse + (page_bytes() << 20) - page) / page_bytes();
+        let left = (sparse + SPARSE * page_bytes() - page) / page_bytes();
         puppet.writes(page, some.min(left));
     }
     let late = puppet.maps("anonymous", 40_000);
@@ -330,11 +336,10 @@ fn reservations_cost_nothing() {
 /// `protection` is that of the pages in it that were written.
 fn reservation_costs_nothing(protection: i32) {
     let mut puppet = Puppet::start();
-    let terabytes = 16 << 40;
-    let reserved = puppet.does("reserved", &[terabytes]);
+    let reserved = puppet.does("reserved", &[RESERVED]);
     let inside = 100;
     for part in 0..inside {
-        let page = reserved + part * (terabytes / inside) / page_bytes() * page_bytes();
+        let page = reserved + part * (RESERVED / inside) / page_bytes() * page_bytes();
         puppet.does("protect", &[page, page_bytes(), 3]);
         puppet.writes(page, 1);
         // If this makes it one region again, the regions do not help to find populated pages.
@@ -350,7 +355,7 @@ fn reservation_costs_nothing(protection: i32) {
         return skip("walk::reservations_cost_nothing", "no PAGEMAP_SCAN");
     }
     let (mut chunks, mut present, mut all) = (0, 0, 0);
-    let range = support::range(reserved, terabytes);
+    let range = support::range(reserved, RESERVED);
     let started = std::time::Instant::now();
     sweep(
         &view,
@@ -371,7 +376,7 @@ fn reservation_costs_nothing(protection: i32) {
         },
     )
     .expect("a sweep");
-    assert_eq!((present, all), (inside, terabytes / page_bytes()));
+    assert_eq!((present, all), (inside, RESERVED / page_bytes()));
     let inside_it = view.regions().iter();
     let regions = inside_it
         .filter(|viewed| range.intersection(viewed.range()).is_some())

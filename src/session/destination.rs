@@ -92,8 +92,8 @@ impl<'a> Destination<'a> {
         }
     }
 
-    /// A shell command whose input was left open for us.
-    pub fn pipe(mut child: Child) -> Self {
+    /// A shell command, or the user's pager, whose input was left open for us.
+    pub fn pipe(mut child: Child, is_pager: bool) -> Self {
         let input = child
             .stdin
             .take()
@@ -101,7 +101,7 @@ impl<'a> Destination<'a> {
         Destination::Pipe {
             child,
             input,
-            is_pager: false,
+            is_pager,
         }
     }
 
@@ -168,10 +168,7 @@ impl<'a> Destination<'a> {
         let Some(held) = held.take() else {
             return Ok(());
         };
-        *self = Destination::pipe(held.start()?);
-        if let Destination::Pipe { is_pager, .. } = self {
-            *is_pager = true;
-        }
+        *self = Destination::pipe(held.start()?, true);
         self.write(held.text())
     }
 

@@ -296,10 +296,12 @@ impl Session {
         };
         let started =
             output.and_then(|output| shell::reader(&command.node, self.options.shell, output));
-        started.map(Destination::pipe).map_err(|error| {
-            let message = format!("the shell cannot be started: {}", words(error));
-            NoDestination::new(command.at, message)
-        })
+        started
+            .map(|child| Destination::pipe(child, false))
+            .map_err(|error| {
+                let message = format!("the shell cannot be started: {}", words(error));
+                NoDestination::new(command.at, message)
+            })
     }
 
     /// Runs several commands with one destination.

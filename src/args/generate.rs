@@ -97,7 +97,7 @@ fn language() -> String {
     page.section("name")
         .text("pmdb-language - the commands, values and filters of pmdb");
     let names = [
-        "language", "values", "ranges", "filters", "states", "kinds", "flags", "units",
+        "language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings",
     ];
     for name in names {
         subject(&mut page, name);

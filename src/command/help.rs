@@ -5,7 +5,7 @@ use super::subjects::{SUBJECTS, Subject};
 use super::{About, Context, Example, Flow, Group, Outcome};
 use crate::eval;
 use crate::lang::habits::{self, Does};
-use crate::lang::{self, Spanned};
+use crate::lang::{self, SETTINGS, Spanned};
 use crate::report::{
     Help, HelpCommand, HelpEntry, HelpExample, HelpGroup, Record, UserCommands, UserHelp,
 };
@@ -56,7 +56,15 @@ pub(super) fn run(
         }
         return Ok(Flow::Done);
     };
-    let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+    let typed = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Of a setting, its name alone.
+    let setting = ["set ", "show "]
+        .iter()
+        .find_map(|command| typed.strip_prefix(command));
+    let words = match setting {
+        Some(name) if SETTINGS.iter().any(|setting| setting.name == name) => name.to_owned(),
+        _ => typed,
+    };
     if words == "all" {
         for about in table {
             context.sink.emit(Record::Help(command_help(about)))?;

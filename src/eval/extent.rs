@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, to_address};
 use super::names::{Named, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
-use crate::lang::{Expression, Range, Span, Spanned};
+use crate::lang::{Expression, Range, Span, Spanned, UnaryOperator};
 
 /// An evaluated range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +39,11 @@ impl Evaluator<'_> {
                 )),
             },
             Range::Span { start, end } => {
-                self.span(self.placed(start)?, self.placed(end)?, range.at)
+                let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
+                span.map_err(|error| match is_length(&end.node) {
+                    true => error.hint("a length follows a comma: A, +LENGTH"),
+                    false => error,
+                })
             }
             Range::Length { start, length } => self.length(self.placed(start)?, length, range.at),
         }
@@ -183,6 +187,11 @@ impl Evaluator<'_> {
             _ => Ok(frame),
         }
     }
+}
+
+/// Whether it is written as lengths are: with a plus in front.
+fn is_length(end: &Expression) -> bool {
+    matches!(end, Expression::Unary { operator, .. } if operator.node == UnaryOperator::Plus)
 }
 
 fn is_physical(value: &Value) -> bool {

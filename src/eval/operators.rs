@@ -73,6 +73,12 @@ pub(super) fn binary(
             _ => {}
         }
     }
+    if let Op::Multiply | Op::Divide | Op::Remainder | Op::ShiftLeft | Op::ShiftRight =
+        operator.node
+    {
+        number_of(left)?;
+        number_of(right)?;
+    }
     let (a, b) = (Operand::of(left)?, Operand::of(right)?);
     let space = space::of_binary(a.space, operator, b.space)?;
     let zero = Integer::default();
@@ -84,6 +90,15 @@ pub(super) fn binary(
             Err(Error::new(right.at, "a shift by less than zero"))
         }
         op => finish(operator, space, calculate(op, a.number, b.number)),
+    }
+}
+
+/// Refuses a range as a factor: `longest(R)/1K` means the length, and its start divided would look like an answer.
+fn number_of(factor: &Spanned<Value>) -> Result<()> {
+    match &factor.node {
+        Value::Range(_) | Value::Frames(_) => Err(Error::new(factor.at, "a range is not a number")
+            .hint("size(RANGE) is its length in bytes, start(RANGE) its first address")),
+        _ => Ok(()),
     }
 }
 

@@ -280,7 +280,9 @@ fn waits(pid: u32) -> String {
         let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         format!("{} {} {}", read("comm"), read("syscall"), read("stack"))
     };
-    threads.map(|thread| wait(thread.expect("a thread"))).collect()
+    threads
+        .map(|thread| wait(thread.expect("a thread")))
+        .collect()
 }
 
 fn records(text: &str) -> Vec<serde_json::Value> {

@@ -39,6 +39,7 @@ subjects! {
     "flags": "every flag of a page frame",
     "events": "what watch reports about pages, regions and the process",
     "units": "sizes, times and formats",
+    "settings": "what `set` changes and `show` lists",
     "gdb": "what is as in gdb, what differs, and other programs' words",
     "keys": "the keys of the prompt",
     "scripts": "command files, blocks, assertions",
@@ -154,8 +155,9 @@ fn terms(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The names of the subjects whose tables explain words of the language.
-const OF_THE_LANGUAGE: [&str; 9] = [
+const OF_THE_LANGUAGE: [&str; 10] = [
     "language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units",
+    "settings",
 ];
 
 /// Words for tasks that the help of a command need not contain, and the command.
@@ -268,7 +270,19 @@ mod tests {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
         for word in [
-            "run", "heap", "stack", "and", "or", "not", "&&", "copied", "unseen", "came", "longest",
+            "pager",
+            "pagination",
+            "run",
+            "heap",
+            "stack",
+            "and",
+            "or",
+            "not",
+            "&&",
+            "copied",
+            "unseen",
+            "came",
+            "longest",
         ] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }

@@ -4,7 +4,7 @@ use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::Worded;
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
-use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, Unit, grammar};
+use crate::lang::{FilterField, Format, GroupKey, PageField, RegionField, SETTINGS, Unit, grammar};
 use crate::report::{EventKind, Form, RECORDS, Shape};
 
 /// The rows of a table by its name in the text.
@@ -20,6 +20,7 @@ pub(super) fn rows(name: &str) -> String {
         "events" => worded::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),
+        "settings" => settings(),
         "habits" => habits(),
         "records" => records(),
         _ => String::new(),
@@ -187,6 +188,12 @@ fn form(of: Form) -> String {
             format!("{{{}}}", names.join(", "))
         }
     }
+}
+
+fn settings() -> String {
+    let rows = SETTINGS.iter();
+    rows.map(|setting| row(setting.name, 24, &format!("{}.", setting.doc)))
+        .collect()
 }
 
 fn habits() -> String {

@@ -85,10 +85,17 @@ fn ranges_that_are_none() {
             "pfn:5..main",
             "main: a page frame and an address make no range",
         ),
+        ("heap / 2", "heap: a range is not a number"),
+        ("1 << heap", "heap: a range is not a number"),
         ("pfn:5, +1", "1: a length of frames is in whole pages"),
     ] {
         assert_eq!(world.refusal(text), refusal);
     }
+    let error = eval::range(&range("0x500000..+4M"), &world).unwrap_err();
+    assert_eq!(
+        error.hint.as_deref(),
+        Some("a length follows a comma: A, +LENGTH")
+    );
     let error = eval::range(&range("0xffffffffffffffff"), &world).unwrap_err();
     assert!(error.message.contains("passes 2^64-1"), "{error}");
 }

@@ -8,8 +8,10 @@ use rustix::io::Errno;
 use std::io;
 use std::sync::Mutex;
 
-/// Bytes that are read at a time. The last part is cached, as tables are read in smaller steps.
+/// Bytes that are read at a time: a child process starts for each part.
 const PART: u64 = 1 << 20;
+/// Parts that are cached, as tables are read in smaller steps: a table of symbols and its names are read in turn, and a name may lie in two.
+const CACHED: usize = 4;
 
 /// Opens the file; `None` if there is none.
 type Open = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
@@ -21,8 +23,8 @@ pub(super) struct DistantFile {
     open: Open,
     length: u64,
     fingerprint: [u64; 4],
-    /// The last part read, and where it begins.
-    part: Mutex<(u64, Vec<u8>)>,
+    /// The parts used last, the latest at the end, and where each begins.
+    parts: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
 impl DistantFile {
@@ -35,7 +37,7 @@ impl DistantFile {
             open,
             length,
             fingerprint,
-            part: Mutex::default(),
+            parts: Mutex::default(),
         }))
     }
 
@@ -145,13 +147,17 @@ fn silent(name: &Name, error: Errno) -> Error {
 
 impl ReadAt for DistantFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let mut part = self
-            .part
+        let mut parts = self
+            .parts
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let begins = offset / PART * PART;
-        if part.1.is_empty() || part.0 != begins {
-            *part = (begins, self.fetch(begins, PART)?);
+        let part = match parts.iter().position(|(start, _)| *start == begins) {
+            Some(cached) => parts.remove(cached),
+            None => (begins, self.fetch(begins, PART)?),
+        };
+        if parts.len() == CACHED {
+            parts.remove(0);
         }
         let at = usize::try_from(offset - begins).unwrap_or(usize::MAX);
         let there = part.1.get(at..).unwrap_or_default();
@@ -159,6 +165,7 @@ impl ReadAt for DistantFile {
         if let (Some(into), Some(there)) = (into.get_mut(..read), there.get(..read)) {
             into.copy_from_slice(there);
         }
+        parts.push(part);
         Ok(read)
     }
     fn len(&self) -> u64 {
@@ -168,5 +175,43 @@ impl ReadAt for DistantFile {
         // A file that no longer answers gets another fingerprint.
         let found = look(self.storage, &self.name, &self.open).ok().flatten();
         found.map_or([u64::MAX; 4], |(_, fingerprint)| fingerprint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    #[test]
+    fn what_is_read_in_turn_is_asked_for_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name| -> PathBuf { folder.path().join(name) };
+        let file = File::create(path("file")).expect("a file");
+        file.set_len(4 * PART).expect("its length");
+        // It is opened in children, which share only files with this process.
+        let opened = File::create(path("opened")).expect("a file");
+        let counter = opened.try_clone().expect("the same file");
+        let found = path("file");
+        let open = move || {
+            (&counter).write_all(b"1").expect("to count");
+            let file = File::open(&found).expect("the file");
+            Ok(ModuleFile::open_unmapped(file.into()).ok())
+        };
+        let storage = Device {
+            major: 0,
+            minor: u32::MAX - 3,
+        };
+        let file = DistantFile::open(storage, &Name::from("file"), Box::new(open));
+        let file = file.expect("an answer").expect("the file");
+        for _ in 0..20 {
+            for offset in [0, PART - 4, 2 * PART, 3 * PART] {
+                assert_eq!(file.read_at(offset, &mut [1; 4]).expect("bytes"), 4);
+            }
+        }
+        // Once for its length, and once for each part.
+        assert_eq!(opened.metadata().expect("its length").len(), 4);
     }
 }

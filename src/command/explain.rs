@@ -61,7 +61,7 @@ pub(super) fn run(context: &mut Context, place: &Spanned<Expression>) -> Outcome
         .and_then(|untold| reason(untold, &detail));
     let mut page = translation(&view, detail, &context.state.symbols);
     if let Some(reason) = untold {
-        page.doubts.note("owner", &reason);
+        page.why.note("owner", &reason);
     }
     let is_outside = page.state == State::Outside && page.region.is_none();
     let explanation = Explanation {

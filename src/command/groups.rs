@@ -66,8 +66,8 @@ pub(super) fn emit(
     for &((first, second), pages) in groups.iter().take(shown) {
         let (key, mut why) = name(first);
         let second = second.map(&name);
-        let second_key = second.map(|(second, doubts)| {
-            for (field, reason) in doubts.iter() {
+        let second_key = second.map(|(second, reasons)| {
+            for (field, reason) in reasons.iter() {
                 why.note(field, reason);
             }
             second
@@ -79,7 +79,7 @@ pub(super) fn emit(
             second_key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
-            doubts: why,
+            why,
         }))?;
     }
     say_cut(groups.len().saturating_sub(shown), "group", sink)

@@ -42,7 +42,7 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
     let target = context.target()?;
-    require(&target, matches!(asked, SoftDirty::Clear { .. }))?;
+    require(&target)?;
     match asked {
         SoftDirty::Written(range) => written(context, &target, range.as_ref()),
         SoftDirty::Clear { yes } => clear(context, &target, *yes),
@@ -50,14 +50,11 @@ pub(super) fn run(context: &mut Context, asked: &SoftDirty) -> Outcome {
 }
 
 /// Refuses if the kernel has no such bits: it would accept the clearing, and no page would ever be soft-dirty.
-fn require(target: &Target, is_clearing: bool) -> Result<(), Error> {
+fn require(target: &Target) -> Result<(), Error> {
     let why = match target.machine.has_soft_dirty() {
         Some(true) => return Ok(()),
-        Some(false) if is_clearing => {
-            "this kernel has no soft-dirty bits to clear: it is built without CONFIG_MEM_SOFT_DIRTY"
-        }
         Some(false) => {
-            "this kernel does not track soft-dirty pages, so that none can be shown: it is built without CONFIG_MEM_SOFT_DIRTY"
+            "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY"
         }
         None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
     };

@@ -116,8 +116,8 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
             State::Present => unreadable.clone().unwrap_or(Reason::Changed),
             _ => Reason::NotApplicable("no frame is mapped here"),
         });
-        let doubts = states.why("state");
-        let row = row(flags, Some(states.likeliest()), pages, view.page(), doubts);
+        let why = states.why("state");
+        let row = row(flags, Some(states.likeliest()), pages, view.page(), why);
         context.sink.emit(Record::Summary(row))?;
     }
     ended.close(context.sink, false)?;
@@ -150,7 +150,7 @@ fn row(
     state: Option<State>,
     pages: u64,
     size: PageSize,
-    doubts: Why,
+    why: Why,
 ) -> SummaryRow {
     SummaryRow {
         letters: flags.as_ref().ok().map(|flags| flags.letters()),
@@ -158,6 +158,6 @@ fn row(
         state,
         pages,
         bytes: pages.saturating_mul(size.bytes()),
-        doubts,
+        why,
     }
 }

@@ -144,27 +144,27 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
     let target = view.target();
     let region = detail.region.as_ref();
     let named = region.filter(|region| symbols.may_name(target, region));
-    let mut doubts = detail.page.states.why("state");
+    let mut why = detail.page.states.why("state");
     let symbol = named.and_then(|_| {
         let regions = symbols.regions(target).ok()?;
         let names = symbols.over(target, &*regions);
         let symbol = brief(&names, detail.address);
         if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {
-            doubts.note("symbol", &unnamed(reason));
+            why.note("symbol", &unnamed(reason));
         }
         symbol
     });
     if detail.page.kind.is_none() && detail.region.is_some() {
         let uncertainty = detail.page.states.uncertainty();
         let reason = uncertainty.unwrap_or_else(|| kind_untold(&detail.page));
-        doubts.note("kind", &reason);
+        why.note("kind", &reason);
     }
     // The kind is known, but not whether the file's page is cached.
     if let Err(
         reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed),
     ) = &detail.content
     {
-        doubts.note("kind", reason);
+        why.note("kind", reason);
     }
     let frame = detail.page.frame();
     let entry = detail.entry.ok_or(Reason::NotApplicable(
@@ -210,7 +210,7 @@ pub(super) fn translation(view: &View, detail: PageDetail, symbols: &Symbols) ->
             below: below.as_ref().map(Into::into),
             above: above.as_ref().map(Into::into),
         }),
-        doubts,
+        why,
     }
 }
 
@@ -261,6 +261,6 @@ fn row(run: &inspect::Run, page: PageSize) -> Run {
         pfn,
         pages: run.pages,
         state: run.states.likeliest(),
-        doubts: run.states.why("state"),
+        why: run.states.why("state"),
     }
 }

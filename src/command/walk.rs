@@ -176,7 +176,7 @@ impl Walk<'_> {
             order: page.order.ok_or_else(|| unread(&available.flags)),
             huge: page.huge.ok_or_else(|| absent().unwrap_or_else(no_scan)),
             region: self.region_name(row.region),
-            doubts: page.states.why("state"),
+            why: page.states.why("state"),
         }))
     }
 
@@ -270,7 +270,7 @@ impl Walk<'_> {
                 second_key: None,
                 pages: run.pages,
                 bytes,
-                doubts: run.states.why("state"),
+                why: run.states.why("state"),
             }))
         };
         page_sweep::rows::<Runs>(

@@ -137,7 +137,7 @@ record! {
         /// For an unmapped address: the nearest region below and above.
         [optional] nearest: Option<Nearest>,
         /// Why a value is only the most likely one.
-        [flat] doubts: Why,
+        [flat] why: Why,
     }
 }
 

@@ -21,7 +21,7 @@ record! {
         /// Their state.
         state: State,
         /// Why a value is only the most likely one.
-        [flat] doubts: Why,
+        [flat] why: Why,
     }
 }
 
@@ -52,7 +52,7 @@ record! {
         /// Name of the region; `null` in no region.
         region: Option<Name>,
         /// Why a value is only the most likely one.
-        [flat] doubts: Why,
+        [flat] why: Why,
     }
 }
 
@@ -128,7 +128,7 @@ record! {
         /// The same in bytes.
         bytes: u64,
         /// Why the pages may not be what `key` says, under the name of the key.
-        [flat] doubts: Why,
+        [flat] why: Why,
     }
 }
 
@@ -146,6 +146,6 @@ record! {
         /// The same in bytes.
         bytes: u64,
         /// Why a value is only the most likely one.
-        [flat] doubts: Why,
+        [flat] why: Why,
     }
 }

@@ -226,7 +226,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
         }
         // What is shown and no more than likely is said to be that once, in rows or below them.
         let rows = records.iter().filter(|record| match record {
-            Record::Pages(row) => row.doubts.of("state").is_some(),
+            Record::Pages(row) => row.why.of("state").is_some(),
             _ => false,
         });
         let said = rows.count()
@@ -250,7 +250,7 @@ fn counts_of_uncertain_states_say_so() {
     for record in records("walk all by state") {
         if let Record::Group(group) = record {
             assert_eq!(
-                group.doubts.of("state").is_some(),
+                group.why.of("state").is_some(),
                 group.key == "swapped",
                 "{group:?}"
             );
@@ -261,18 +261,18 @@ fn counts_of_uncertain_states_say_so() {
     for record in records("summary") {
         if let Record::Summary(row) = record {
             let swapped = row.state == Some(State::Swapped);
-            assert_eq!(row.doubts.of("state").is_some(), swapped, "{row:?}");
+            assert_eq!(row.why.of("state").is_some(), swapped, "{row:?}");
         }
     }
     let all = records("regions");
-    let doubtful: Vec<bool> = all
+    let uncertain: Vec<bool> = all
         .iter()
         .filter_map(|record| match record {
             Record::Region(region) => Some(region.why.of("swapped").is_some()),
             _ => None,
         })
         .collect();
-    assert_eq!(doubtful, [true, false]);
+    assert_eq!(uncertain, [true, false]);
     assert!(
         notes(&all)
             .iter()
@@ -306,7 +306,7 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
     let groups: Vec<(String, bool)> = records("walk all by order", world.target().1)
         .into_iter()
         .filter_map(|record| match record {
-            Record::Group(group) => Some((group.key, group.doubts.of("order").is_some())),
+            Record::Group(group) => Some((group.key, group.why.of("order").is_some())),
             _ => None,
         })
         .collect();

@@ -519,14 +519,14 @@ fn missing_and_minor_faults_of_a_userfaultfd() {
 
 #[test]
 fn hugetlb_entries_that_the_page_map_does_not_show() {
-    let doubtful = |state| AccessFacts {
+    let uncertain = |state| AccessFacts {
         state_certain: false,
         ..page(state, Kind::Hugetlb)
     };
     let poisoned: &[Effect] = &[Poisoned, Wait, Hwpoison];
-    check(doubtful(State::Poisoned), poisoned, poisoned);
+    check(uncertain(State::Poisoned), poisoned, poisoned);
     let untouched: &[Effect] = &[Zeros, MapCached, Poisoned, Wait];
-    check(doubtful(State::Untouched), untouched, untouched);
+    check(uncertain(State::Untouched), untouched, untouched);
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             below: Some(brief.clone()),
             above: Some(brief.clone()),
         }),
-        doubts: why.clone(),
+        why: why.clone(),
         ..present()
     };
     let rows = Pages {
@@ -79,7 +79,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Record> {
             map_count_average: false,
         },
         region: Some(name.clone()),
-        doubts: why.clone(),
+        why: why.clone(),
         ..pages()
     };
     let free = Frames {

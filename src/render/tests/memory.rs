@@ -101,18 +101,18 @@ pub fn memory_unread() -> Memory {
     }
 }
 
-fn why_in_doubt(field: &'static str) -> Why {
+fn why_uncertain(field: &'static str) -> Why {
     let mut why = Why::default();
     let reason = Reason::not_permitted("not certain: the entry is hidden; it may be in swap");
     why.note(field, &reason);
     why
 }
 
-pub fn memory_in_doubt() -> Memory {
+pub fn uncertain_memory() -> Memory {
     Memory {
         state: State::Swapped,
         kind: None,
-        why: why_in_doubt("state"),
+        why: why_uncertain("state"),
         ..memory_untouched()
     }
 }
@@ -122,7 +122,7 @@ pub fn memory_of_text_cut() -> Memory {
         bytes: Some(Bytes(b"h\x1bllo".into())),
         length: 5,
         cut_by: Some(State::Swapped),
-        why: why_in_doubt("cut_by"),
+        why: why_uncertain("cut_by"),
         ..memory_of_text()
     }
 }
@@ -315,7 +315,7 @@ pub fn telescope_swapped() -> Telescope {
         link.value = None;
         link.source = None;
         link.state = State::Swapped;
-        link.why = why_in_doubt("state");
+        link.why = why_uncertain("state");
     }
     row.ends = "unread";
     row

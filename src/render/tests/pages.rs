@@ -163,7 +163,7 @@ pub fn present() -> Translation {
         region: Some(data()),
         symbol: Some(counter()),
         nearest: None,
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 
@@ -281,7 +281,7 @@ pub fn run() -> Run {
         pfn: Ok(pfn(0x1a4eac)),
         pages: 8,
         state: State::Present,
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 
@@ -314,7 +314,7 @@ pub fn pages() -> Pages {
         order: Ok(0),
         huge: Ok(false),
         region: Some(Name::from("/usr/lib/x86_64-linux-gnu/libc.so.6")),
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 
@@ -331,7 +331,7 @@ pub fn untouched_pages() -> Pages {
         order: Err(NO_FRAME),
         huge: Err(NO_FRAME),
         region: Some(Name::from("[heap]")),
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 
@@ -417,7 +417,7 @@ pub fn group(key: &str, pages: u64) -> Group {
         key: key.into(),
         pages,
         bytes: pages * 4096,
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 

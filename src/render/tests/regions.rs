@@ -162,7 +162,7 @@ pub fn flags_event() -> Event {
 }
 
 /// To one who may not see swap slots.
-pub fn doubted_event() -> Event {
+pub fn uncertain_event() -> Event {
     let hidden = Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN");
     let after = PageFacts {
         why: why(&[("state", hidden)]),

@@ -13,7 +13,7 @@ pub fn summary() -> SummaryRow {
         state: Some(State::Present),
         pages: 40_512,
         bytes: 40_512 << 12,
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 
@@ -24,7 +24,7 @@ pub fn summary_without_frame() -> SummaryRow {
         state: Some(State::Swapped),
         pages: 12,
         bytes: 12 << 12,
-        doubts: Why::default(),
+        why: Why::default(),
     }
 }
 

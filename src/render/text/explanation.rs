@@ -85,7 +85,7 @@ fn may_be_dropped(page: &Translation) -> bool {
 
 /// What the page is.
 fn what(page: &Translation) -> Cow<'static, str> {
-    if page.doubts.of("state").is_some() {
+    if page.why.of("state").is_some() {
         return words::UNCERTAIN.into();
     }
     let what = match (page.state, page.kind) {

@@ -52,7 +52,7 @@ fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
             line.push(Role::Symbol, format!(" {}", symbol_text(named)));
         }
     }
-    let doubtful = is_doubtful(&memory.why);
+    let uncertain = is_uncertain(&memory.why);
     match memory.cut_by {
         _ if memory.bytes.is_none() => {
             tab(&mut line);
@@ -61,7 +61,7 @@ fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
                 memory.state,
                 memory.kind,
                 memory.unread,
-                doubtful,
+                uncertain,
             );
             if memory.length > memory.unit.into() {
                 line.push(Role::Dim, format!("  ({} of it)", size(memory.length)));
@@ -72,8 +72,8 @@ fn units(look: &Look, memory: &Memory, is_narrow: bool) -> Line {
             }
         }
         Some(state) => {
-            let doubtful = memory.why.of("cut_by").is_some();
-            absent(&mut line, state, None, memory.unread, doubtful);
+            let uncertain = memory.why.of("cut_by").is_some();
+            absent(&mut line, state, None, memory.unread, uncertain);
         }
         None => {}
     }
@@ -92,13 +92,19 @@ fn tab(line: &mut Line) -> &mut Line {
 }
 
 /// `<not resident: untouched>`
-fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str>, doubtful: bool) {
+fn absent(
+    line: &mut Line,
+    state: State,
+    kind: Option<Kind>,
+    unread: Option<&str>,
+    uncertain: bool,
+) {
     let word = state.word();
     let told = match (unread, kind) {
         (Some(why), _) => format!("<not read: {why}>"),
         // Mapped device memory: a read could be a command to the device.
         (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
-        (None, _) if doubtful => format!("<not resident: most likely {word}>"),
+        (None, _) if uncertain => format!("<not resident: most likely {word}>"),
         (
             None,
             Some(kind @ (Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped)),
@@ -316,7 +322,7 @@ pub fn telescope(look: &Look, row: &Telescope, out: &mut dyn Write) -> io::Resul
 
 /// A word that was not read, and why, if it is in the page cache.
 fn word_absent(line: &mut Line, state: State, why: &Why) {
-    absent(line, state, None, None, is_doubtful(why));
+    absent(line, state, None, None, is_uncertain(why));
     if let Some(reason) = why.of("source") {
         line.push(Role::Note, format!("  ({})", reason.cause()));
     }
@@ -329,6 +335,6 @@ fn of_file(line: &mut Line, source: Option<&str>) {
     }
 }
 
-fn is_doubtful(why: &Why) -> bool {
+fn is_uncertain(why: &Why) -> bool {
     why.of("state").is_some()
 }

@@ -195,7 +195,7 @@ impl Renderer for Text {
             Record::FramesSummary(summary) => self.line(totals::frames_summary, summary, out),
             Record::Group(group) => {
                 let table = Table::groups(group.by, group.second_by);
-                let note = |notes: &mut Footnotes| notes.collect(&group.doubts);
+                let note = |notes: &mut Footnotes| notes.collect(&group.why);
                 self.row_with_notes(table, rows::group(group), note, out)
             }
             Record::MapRegion(region) => {

@@ -111,7 +111,7 @@ fn state(look: &Look, t: &Translation, out: &mut dyn Write) -> io::Result<()> {
         (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::meaning(t.state),
     };
-    match t.doubts.of("state") {
+    match t.why.of("state") {
         None => line.prose(Role::Dim, meaning),
         Some(_) => line.prose(Role::Warn, words::UNCERTAIN),
     };

@@ -316,7 +316,11 @@ fn markers_of_the_pool() {
         let lines = ["set scan off".to_owned(), format!("translate {memory:#x}")];
         let said = program(&[], pid, true, &lines);
         assert_eq!(said.contains("\"state\":\"uffd_wp\""), certain, "{said}");
-        assert_eq!(said.contains("only PAGEMAP_SCAN (Linux 6.7) tells"), !certain, "{said}");
+        assert_eq!(
+            said.contains("only PAGEMAP_SCAN (Linux 6.7) tells"),
+            !certain,
+            "{said}"
+        );
     }
     drop(pool);
 }

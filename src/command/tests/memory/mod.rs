@@ -400,7 +400,7 @@ fn telescope_says_why_a_page_cache_is_not_looked_into() {
 }
 
 #[test]
-fn a_state_in_doubt_is_only_most_likely() {
+fn an_uncertain_state_is_only_most_likely() {
     // Without CAP_SYS_ADMIN the rest of the entry is hidden.
     let mut last = heap().pages.get(&0x505).cloned().unwrap_or_default();
     last.splice(4091.., *b"whole");
